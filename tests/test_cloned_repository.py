@@ -118,7 +118,6 @@ FILES = (
     "memory/sweep.lock",
     "memory/mcp-token",
     "audit/.gitignore",
-    "audit/audit.lock",
     "audit/decisions.jsonl",
 )
 STORES = (*FOLDERS[:2], "memory/store", *FILES[:6])

@@ -54,13 +54,13 @@ def test_every_household_has_a_trace_a_tool_call_and_a_consolidation_each_year(r
     reader = AuditReader(ran[1] / "audit")
     expected = [(year, f"H{number:03}") for year in range(1, 21) for number in range(1, 11)]
     for kind in (Kind.TOOL_INVOCATION, Kind.CONSOLIDATION, Kind.HOUSEHOLD_TRACE):
-        assert [(one.record["year"], one.agent_id) for one in reader.all([kind])] == expected
+        assert [(one.record["year"], one.agent_id) for one in reader.records([kind])] == expected
     assert reader.damaged == 0
 
 
 @pytest.mark.requirement("COG-029")
 def test_the_audit_says_where_each_memory_went(ran: tuple[str, Path]) -> None:
-    updates = [one.record for one in AuditReader(ran[1] / "audit").all([Kind.MEMORY_UPDATE])]
+    updates = [one.record for one in AuditReader(ran[1] / "audit").records([Kind.MEMORY_UPDATE])]
     went = {
         (one["update_type"], one["memory_item"]["importance"], one["memory_item"]["destination"]) for one in updates
     }
@@ -72,7 +72,7 @@ def test_the_audit_says_where_each_memory_went(ran: tuple[str, Path]) -> None:
 
 @pytest.mark.requirement("COG-030")
 def test_what_was_consolidated_was_news_of_that_year(ran: tuple[str, Path]) -> None:
-    years = [one.record for one in AuditReader(ran[1] / "audit").all([Kind.CONSOLIDATION])]
+    years = [one.record for one in AuditReader(ran[1] / "audit").records([Kind.CONSOLIDATION])]
     taken = [(one["year"], text) for one in years for text in one["consolidation"]["transferred_items"]]
     assert set(taken) == {(year, f"Year {year}: The town pays half of an elevation") for year in (5, 12)}
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from kingly_memory.api.declare import Arg, MemoryRouter, Tags, verb
-from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import RESULTS_LIMIT, required
 
 MOST_RETRIEVED = 5
 LATEST_YEAR = 1_000_000
-TOOL, AGENT_TYPE = "retrieve_memory", "agent"
-"""What this is to the registry of skills, and what callers are to it."""
+TOOL = "retrieve_memory"
 
 
 @verb(None, TOOL, "cognition", title="Retrieve experiences", reads=True)
@@ -37,11 +35,8 @@ async def retrieve(
     from kingly_memory.cognition.skills import SkillRegistry
 
     agent = await memory.cognitive(required("agent_id", agent_id))
-    called = SkillRegistry.load().invoke(
-        TOOL, AGENT_TYPE, agent, top_k=top_k, current_year=current_year, tags=tags or None, query=query
-    )
-    if called is None or called.refused is not None:  # only another registry than ours says so
-        raise InvalidInput(TOOL, "is not to be had" if called is None else str(called.refused))
+    tool = SkillRegistry.load()[TOOL]
+    called = tool.invoke(agent, top_k=top_k, current_year=current_year, tags=tags or None, query=query)
     most = called.parameters["top_k"]
     found = list(called.result)
     return {"agent_id": agent_id, "memories": found, "count": len(found), "top_k": most, "limited": most < top_k}

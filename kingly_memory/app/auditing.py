@@ -1,4 +1,4 @@
-"""The audit of a simulation, composed: records, files, and telemetry where it is wanted."""
+"""The audit of a simulation, composed: records, and files to keep them in."""
 
 from __future__ import annotations
 
@@ -7,38 +7,32 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from kingly_memory.adapters.audit import KEEP, ROTATE_BYTES, AuditFiles
-from kingly_memory.cognition.audit import AuditTrail, Sink
+from kingly_memory.adapters.audit import AuditFiles
+from kingly_memory.cognition.audit import AuditTrail
 from kingly_memory.settings import beside
-
-FOLDER = "audit"
 
 
 def audit_folder(home: Path) -> Path:
     """Where the audit of that home is kept: `.kingly/audit` for `.kingly/memory`, inside the home elsewhere."""
-    return beside(home) / FOLDER
+    return beside(home) / "audit"
 
 
 class AuditWriter(AuditTrail):
     """Writes the audit of a simulation into a folder, a file of JSON lines for each kind of record.
 
-    Several processes may write to one folder. See AuditFiles for what rotates, what survives, and what happens when the
-    disk is full. Records hold the texts of memories, which is what an audit is for.
+    Several processes may write to one folder. With `fsync` each record survives a power cut. Records hold the texts of
+    memories, which is what an audit is for.
     """
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
         *,
-        rotate_bytes: int = ROTATE_BYTES,
-        keep: int = KEEP,
         fsync: bool = False,
         now: Callable[[], datetime] | None = None,
-        also: tuple[Sink, ...] = (),
     ) -> None:
-        """`also` are further sinks, such as Telemetry. Raises InvalidInput."""
-        self._files = AuditFiles(folder, rotate_bytes=rotate_bytes, keep=keep, fsync=fsync)
-        super().__init__(self._files, *also, now=now)
+        self._files = AuditFiles(folder, fsync=fsync)
+        super().__init__(self._files, now=now)
 
     @property
     def folder(self) -> Path:

@@ -49,7 +49,7 @@ def stats(options: Namespace, out: Output) -> int:
 
     reader = _reader(options)
     agent = options.agent
-    wanted = (one for one in reader.all(_kinds(options.kind)) if agent is None or one.agent_id == agent)
+    wanted = (one for one in reader.records(_kinds(options.kind)) if agent is None or one.agent_id == agent)
     counts = tally((one.kind, one.record) for one in wanted)
     out.show({"folder": str(reader.folder), **counts, "damaged": reader.damaged}, _stats_lines(counts))
     _note_damage(reader, out)
@@ -62,8 +62,7 @@ def told(noted: Noted) -> str:
     if isinstance(item := record.get("memory_item"), dict):
         return f"{record.get('update_type')} → {item.get('destination') or 'unknown'}: {item.get('content')}"
     if isinstance(call := record.get("tool_invocation"), dict):
-        refused = call.get("refused")
-        return f"{call.get('tool_id')}: " + (f"refused, {refused}" if refused else f"{call.get('result_count')} found")
+        return f"{call.get('tool_id')}: {call.get('result_count')} found"
     if isinstance(taken := record.get("consolidation"), dict):
         after = f"{taken.get('working_after')} working, {taken.get('episodic_after')} episodic after it"
         return f"consolidation: {taken.get('transferred_count')} transferred, {after}"
@@ -74,20 +73,14 @@ def told(noted: Noted) -> str:
 
 def _follow(options: Namespace, out: Output) -> NoReturn:
     """The latest records, and then each new one, until somebody ends it: one JSON value per line with --json."""
-    from kingly_memory.adapters.audit import Follower
-
     most = validation.count("limit", options.limit, most=MOST)
     kinds, reader = _kinds(options.kind), _reader(options)
-    follower = Follower(reader.folder)
-    latest = reader.latest(most, kinds, options.agent) if reader.folder.is_dir() else []
-    shown = {one.id for one in latest}
-    _print(latest, out)
+    found = reader.latest(most, kinds, options.agent) if reader.folder.is_dir() else []
     while True:
+        _print(found, out)
         time.sleep(POLL_S)
-        wanted = (one for one in follower.added() if kinds is None or one.kind in kinds)
-        added = [one for one in wanted if options.agent in (None, one.agent_id)]
-        _print([one for one in added if one.id not in shown], out)
-        shown -= {one.id for one in added}
+        added = reader.records(kinds) if reader.folder.is_dir() else ()
+        found = sorted((one for one in added if options.agent in (None, one.agent_id)), key=lambda one: one.at)
 
 
 def _print(found: Iterable[Noted], out: Output) -> None:
@@ -133,11 +126,7 @@ def _stats_lines(counts: JsonObject) -> Iterator[str]:
             ("agents", f"{len(counts['agents']):,}"),
             ("years", f"{years[0]} to {years[-1]}" if years else "none"),
             ("remembered", _by(counts["destinations"]).removeprefix(": ") or "nothing"),
-            (
-                "retrievals",
-                f"{counted(calls['calls'], 'call')}, {counted(calls['memories'], 'memory')}, "
-                f"{calls['refused']:,} refused",
-            ),
+            ("retrievals", f"{counted(calls['calls'], 'call')}, {counted(calls['memories'], 'memory')}"),
             ("consolidations", f"{counted(runs['runs'], 'run')}, {counted(runs['memories'], 'memory')}"),
         ]
     )

@@ -125,7 +125,7 @@ OWN = (
         "audit show",
         "Show one record of an audit.",
         "audit:show",
-        (_takes("record ID_OR_LINE", "its id, or the beginning of one, or FILE:LINE", NOT_GIVEN), _FOLDER),
+        (_takes("record ID", "its id, or the beginning of one", NOT_GIVEN), _FOLDER),
     ),
     Command(
         "audit stats",

@@ -1,7 +1,7 @@
 """The audit of a simulation: what happened to agents' memories, as records (seed 001, §8.3, §9 and §11).
 
-A record is made after what it is about was done, so that it says where a memory really went. Each goes to all sinks.
-What is wrong with a sink or a record is logged once and counted, and the simulation goes on.
+A record is made after what it is about was done, so that it says where a memory really went. What is wrong with a
+record is logged once and counted, and the simulation goes on.
 """
 
 from __future__ import annotations
@@ -77,13 +77,12 @@ class Sink(Protocol):
 class AuditTrail:
     """Notes what happens to memories, under the names of the design of cognitive memory (seed 001, §9)."""
 
-    def __init__(self, *sinks: Sink, now: Callable[[], datetime] | None = None) -> None:
-        """`now` gives the timestamps, the wall clock unless said."""
-        self._sinks = sinks
+    def __init__(self, sink: Sink | None = None, *, now: Callable[[], datetime] | None = None) -> None:
+        """`now` gives the timestamps, the wall clock unless said. Without a sink nothing is kept."""
+        self._sink = sink
         self._now = now or partial(datetime.now, UTC)
-        self._failed: set[str] = set()
         self.failures = 0
-        """Records that could not be made, and handings-over that a sink refused."""
+        """Traces that could not be made."""
 
     def log_memory_update(
         self,
@@ -97,20 +96,13 @@ class AuditTrail:
         nothing, for that is what the helpers answer when there is nothing to remember."""
         item = memory_item
         if item is not None:
-            self._note(
-                Kind.MEMORY_UPDATE,
-                agent_id,
-                year,
-                lambda: {
-                    "update_type": update_type,
-                    "memory_item": {
-                        "content": item.content,
-                        "importance": item.importance,
-                        "destination": None if memory is None else destination(memory, item),
-                        "tags": list(item.tags),
-                    },
-                },
-            )
+            told: JsonObject = {
+                "content": item.content,
+                "importance": item.importance,
+                "destination": None if memory is None else destination(memory, item),
+                "tags": list(item.tags),
+            }
+            self._note(Kind.MEMORY_UPDATE, agent_id, year, {"update_type": update_type, "memory_item": told})
 
     def log_consolidation(
         self,
@@ -121,44 +113,26 @@ class AuditTrail:
         memory: CognitiveMemory | None = None,
     ) -> None:
         """A year's end took what lasts over into the episodes of that `memory`, which says how many there are now."""
-        self._note(
-            Kind.CONSOLIDATION,
-            agent_id,
-            year,
-            lambda: {
-                "consolidation": {
-                    "transferred_count": transferred_count,
-                    "transferred_items": list(transferred_items),
-                    "working_after": None if memory is None else len(memory.place.working),
-                    "episodic_after": None if memory is None else len(memory.place.episodic),
-                }
-            },
-        )
+        told = {
+            "transferred_count": transferred_count,
+            "transferred_items": list(transferred_items),
+            "working_after": None if memory is None else len(memory.place.working),
+            "episodic_after": None if memory is None else len(memory.place.episodic),
+        }
+        self._note(Kind.CONSOLIDATION, agent_id, year, {"consolidation": told})
 
     def log_tool_invocation(
-        self,
-        agent_id: str,
-        year: int,
-        tool_id: str,
-        parameters: Mapping[str, Any],
-        result: Iterable[str],
-        *,
-        refused: str | None = None,
+        self, agent_id: str, year: int, tool_id: str, parameters: Mapping[str, Any], result: Iterable[str]
     ) -> None:
-        """An agent called a tool; `refused` says why it was not carried out if it was not."""
-
-        def content() -> JsonObject:
-            found = list(result)
-            told = {"tool_id": tool_id, "parameters": dict(parameters), "result": found, "result_count": len(found)}
-            return {"tool_invocation": told if refused is None else {**told, "refused": refused}}
-
-        self._note(Kind.TOOL_INVOCATION, agent_id, year, content)
+        """An agent called a tool."""
+        found = list(result)
+        told = {"tool_id": tool_id, "parameters": dict(parameters), "result": found, "result_count": len(found)}
+        self._note(Kind.TOOL_INVOCATION, agent_id, year, {"tool_invocation": told})
 
     def log_invocation(self, agent_id: str, year: int, invocation: Invocation | None) -> None:
         """The same for what a registry's `invoke` answered; nothing for a tool that is not known."""
         if invocation is not None:
-            parameters, result, refused = invocation.parameters, invocation.result, invocation.refused
-            self.log_tool_invocation(agent_id, year, invocation.tool_id, parameters, result, refused=refused)
+            self.log_tool_invocation(agent_id, year, invocation.tool_id, invocation.parameters, invocation.result)
 
     def write_household_trace(self, output: Any, state: object, context: Any, memory: CognitiveMemory) -> None:
         """A household's year is over; `state` is what it was before, `context` what the household decided on.
@@ -166,30 +140,22 @@ class AuditTrail:
         `retrieved` of the trace is what the household had read when it decided, where `context` has
         `retrieved_memories` (as `prepare_context` gives it), else what it would read now.
         """
-        self._make(Kind.HOUSEHOLD_TRACE, lambda at: _trace(at, output, state, context, memory))
-
-    def _note(self, kind: Kind, agent_id: str, year: int, content: Callable[[], JsonObject]) -> None:
-        self._make(kind, lambda at: {"timestamp": at, "agent_id": agent_id, "year": year, **content()})
-
-    def _make(self, kind: Kind, record: Callable[[str], JsonObject]) -> None:
         try:
-            made = record(self._now().isoformat())
+            record = _trace(self._now().isoformat(), output, state, context, memory)
         except Exception as error:  # noqa: BLE001  # made from somebody else's objects; the simulation goes on
-            self._warn(f"no record of {kind}", error)
-            return
-        for sink in self._sinks:
-            try:
-                sink.append(kind, made)
-            except Exception as error:  # noqa: BLE001  # somebody else's sink
-                self._warn(f"{type(sink).__name__} took no record of {kind}", error)
+            self.failures += 1
+            if self.failures == 1:  # without the text of others' errors, which may hold a memory's
+                why = str(error) if isinstance(error, InvalidInput) else type(error).__name__
+                log.warning("audit: no record of a household's year (%s); the simulation goes on", why)
+        else:
+            self._keep(Kind.HOUSEHOLD_TRACE, record)
 
-    def _warn(self, what: str, error: Exception) -> None:
-        """Once for each, and without the text of others' errors, which may hold a memory's."""
-        self.failures += 1
-        if what not in self._failed:
-            self._failed.add(what)
-            why = str(error) if isinstance(error, InvalidInput) else type(error).__name__
-            log.warning("audit: %s (%s); the simulation goes on", what, why)
+    def _note(self, kind: Kind, agent_id: str, year: int, content: JsonObject) -> None:
+        self._keep(kind, {"timestamp": self._now().isoformat(), "agent_id": agent_id, "year": year, **content})
+
+    def _keep(self, kind: Kind, record: JsonObject) -> None:
+        if self._sink is not None:
+            self._sink.append(kind, record)
 
 
 def year_end(memory: CognitiveMemory, year: int, audit: AuditTrail | None = None) -> int:
@@ -288,7 +254,7 @@ def tally(records: Iterable[tuple[str, JsonObject]]) -> JsonObject:
     agents: Counter[str] = Counter()
     years: Counter[int] = Counter()
     destinations: Counter[str] = Counter()
-    retrievals, consolidations = Counter(calls=0, memories=0, refused=0), Counter(runs=0, memories=0)
+    retrievals, consolidations = Counter(calls=0, memories=0), Counter(runs=0, memories=0)
     for kind, record in records:
         kinds[kind] += 1
         if isinstance(agent := record.get("agent_id"), str):
@@ -297,7 +263,7 @@ def tally(records: Iterable[tuple[str, JsonObject]]) -> JsonObject:
             years[year] += 1
         if kind == Kind.TOOL_INVOCATION:
             call = _group(record, "tool_invocation")
-            retrievals.update(calls=1, memories=_count(call, "result_count"), refused="refused" in call)
+            retrievals.update(calls=1, memories=_count(call, "result_count"))
         elif kind == Kind.CONSOLIDATION:
             taken = _group(record, "consolidation")
             consolidations.update(runs=1, memories=_count(taken, "transferred_count"))

@@ -15,8 +15,7 @@ from kingly_memory.cognition.household import (
     update_memory_from_claim,
     update_memory_from_flood,
 )
-from kingly_memory.cognition.skills import SkillMap, SkillRegistry, update_memory_from_skill
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.cognition.skills import SkillRegistry, skill_updates, update_memory_from_skill
 from kingly_memory.errors import InvalidInput
 
 __all__ = [
@@ -38,10 +37,10 @@ __all__ = [
 ]
 
 SKILL_MEMORY_MAP: dict[str, dict[str, Any]] = {
-    name: {"template": update.template.text, "importance": update.importance, "tags": list(update.tags)}
-    for name, update in SkillMap.load().items()
+    name: {"template": update.template, "importance": update.importance, "tags": list(update.tags)}
+    for name, update in skill_updates().items()
 }
-"""A copy: changing it changes no skill. `SkillMap.load(FILE)` reads a map of your own."""
+"""A copy: changing it changes no skill."""
 
 
 class _Items(list[MemoryItem]):
