@@ -6,16 +6,15 @@ year. Retrieving changes nothing, and the same state gives the same answer.
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from itertools import islice, pairwise
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from kingly_memory import validation
 from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass
@@ -50,16 +49,17 @@ class MemoryItem:
     id: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        # A simulation makes millions of these, so a time that is in UTC already is not converted again.
-        is_utc = type(self.timestamp) is datetime and self.timestamp.tzinfo is UTC
+        content, tags = cast("Any", self.content), cast("Any", self.tags)
+        if not isinstance(content, str) or not content.strip():
+            raise InvalidInput("content", "is empty or no text; say what was experienced")
+        # A set has no order that would be the same tomorrow, so its tags are sorted.
+        tags = sorted(tags) if isinstance(tags, Set) else tags
         checked: JsonObject = {
-            "content": _content(self.content),
+            "content": validation.mended(content),
             "importance": validation.share("importance", self.importance),
             "year": checked_year(self.year),
-            "timestamp": self.timestamp
-            if is_utc
-            else validation.moment("timestamp", self.timestamp) or datetime.now(UTC),
-            "tags": _tags(self.tags) if self.tags or not isinstance(self.tags, list) else [],
+            "timestamp": validation.moment("timestamp", self.timestamp) or datetime.now(UTC),
+            "tags": list(validation.tag_list("tags", tags)) if tags or not isinstance(tags, list) else [],
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -292,11 +292,22 @@ class CognitiveMemory:
         if asked is not None and (not isinstance(asked, str) or not asked.strip()):
             raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
         self._look()
-        latest = (Scored(item, None) for item in _latest_first(self._held) if wanted.issubset(item.tags))
-        episodes = self._best_episodes(year, wanted)
+        # The latest and then the weightiest, whatever the clock did; of equals the one that was said last.
+        working = [item for _, item in reversed(self._held) if wanted.issubset(item.tags)]
+        working.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
+        episodes = [Scored(item, self.rules.score(item, year)) for _, item in self._episodes]
+        episodes.sort(key=lambda one: -(one.score or 0.0))
+        held = _distinct(Scored(item, None) for item in working)
+        lasting = _distinct(one for one in episodes if wanted.issubset(one.item.tags))
         if query is not None:
-            return _matching(query, most, [*latest, *episodes])
-        return _first(most, reserved, latest, episodes)
+            words = stems(query)
+            everything = held | {text: one for text, one in lasting.items() if text not in held}
+            shares = {text: len(words & stems(text)) for text in everything}
+            return [everything[text] for text in sorted(shares, key=lambda text: -shares[text]) if shares[text]][:most]
+        first = [*held][: max(most - reserved, 0)]
+        late = [text for text in lasting if text not in first][: most - len(first)]
+        between = [text for text in held if text not in first and text not in late][: most - len(first) - len(late)]
+        return [*(held[text] for text in (*first, *between)), *(lasting[text] for text in late)]
 
     def format_for_prompt(self, current_year: int = 0, top_k: int = TOP_K) -> str:
         """A line for each memory, of whatever lines it has itself. Raises InvalidInput."""
@@ -398,12 +409,6 @@ class CognitiveMemory:
     def _look(self) -> None:
         """Called before anything is looked at."""
 
-    def _best_episodes(self, year: int, wanted: frozenset[str]) -> Iterator[Scored]:
-        """Those that score highest first, of equals the one that came in first. Sorted when the first one is asked for,
-        which a full working memory seldom does."""
-        scored = [Scored(one, self.rules.score(one, year)) for _, one in self._episodes if wanted.issubset(one.tags)]
-        yield from sorted(scored, key=lambda one: -(one.score or 0.0))
-
     def _lasting(self, held: Iterable[Kept]) -> list[Kept]:
         """What lasts of that and is no episode yet: that very item, not one that says the same."""
         lasting = [one for one in held if self.rules.is_lasting(one.item)]
@@ -414,46 +419,16 @@ class CognitiveMemory:
         """The episodes that score lowest in the latest year, of equals those that were experienced first."""
         if surplus <= 0:
             return
-        worth = [(self.rules.score(item, self._latest_year), order) for order, item in self._episodes]
-        gone = {order for _, order in ([min(worth)] if surplus == 1 else heapq.nsmallest(surplus, worth))}
+        worth = sorted((self.rules.score(item, self._latest_year), order) for order, item in self._episodes)
+        gone = {order for _, order in worth[:surplus]}
         self._episodes = [one for one in self._episodes if one.order not in gone]
 
 
-def _latest_first(held: Sequence[Kept]) -> Iterator[MemoryItem]:
-    """The latest and then the weightiest, whatever the clock did; of equals the one that was said last."""
-    items = [item for _, item in reversed(held)]
-    if any(one.timestamp <= other.timestamp for one, other in pairwise(items)):
-        items.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
-    yield from items
-
-
-def _first(most: int, reserved: int, latest: Iterator[Scored], episodes: Iterator[Scored]) -> list[Scored]:
-    """Working memory first, each text once. Places reserved for episodes that are not there go to working memory."""
-    found = _distinct(latest, most)
-    if len(found) == most and not reserved:
-        return list(found.values())
-    first = dict(islice(found.items(), max(most - reserved, 0)))
-    lasting = _distinct((one for one in episodes if one.item.content not in first), most - len(first))
-    late = (one for text, one in found.items() if text not in first and text not in lasting)
-    return [*first.values(), *islice(late, most - len(first) - len(lasting)), *lasting.values()]
-
-
-def _matching(query: str, most: int, scored: Iterable[Scored]) -> list[Scored]:
-    """Those that share a word with the query, the largest share of its words first, of equals the earlier ones."""
-    asked = stems(query)
-    found = _distinct(scored, math.inf).values()
-    shares = [(len(asked & stems(one.item.content)), one) for one in found]
-    return [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share][:most]
-
-
-def _distinct(scored: Iterable[Scored], most: float) -> dict[str, Scored]:
-    """Each text once."""
+def _distinct(scored: Iterable[Scored]) -> dict[str, Scored]:
+    """Each text once, the first of it."""
     found: dict[str, Scored] = {}
-    if most > 0:
-        for one in scored:
-            found.setdefault(one.item.content, one)
-            if len(found) >= most:
-                break
+    for one in scored:
+        found.setdefault(one.item.content, one)
     return found
 
 
@@ -484,20 +459,6 @@ def dollars(field: str, value: object) -> float:
         problem = f"must be an amount of dollars from 0 to {MOST_DOLLARS:,.0f}, not {validation.shown(value)}"
         raise InvalidInput(field, problem)
     return amount
-
-
-def _content(value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput("content", f"expected text, not {type(value).__name__}")
-    if not value.strip():
-        raise InvalidInput("content", "is empty; say what was experienced")
-    return validation.mended(str(value))
-
-
-def _tags(said: object) -> list[str]:
-    """In their order. A set has none that would be the same tomorrow, so its tags are sorted."""
-    tags = [] if said is None else validation.tag_list("tags", said)
-    return sorted(tags) if isinstance(said, Set) else list(tags)
 
 
 # --- prompts and agents (seed 001, §6 and §8.2) ---

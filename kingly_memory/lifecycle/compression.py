@@ -9,20 +9,22 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.lifecycle import compression_model
 from kingly_memory.lifecycle.compression_model import Extract
-from kingly_memory.lifecycle.sentences import Form, Sentence, sentences
+from kingly_memory.lifecycle.sentences import Sentence, sentences
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryType
 from kingly_memory.ports import LanguageModel
-from kingly_memory.writing import UNBROKEN, stems, words
+from kingly_memory.writing import stems, words
 
 # --- what compression answers ---------------------------------------------------------------------------------------
 
@@ -144,20 +146,19 @@ _CUT_REACH = 100
 
 _FACT = re.compile(r"\b(?:is|are|has|isn['’]t|aren['’]t|hasn['’]t)\b", re.IGNORECASE)
 _CONSTRAINT = re.compile(
-    r"\b(?:must|mustn't|cannot|can['’]t|never|always|only|requires?|required|limit|limits|limited|at most|at least"
-    r"|no more than|no less than|maximum|minimum|should not|shouldn't|do not|don['’]t|forbidden|not allowed|unless"
-    r"|needs? to|has to|have to|exceeds?|mandatory|prohibited)\b",
+    r"\b(?:must|mustn't|cannot|can['’]t|never|always|only|requires?|required|limits?|limited|at (?:most|least)"
+    r"|no (?:more|less) than|maximum|minimum|should not|shouldn't|do not|don['’]t|forbidden|not allowed|unless"
+    r"|needs? to|ha(?:s|ve) to|exceeds?|mandatory|prohibited)\b",
     re.IGNORECASE,
 )
 _PATTERN = re.compile(
-    r"^\W*(?:when|whenever|if|before|after|every time)\b[^\n]{1,400}?,"
-    r"|\b(?:whenever|every time|each time|next time|in (?:the )?future|as a rule|rule of thumb|lessons?|patterns?)\b",
+    r"^\W*(?:when|if|before|after)\b[^\n]{1,400}?,"
+    r"|\b(?:whenever|(?:every|each|next) time|in (?:the )?future|as a rule|rule of thumb|lessons?|patterns?)\b",
     re.IGNORECASE,
 )
 """Says what to do, or what happens, in a situation that may come again."""
 _DECISION = re.compile(
-    r"\b(?:decided|decide|decision|agreed|chose|chosen|settled on|going with|went with|opted|we will|we['’]ll"
-    r"|let['’]s use)\b",
+    r"\b(?:decided?|decision|agreed|chose|chosen|settled on|(?:going|went) with|opted|we will|we['’]ll|let['’]s use)\b",
     re.IGNORECASE,
 )
 _QUESTION = ("?", "？", "؟")
@@ -170,13 +171,13 @@ def compress(
     AGGRESSIVE the first. With a focus, sentences that share a word with it go before all others."""
     if level is CompressionLevel.NONE or not text.strip():
         return CompressedMemory(text, text, level=level, summariser=Summariser.NOBODY, reason=reason)
-    whole = Sentence(len(text) - len(text.lstrip()), len(text.rstrip()), Form.PROSE)
+    whole = Sentence(len(text) - len(text.lstrip()), len(text.rstrip()))
     everything = sentences(text) or [whole]
     first: dict[str, Sentence] = {}
     for one in everything:  # white space apart, every character counts
         first.setdefault(" ".join(one.of(text).split()), one)
     said = list(first.values())
-    told = [one for one in said if one.form in (Form.PROSE, Form.ITEM)] or said
+    told = [one for one in said if one.tells] or said
     wanted = stems(focus) if focus else set()
     told = [one for one in told if wanted & stems(one.of(text))] or told if wanted else told
     quoted = [one.of(text) for one in told]
@@ -203,12 +204,9 @@ def shortened(text: str, most: int) -> str:
     longer than a word can be."""
     if len(text) <= most:
         return text
-    torn = re.compile(rf"[^\s{UNBROKEN}]")
-    at = most - 1
-    while at > most - _CUT_REACH and torn.match(text[at]) and torn.match(text[at - 1]):
-        at -= 1
-    at = at if at > most - _CUT_REACH else most - 1
-    return f"{text[:at].rstrip()}…"
+    cut = text[: most - 1]
+    at = max(cut.rfind(" "), cut.rfind("\n"))
+    return f"{cut[:at].rstrip() if at > most - _CUT_REACH else cut}…"
 
 
 def _ends(text: str, told: Sequence[Sentence], level: CompressionLevel) -> str:
@@ -224,28 +222,18 @@ def _ends(text: str, told: Sequence[Sentence], level: CompressionLevel) -> str:
 
 
 def _without_repeats(text: str, everything: Sequence[Sentence], said: Sequence[Sentence]) -> str:
-    """The sentences with what stood in front of each, with less white space in it."""
+    """The sentences with what stood in front of each, with less white space in it: one space, or one blank line."""
     kept = {one.start for one in said}
     pieces: list[str] = []
     before = 0
     for one in everything:
         if one.start in kept:
             gap = text[before : one.start]
-            pieces += (_tight(gap) if pieces else gap.lstrip(), one.of(text))
+            if gap.isspace() and "\n" not in gap:
+                gap = " "
+            pieces += (re.sub(r"[^\S\n]+\n", "\n", gap), one.of(text))
         before = one.end
-    return "".join(pieces).strip()
-
-
-def _tight(gap: str) -> str:
-    """One space between sentences, one blank line at most; marks and the indentation of a line stay."""
-    lines = gap.split("\n")
-    if len(lines) == 1:
-        return gap if gap.strip() else gap[:1] and " "
-    tight: list[str] = [lines[0].rstrip()]
-    for line in lines[1:-1]:
-        if line.strip() or tight[-1] or len(tight) == 1:
-            tight.append(line.rstrip())
-    return "\n".join([*tight, lines[-1]])
+    return re.sub(r"\n{3,}", "\n\n", "".join(pieces)).strip()
 
 
 # --- by a model, where there is one ---------------------------------------------------------------------------------
@@ -344,14 +332,24 @@ class MemoryCompressor:
         self, text: str, level: CompressionLevel | str | None, question: _Question, focus: str | None, worth: float
     ) -> CompressedMemory:
         chosen = level_named(self._config.level if level is None else level)
-        said, significance = validation.mended(_text("text", text)), validation.share("significance", worth)
+        said = validation.mended(_text("text", text))
+        model = self._model_for(worth)
         if not self._config.enabled:
             return compress(said, CompressionLevel.NONE, reason="compression is switched off")
         if chosen is CompressionLevel.NONE or not said.strip():
             return compress(said, chosen)
         extract, reason = None, None
         try:
-            extract = await self._extract(said, chosen, question, significance)
+            if self._model is None:
+                raise LanguageModelError("there is none, and compression.llm_required asks for one")
+            if model is None:
+                raise LanguageModelError(
+                    f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
+                )
+            prompt = await asyncio.to_thread(question, said, chosen, MOST_FACTS[chosen])
+            extract = compression_model.extract(await answer(model, prompt, self._config.llm_timeout_s))
+            if extract is None:
+                raise LanguageModelError("its reply has none of the sections that it was asked for")
         except LanguageModelError as error:
             if self._config.llm_required:
                 raise
@@ -359,21 +357,6 @@ class MemoryCompressor:
                 reason = f"compressed by rules, since the model gave no answer: {error.reason}"
         by_rules = await asyncio.to_thread(compress, said, chosen, focus, reason=reason)
         return by_rules if extract is None else _by_model(by_rules, extract)
-
-    async def _extract(self, text: str, level: CompressionLevel, question: _Question, significance: float) -> Extract:
-        """What the model made of a text. Raises LanguageModelError when it made nothing."""
-        model = self._model_for(significance)
-        if self._model is None:
-            raise LanguageModelError("there is none, and compression.llm_required asks for one")
-        if model is None:
-            raise LanguageModelError(
-                f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
-            )
-        prompt = await asyncio.to_thread(question, text, level, MOST_FACTS[level])
-        extract = compression_model.extract(await answer(model, prompt, self._config.llm_timeout_s))
-        if extract is None:
-            raise LanguageModelError("its reply has none of the sections that it was asked for")
-        return extract
 
     async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
         try:
@@ -389,24 +372,18 @@ class MemoryCompressor:
 
 def _by_model(by_rules: CompressedMemory, extract: Extract) -> CompressedMemory:
     """What the model said; the rules' summary where it wrote none, or one longer than the text."""
-    is_short = len(extract.summary) <= by_rules.original_length
-    is_models = bool(extract.summary) and is_short
-    trouble = "is longer than the text" if extract.summary else "is missing"
-
-    def short(entries: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(shortened(one, ENTRY_LIMIT) for one in entries)
-
-    return CompressedMemory(
-        full_content=by_rules.full_content,
-        summary=extract.summary if is_models else by_rules.summary,
-        key_facts=short(extract.facts[: MOST_FACTS[by_rules.level]]),
-        constraints=short(extract.constraints),
-        patterns=short(extract.patterns),
-        decisions=short(extract.decisions),
-        level=by_rules.level,
-        summariser=Summariser.MODEL if is_models else Summariser.RULES,
-        reason=None if is_models else f"summarised by rules, since the model's summary {trouble}",
-    )
+    most = MOST_FACTS[by_rules.level]
+    lists: dict[str, tuple[str, ...]] = {
+        "key_facts": extract.facts[:most],
+        "constraints": extract.constraints,
+        "patterns": extract.patterns,
+        "decisions": extract.decisions,
+    }
+    short: dict[str, Any] = {name: tuple(shortened(one, ENTRY_LIMIT) for one in some) for name, some in lists.items()}
+    if not extract.summary or len(extract.summary) > by_rules.original_length:
+        trouble = "is longer than the text" if extract.summary else "is missing"
+        return replace(by_rules, **short, reason=f"summarised by rules, since the model's summary {trouble}")
+    return replace(by_rules, **short, summary=extract.summary, summariser=Summariser.MODEL, reason=None)
 
 
 def similarity(one: str, other: str) -> float:

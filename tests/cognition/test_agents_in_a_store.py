@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from kingly_memory.models import MemoryType, Standing
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.ports import Transaction
 from kingly_memory.router import editions
-from kingly_memory.router.agents.memory import NotYet
+from kingly_memory.router.agents.memory import NotMade
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cognition.agent_process import RULES, live
 from tests.cognition.samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
@@ -56,12 +55,12 @@ class MoodyStore(PromptStore):
         self.failures = 0
         self.error: Exception = StoreUnwritable("here", "disk full")
         self.after = False
-        self.held_up: list[Future[Any]] | None = None
+        self.held_up: list[tuple[Future[Any], Callable[[Transaction], Any]]] | None = None
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if self.held_up is not None:
-            self.held_up.append(Future())
-            return self.held_up[-1]
+            self.held_up.append((Future(), change))
+            return self.held_up[-1][0]
         if not self.failures:
             return super().write(change)
         self.failures -= 1
@@ -262,39 +261,42 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
+async def test_a_write_that_failed_is_told_by_the_next_verb_and_is_not_remembered(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
         agent_memory = await memory.cognitive("H001")
-        store.failures = 1
         agent_memory.add_working("first")
-        with pytest.raises(StoreUnwritable, match="disk full"):
-            agent_memory.add_working("second")
-        assert agent_memory.retrieve() == ["first"]
-        agent_memory.add_working("third")
         await agent_memory.saved()
-        assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
-    assert "not stored yet" in caplog.text
-    assert "first" not in caplog.text
+        store.failures = 1
+        agent_memory.add_working("second")
+        with pytest.raises(StoreUnwritable, match="disk full"):
+            agent_memory.add_working("third")
+        assert agent_memory.retrieve() == ["first"]
+        agent_memory.add_working("fourth")
+        await agent_memory.saved()
+        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["fourth", "first"]
+    assert "not stored" in caplog.text
+    assert "second" not in caplog.text
 
 
-async def test_saving_tries_again_and_raises_when_that_fails_too(tmp_path: Path) -> None:
+async def test_behind_a_change_that_failed_none_is_made(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
         agent_memory = await memory.cognitive("H001")
-        store.failures = 1
+        store.held_up = []
         agent_memory.add_working("first")
-        await agent_memory.saved()
-        store.failures = 3
         agent_memory.add_working("second")
+        [(first, _), (second, change)], store.held_up = store.held_up, None
+        first.set_exception(StoreUnwritable("here", "disk full"))
+        with pytest.raises(NotMade) as caught:
+            store.write(change).result()
+        second.set_exception(caught.value)
         with pytest.raises(StoreUnwritable):
             await agent_memory.saved()
-        assert agent_memory.retrieve() == ["second", "first"]
-        store.failures = 0
         await agent_memory.saved()
-        assert (await memory.cognitive("H001")).retrieve() == ["second", "first"]
+        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == []
 
 
 async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: Path) -> None:
@@ -303,27 +305,10 @@ async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: 
         agent_memory = await memory.cognitive("H001")
         store.failures, store.after = 1, True
         agent_memory.add_working("first")
-        await agent_memory.saved()
+        with pytest.raises(StoreUnwritable):
+            await agent_memory.saved()
         assert agent_memory.retrieve() == ["first"]
         assert len(await memory.list()) == 1
-
-
-async def test_a_verb_does_not_wait_for_changes_that_are_still_on_their_way(tmp_path: Path) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        agent_memory = await memory.cognitive("H001")
-        store.held_up = []
-        agent_memory.add_working("first")
-        agent_memory.add_working("second")
-        first, second = store.held_up
-        first.set_exception(StoreUnwritable("here", "disk full"))
-        with pytest.raises(StoreUnwritable):
-            agent_memory.add_working("told")
-        assert not second.done()
-        store.held_up = None
-        second.set_exception(NotYet())
-        await agent_memory.saved()
-        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["second", "first"]
 
 
 async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
@@ -368,10 +353,9 @@ async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
         agent_memory = await memory.cognitive("H001")
-        store.failures = 1_000
+        store.failures = 1
         agent_memory.add_working("never")
-    assert [one.levelno for one in caplog.records][-1] >= logging.WARNING
-    assert "is lost with this process" in caplog.text
+    assert "an experience is not stored" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "x" * 1_048_577])

