@@ -13,13 +13,13 @@ import math
 import os
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from kingly_memory.dataclass import dataclass, fields, is_dataclass
 from kingly_memory.errors import InvalidInput, StoreUntrusted
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, make_folder, opened

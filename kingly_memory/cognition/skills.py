@@ -6,7 +6,6 @@ Both are data, in the packaged `skills.yaml`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any

@@ -9,14 +9,13 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.lifecycle import compression_model
 from kingly_memory.lifecycle.compression_model import Extract

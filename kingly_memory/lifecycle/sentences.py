@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kingly_memory.dataclass import dataclass
 from kingly_memory.writing import STOP_WORDS
 
 

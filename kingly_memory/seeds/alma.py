@@ -10,12 +10,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from kingly_memory import validation
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.dataclass import asdict, dataclass, field
 from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.lifecycle import compression, decay
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionLevel

@@ -16,6 +16,7 @@ from kingly_memory.cognition.household import (
     update_memory_from_flood,
 )
 from kingly_memory.cognition.skills import SkillRegistry, skill_updates, update_memory_from_skill
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 
 __all__ = [
