@@ -9,7 +9,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.agent_memory import SEEDS
 from kingly_memory.cognition.continuum import Strategy
 from kingly_memory.models import Tier
-from kingly_memory.portal import Face, Portal, SyncSubscription, SyncTask, on_the_loop
+from kingly_memory.portal import Face, Portal, SyncTask, on_the_loop
 
 if TYPE_CHECKING:
     import os
@@ -212,14 +212,6 @@ class SyncMemoryStream(Face):
         each of the most significant. None leaves an end open. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.summarize(time_range))
-
-    def subscribe(self, after: str = "now", *, types: Sequence[str] | None = ("episodic",)) -> SyncSubscription:
-        """The agent's memories as they are stored, by any process: those from this call on, from the `start`, or behind
-        the memory whose id is given. `types` are those of memories; None is all of them. Raises InvalidInput.
-        """
-        return SyncSubscription(
-            self._call(lambda: on_the_loop(lambda: self._awaiting.subscribe(after=after, types=types))), self._call
-        )
 
 
 class SyncConsensusMemory(Face):

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.cognition.context import WorkingContext
-    from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.models import Receipt
-    from kingly_memory.router.agents.stream import Subscription
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -188,40 +186,3 @@ class SyncTask(Face):
     def fail(self, reason: str) -> None:
         """Say that the task failed though nothing was raised."""
         self._awaiting.fail(reason)
-
-
-class SyncSubscription(Face):
-    """`Subscription` for code that does not await: use it as `with` and `for`. Each step waits for the next event;
-    closing it, from any thread, ends the wait."""
-
-    _awaiting: Subscription
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> MemoryEvent:
-        async def step() -> MemoryEvent | None:
-            return await anext(self._awaiting, None)
-
-        try:
-            event = self._call(step)
-        except RouterClosed:
-            event = None
-        if event is None:
-            raise StopIteration
-        return event
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End it. A thread that waits for the next event waits no longer."""
-        try:
-            self._call(self._awaiting.aclose)
-        except RouterClosed:
-            return  # and so is this

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,38 +47,6 @@ def test_a_stream_is_recorded_recalled_and_told(memory: SyncMemoryRouter) -> Non
     assert [event.content for event in stream.recall("ford")] == [event.content for event in stream.events()]
     assert stream.summarize((None, None)).startswith("1 event of scout: 1 sighting.")
     assert memory.stream("cook").events() == []
-
-
-def test_a_thread_that_waits_for_events_gets_each_and_ends_with_the_subscription(memory: SyncMemoryRouter) -> None:
-    heard: list[str] = []
-    enough = threading.Event()
-
-    def listen() -> None:
-        for event in news:
-            heard.append(event.content)
-            if event.content == "the last":
-                enough.set()
-
-    with memory.stream().subscribe() as news:
-        listener = threading.Thread(target=listen)
-        listener.start()
-        for text in ("one", "two", "the last"):
-            memory.stream().record(MemoryEvent(text))
-        assert enough.wait(60)
-    listener.join(60)
-    assert not listener.is_alive()
-    assert heard == ["one", "two", "the last"]
-
-
-def test_a_thread_that_waits_for_events_ends_with_the_router(tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
-        news = memory.stream().subscribe()
-        heard: list[list[MemoryEvent]] = []
-        listener = threading.Thread(target=lambda: heard.append(list(news)))
-        listener.start()
-    listener.join(60)
-    assert heard == [[]]
-    news.close()
 
 
 def test_debates_are_stored_and_found(memory: SyncMemoryRouter) -> None:

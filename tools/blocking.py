@@ -65,7 +65,7 @@ FACES = (
         hidden=frozenset({"close"}),
     ),
 )
-BY_HAND = {"Task": "SyncTask", "Subscription": "SyncSubscription"}
+BY_HAND = {"Task": "SyncTask"}
 """Results that wait themselves, and what stands for them in `portal.py`."""
 WRAPPED = {face.source.partition(":")[2]: face.name for face in FACES} | BY_HAND
 

@@ -214,7 +214,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     def stream(self, agent_id: str | None = None) -> MemoryStream:
         """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent
         unless another is named. Raises InvalidInput, RouterClosed."""
-        return MemoryStream(self._named(agent_id), self._engine, self._engine.notifier)
+        return MemoryStream(self._named(agent_id), self._engine)
 
     @cached_property
     def consensus(self) -> ConsensusMemory:

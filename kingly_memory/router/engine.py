@@ -23,7 +23,6 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router import contexts, write
 from kingly_memory.router.activity import Lookups
 from kingly_memory.router.agents.memory import AgentMemories
-from kingly_memory.router.agents.stream import Notifier
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.linking import Associations
@@ -102,7 +101,6 @@ class Engine:
         self.name_at = name_at
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
-        self.notifier = Notifier()
         self.usage = UsageBuffer()
         self.lookups = Lookups(station.project)
         self.store_futures = StoreFutures()
@@ -217,9 +215,8 @@ class Engine:
                 await self.close()
 
     async def close(self) -> None:
-        """Tell who waits for new memories that none will come, store what agents experienced, and let go of everything.
+        """Store what agents experienced, and let go of everything.
         Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same."""
-        self.notifier.end()
         try:
             if self._agent_memories is not None:
                 await self._agent_memories.settle()
@@ -291,7 +288,6 @@ class Engine:
         self.remotes.wake()
         if self.embedding is not None:
             self.embedding.wake(memory_ids)
-        self.notifier.notify()
 
     async def flush(self) -> None:
         """Write down what may be written a little later: uses of memories and contexts, and copies of what only a

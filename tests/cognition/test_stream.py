@@ -1,13 +1,8 @@
-"""An agent's stream: what happened, in the order of time, found again however long ago, and followed as it happens."""
+"""An agent's stream: what happened, in the order of time, found again however long ago."""
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
-import threading
-from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -20,25 +15,17 @@ from hypothesis import strategies as st
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition import stream as streams
 from kingly_memory.cognition.stream import MemoryEvent
-from kingly_memory.errors import InvalidInput, RouterClosed
-from kingly_memory.models import Memory, MemoryType
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import MemoryType
 from kingly_memory.ports import Row
-from kingly_memory.router.agents.stream import START, Subscription
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import ROOT, environment
 from tests.lifecycle.samples import placed as subject
-from tests.router_bench import CALM, PromptStore, router_over
-from tests.store_samples import behind_triggers
+from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=0.05))
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock() -> WatchedClock:
-    return WatchedClock()
 
 
 @pytest.fixture
@@ -49,29 +36,6 @@ async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
 
 def said(events: list[MemoryEvent]) -> list[str]:
     return [event.content for event in events]
-
-
-async def some(subscription: Subscription, count: int) -> list[str]:
-    """The next so many; a reader that gets too few is stopped by the run's own limit."""
-    return [(await anext(subscription)).content for _ in range(count)]
-
-
-class WatchedClock(ManualClock):
-    """Knows when a reader has looked in vain and lies down; the router's own tasks sleep for other times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reader_rests = asyncio.Event()
-
-    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
-        if seconds == CALM.pace.poll_s:
-            self.reader_rests.set()
-        return await super().wait(event, seconds)
-
-
-async def at_rest(clock: WatchedClock) -> None:
-    await clock.reader_rests.wait()
-    await clock.settle()
 
 
 # --- recording --------------------------------------------------------------------------------------------------------
@@ -131,7 +95,7 @@ async def test_a_stream_needs_to_know_whose_it_is(memory: MemoryRouter) -> None:
 
 @pytest.mark.requirement("ARG-043")
 async def test_recall_answers_with_what_is_relevant_then_with_what_is_recent(
-    memory: MemoryRouter, clock: WatchedClock
+    memory: MemoryRouter, clock: ManualClock
 ) -> None:
     stream = memory.stream("scout")
     for text in ("The ford is deep", "Rain at noon", "The bridge is out", "Supper was late"):
@@ -158,7 +122,7 @@ async def test_recall_shows_an_agent_nothing_of_another(memory: MemoryRouter) ->
 @pytest.mark.requirement("ARG-043")
 @pytest.mark.parametrize("is_archived", [False, True], ids=["alive", "archived"])
 async def test_an_old_event_is_recalled_behind_any_number_of_newer_ones(
-    memory: MemoryRouter, clock: WatchedClock, is_archived: bool
+    memory: MemoryRouter, clock: ManualClock, is_archived: bool
 ) -> None:
     stream = memory.stream("scout")
     ford = await stream.record(MemoryEvent("The ford lies behind the old mill"))
@@ -192,7 +156,7 @@ async def test_to_ask_for_the_latest_is_no_search_in_vain(memory: MemoryRouter) 
 
 @pytest.mark.requirement("ARG-045")
 async def test_events_stand_in_the_order_of_time_whenever_they_were_recorded(
-    memory: MemoryRouter, clock: WatchedClock
+    memory: MemoryRouter, clock: ManualClock
 ) -> None:
     stream = memory.stream("scout")
     clock.set_wall(NINE)
@@ -257,22 +221,6 @@ async def test_the_latest_are_those_that_may_be_shown_and_no_more_are_read(
     monkeypatch.setattr(store.reader, "rows_at", noted)
     assert said(await stream.recall("", limit=3)) == ["event 58", "event 57", "event 56"]
     assert len(read) == 3
-
-
-async def test_rows_that_cannot_be_read_hide_no_event(tmp_path: Path, clock: WatchedClock) -> None:
-    home = tmp_path / "home"
-    async with router_over(PromptStore(home), None, clock) as memory:
-        for number in range(5):
-            await memory.stream("scout").record(MemoryEvent(f"event {number}"))
-    with behind_triggers(home) as connection:
-        for number, value in enumerate(("no JSON", '{"created_at": "zzz"}', '{"created_at": 9e99}')):
-            row = (value, f"%event {number}%")
-            assert connection.execute("UPDATE Cache SET value = ? WHERE value LIKE ?", row).rowcount == 1
-    async with router_over(PromptStore(home), None, clock) as memory:
-        stream = memory.stream("scout")
-        assert said(await stream.recall("", limit=2)) == ["event 4", "event 3"]
-        assert said(await stream.events()) == ["event 3", "event 4"]
-        assert (await stream.summarize((None, None))).startswith("2 events of scout: 2 event.")
 
 
 async def test_events_that_are_found_are_not_told_again_among_the_latest(memory: MemoryRouter) -> None:
@@ -364,215 +312,3 @@ async def test_a_range_that_is_none_is_refused(memory: MemoryRouter, time_range:
 
 
 # --- following --------------------------------------------------------------------------------------------------------
-
-
-async def test_a_subscription_tells_of_what_comes_after_it_and_of_its_agent_alone(memory: MemoryRouter) -> None:
-    scout, cook = memory.stream("scout"), memory.stream("cook")
-    await scout.record(MemoryEvent("before"))
-    async with scout.subscribe() as news:
-        await scout.record(MemoryEvent("one"))
-        await cook.record(MemoryEvent("soup"))
-        waiting = asyncio.create_task(some(news, 2))
-        await scout.record(MemoryEvent("two"))
-        assert await waiting == ["one", "two"]
-    assert [event.content async for event in news] == []
-
-
-async def test_a_store_in_this_process_wakes_a_waiting_reader_without_any_time_passing(
-    memory: MemoryRouter, clock: WatchedClock
-) -> None:
-    async with memory.stream("scout").subscribe() as news:
-        waiting = asyncio.create_task(some(news, 1))
-        await at_rest(clock)
-        await memory.stream("scout").record(MemoryEvent("one"))
-        assert await waiting == ["one"]
-    assert clock.monotonic() == 0.0
-
-
-async def test_a_subscription_may_begin_at_the_start_or_behind_a_memory(memory: MemoryRouter) -> None:
-    stream = memory.stream("scout")
-    receipts = [await stream.record(MemoryEvent(text)) for text in ("one", "two", "three")]
-    assert await some(stream.subscribe(START), 3) == ["one", "two", "three"]
-    assert await some(stream.subscribe(receipts[0].id), 2) == ["two", "three"]
-    with pytest.raises(InvalidInput, match="after: nothing is stored under 'nowhere'"):
-        stream.subscribe("nowhere")
-
-
-async def test_a_reader_that_is_slow_misses_nothing_and_hears_nothing_twice(memory: MemoryRouter) -> None:
-    stream = memory.stream("scout")
-    news = stream.subscribe()
-    first = await memory.stream("scout").record(MemoryEvent("event 0"))
-    for number in range(1, 300):
-        await stream.record(MemoryEvent(f"event {number}"))
-    heard = await some(news, 100)
-    await memory.forget(first.id)
-    await memory.restore(first.id)
-    heard += await some(news, 200)
-    assert heard == [f"event {number}" for number in range(300)]
-    await stream.record(MemoryEvent("the last"))
-    assert await some(news, 1) == ["the last"]
-
-
-async def test_a_new_revision_is_no_new_event(tmp_path: Path) -> None:
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
-        news = memory.stream().subscribe()
-        for text in ("draft", "final"):
-            await memory.store(text, key="report", type="episodic")
-            await memory.store(f"after the {text}", type="episodic")
-        assert await some(news, 3) == ["final", "after the draft", "after the final"]
-        forgotten = await memory.store("anew", key="report", type="episodic")
-        await memory.forget(forgotten.id)
-        again = await memory.store("anew", key="report", type="episodic")
-        assert again.id == forgotten.id
-        await memory.store("the last", type="episodic")
-        assert await some(news, 1) == ["the last"]
-
-
-async def test_all_types_are_told_of_when_they_are_asked_for(tmp_path: Path) -> None:
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
-        everything, skills = memory.stream().subscribe(types=None), memory.stream().subscribe(types=["procedural"])
-        for kind in ("working", "episodic", "semantic", "procedural"):
-            await memory.store(kind, type=kind)
-        assert await some(everything, 4) == ["working", "episodic", "semantic", "procedural"]
-        assert await some(skills, 1) == ["procedural"]
-        assert await some(memory.stream().subscribe(START, types=[]), 4) == await some(
-            memory.stream().subscribe(START, types=None), 4
-        )
-        assert await some(memory.stream().subscribe(START, types="procedural"), 1) == ["procedural"]
-        for types, why in ((["dreams"], "'dreams' is unknown"), (3, "expected a list of types, not int")):
-            with pytest.raises(InvalidInput, match=f"types: {why}"):
-                memory.stream().subscribe(types=types)  # type: ignore[arg-type]
-
-
-async def test_another_router_over_the_same_home_is_heard_at_the_next_look(
-    memory: MemoryRouter, store: PromptStore, clock: WatchedClock, tmp_path: Path
-) -> None:
-    news = memory.stream("scout").subscribe()
-    waiting = asyncio.create_task(some(news, 1))
-    await at_rest(clock)
-    async with router_over(PromptStore(tmp_path / "home"), None, ManualClock()) as other:
-        await other.stream("scout").record(MemoryEvent("from elsewhere"))
-    await clock.settle()
-    assert not waiting.done()
-    clock.tick(CALM.pace.poll_s)
-    assert await waiting == ["from elsewhere"]
-
-
-async def test_rows_that_are_erased_and_their_places_given_again_lose_no_event(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    scout = memory.stream("scout")
-    kept = await scout.record(MemoryEvent("kept"))
-    gone = [(await scout.record(MemoryEvent(f"gone {number}"))).id for number in range(3)]
-    news = scout.subscribe(START)
-    assert len(await some(news, 4)) == 4
-
-    def erase(transaction: Any) -> None:
-        for memory_id in gone:
-            transaction.erase(memory_id)
-            transaction.set_facet("lifetime", memory_id, None)
-
-    store.write(erase).result()
-    after = await scout.record(MemoryEvent("in an old place"))
-    last, reused = store.reader.row(after.id), store.reader.row(kept.id)
-    assert last is not None
-    assert reused is not None
-    assert last.position <= reused.position + 4, "the place was not given again, so this proves nothing"
-    assert await some(news, 1) == ["in an old place"]
-
-
-async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter, clock: WatchedClock) -> None:
-    news = memory.stream("scout").subscribe()
-    waiting = asyncio.create_task(anext(news, None))
-    await at_rest(clock)
-    await news.aclose()
-    await news.aclose()
-    assert await waiting is None
-
-
-async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clock: WatchedClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        stream = memory.stream("scout")
-        news = stream.subscribe()
-        waiting = asyncio.create_task(anext(news, None))
-        await at_rest(clock)
-    assert await waiting is None
-    with pytest.raises(RouterClosed):
-        stream.subscribe()
-
-
-async def test_what_is_being_read_when_the_router_closes_ends_with_it(store: PromptStore, clock: WatchedClock) -> None:
-    begun, closed = threading.Event(), threading.Event()
-
-    def see(memories: Iterable[Memory]) -> list[Memory]:
-        one = iter(memories)
-        first = next(one)
-        begun.set()
-        assert closed.wait(60)
-        return [first, *one]
-
-    async with router_over(store, None, clock) as memory:
-        stream = memory.stream("scout")
-        for number in range(40):
-            await stream.record(MemoryEvent(f"event {number}"))
-        looking = asyncio.create_task(stream._events(see))
-        assert await asyncio.to_thread(begun.wait, 60)
-    closed.set()
-    with pytest.raises(RouterClosed):
-        await looking
-
-
-async def test_a_wait_that_is_cancelled_loses_nothing(memory: MemoryRouter, clock: WatchedClock) -> None:
-    stream = memory.stream("scout")
-    async with aclosing(stream.subscribe()) as news:
-        for number in range(20):
-            waiting = asyncio.create_task(anext(news))
-            for _ in range(number):
-                await asyncio.sleep(0)
-            await stream.record(MemoryEvent(f"event {number}"))
-            for _ in range(number % 7):
-                await asyncio.sleep(0)
-            waiting.cancel()
-            [heard] = await asyncio.gather(waiting, return_exceptions=True)
-            if isinstance(heard, asyncio.CancelledError):
-                assert (await anext(news)).content == f"event {number}"
-            else:
-                assert isinstance(heard, MemoryEvent)
-                assert heard.content == f"event {number}"
-
-
-WRITER = """
-import asyncio, sys
-from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.stream import MemoryEvent
-
-async def main(home, name):
-    async with MemoryRouter.open(home, False, project="app", settings=Settings(durability="process")) as memory:
-        for number in range(30):
-            await memory.stream("scout").record(MemoryEvent(f"{name} {number}"))
-            await memory.stream("cook").record(MemoryEvent(f"soup {number}"))
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-def begun(script: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-W", "error", "-c", script, *arguments], cwd=ROOT, env=environment())
-
-
-async def test_events_of_other_processes_arrive_each_once_and_in_their_order(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with MemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
-        stream = memory.stream("scout")
-        news = stream.subscribe()
-        writers = [begun(WRITER, str(home), name) for name in ("left", "right")]
-        try:
-            for number in range(30):
-                await stream.record(MemoryEvent(f"here {number}"))
-            async with asyncio.timeout(100):
-                heard = await some(news, 90)
-        finally:
-            codes = [writer.wait(100) for writer in writers]
-    assert codes == [0, 0]
-    for name in ("left", "right", "here"):
-        assert [one for one in heard if one.startswith(name)] == [f"{name} {number}" for number in range(30)]
