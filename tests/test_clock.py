@@ -28,21 +28,10 @@ def test_now_is_aware_utc(any_clock: Clock) -> None:
     assert any_clock.now().tzinfo is UTC
 
 
-async def test_waiting_for_an_event_that_is_set_is_true_at_once(any_clock: Clock) -> None:
-    event = asyncio.Event()
-    event.set()
-    assert await any_clock.wait(event, 0) is True
-    assert await any_clock.wait(event, None) is True
-
-
 async def test_waiting_ends_when_the_event_is_set(any_clock: Clock) -> None:
     event = asyncio.Event()
     asyncio.get_running_loop().call_soon(event.set)
     assert await any_clock.wait(event, 3_600) is True
-
-
-async def test_waiting_no_time_for_an_event_is_false(any_clock: Clock) -> None:
-    assert await any_clock.wait(asyncio.Event(), 0) is False
 
 
 @pytest.mark.requirement("UNI-009")
@@ -65,21 +54,6 @@ async def test_sleepers_wake_in_the_order_of_their_deadlines_each_at_its_own_tim
     assert woken == [("early", 1.0), ("middle", 2.0), ("late", 3.0)]
 
 
-async def test_a_loop_that_sleeps_again_is_served_within_one_advance() -> None:
-    clock = ManualClock()
-    ticks: list[float] = []
-
-    async def ticker() -> None:
-        while True:
-            await clock.sleep(0.1)
-            ticks.append(clock.monotonic())
-
-    task = asyncio.create_task(ticker())
-    await clock.advance(0.3)
-    assert ticks == [0.1, 0.2, 0.3]
-    task.cancel()
-
-
 async def test_nobody_wakes_a_moment_too_early() -> None:
     clock = ManualClock()
     event = asyncio.Event()
@@ -91,27 +65,6 @@ async def test_nobody_wakes_a_moment_too_early() -> None:
     assert waiting.result() is False
 
 
-async def test_a_cancelled_sleeper_is_forgotten() -> None:
-    clock = ManualClock()
-    task = asyncio.create_task(clock.sleep(5))
-    await clock.settle()
-    assert clock.sleepers == 1
-    task.cancel()
-    await clock.settle()
-    assert clock.sleepers == 0
-
-
-async def test_an_event_in_time_leaves_no_sleeper_behind() -> None:
-    clock = ManualClock()
-    event = asyncio.Event()
-    waiting = asyncio.create_task(clock.wait(event, 60))
-    await clock.settle()
-    event.set()
-    await clock.settle()
-    assert waiting.result() is True
-    assert clock.sleepers == 0
-
-
 def test_the_wall_clock_jumps_without_the_other() -> None:
     clock = ManualClock(datetime(2026, 1, 1, 12, tzinfo=UTC))
     clock.jump(-3_600)
@@ -119,14 +72,6 @@ def test_the_wall_clock_jumps_without_the_other() -> None:
     clock.set_wall(datetime(2030, 1, 1, tzinfo=UTC))
     assert clock.now().year == 2030
     assert clock.monotonic() == 0.0
-
-
-async def test_advancing_moves_both_clocks_alike() -> None:
-    clock = ManualClock()
-    start = clock.now()
-    await clock.advance(86_400 * 365)
-    assert clock.now() - start == timedelta(days=365)
-    assert clock.monotonic() == 86_400 * 365
 
 
 def test_time_does_not_go_back() -> None:

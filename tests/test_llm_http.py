@@ -70,13 +70,6 @@ async def test_a_prompt_goes_to_the_chat_endpoint_and_its_text_comes_back(monkey
     }
 
 
-async def test_without_a_token_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with chatting() as server:
-        async with model_at(server.url, monkeypatch) as (model, _):
-            await model.complete("is it so?", timeout_s=PATIENCE_S)
-    assert "authorization" not in server.asked[0].headers
-
-
 @pytest.mark.parametrize(
     ("path", "call"),
     [
@@ -97,13 +90,6 @@ async def test_a_model_that_takes_no_temperature_is_asked_again_without(monkeypa
             for _ in range(2):
                 assert "verified" in await model.complete("is it so?", timeout_s=PATIENCE_S)
     assert ["temperature" in asked.payload for asked in server.asked] == [True, False, False]
-
-
-async def test_a_text_in_parts_is_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    several = [{"type": "text", "text": "it is "}, {"type": "image"}, {"type": "text", "text": "so"}]
-    with chatting(reply(said(several))) as server:
-        async with model_at(server.url, monkeypatch) as (model, _):
-            assert await model.complete("is it so?", timeout_s=PATIENCE_S) == "it is so"
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:
@@ -150,12 +136,6 @@ async def test_a_redirect_elsewhere_takes_neither_prompt_nor_token_along(monkeyp
     with chatting() as elsewhere, chatting(always=reply({}, status=307, location=f"{elsewhere.url}/x")) as server:
         assert "to another server" in await failure(server, monkeypatch)
     assert elsewhere.asked == []
-
-
-async def test_nobody_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with chatting() as server:
-        pass
-    assert "Connection refused" in await failure(server, monkeypatch)
 
 
 # --- where it is ----------------------------------------------------------------------------------------------------

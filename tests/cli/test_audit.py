@@ -15,7 +15,7 @@ from kingly_memory.app.auditing import AuditWriter
 from kingly_memory.cognition.agent_memory import CognitiveMemory
 from kingly_memory.cognition.audit import HouseholdOutput, year_end
 from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
-from tests.cli_runner import Run, environment, process, runner
+from tests.cli_runner import Run, environment, runner
 
 
 @pytest.fixture
@@ -109,22 +109,6 @@ def test_damaged_lines_are_noted_beside_the_answer(run: Run, folder: Path) -> No
     assert said.err == f"kingly-memory: 1 line in {folder} could not be read as records\n"
 
 
-def test_records_of_strangers_are_shown_as_far_as_they_go(run: Run, folder: Path) -> None:
-    folder.mkdir()
-    strange = [
-        "{}",
-        '{"timestamp": 7, "agent_id": [], "year": "x"}',
-        '{"memory_item": {"content": "\\u001b[31mred"}}',
-        '{"tool_invocation": {"result_count": "many"}}',
-        '{"consolidation": {"transferred_count": null}}',
-    ]
-    (folder / "tool_invocations.jsonl").write_text("\n".join(strange) + "\n", encoding="utf-8")
-    said = run("audit", "tail")
-    assert (said.code, len(said.out.splitlines())) == (0, 6)
-    assert "\x1b" not in said.out
-    assert run("audit", "stats", "--json").json["records"] == 5
-
-
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -168,9 +152,3 @@ def test_following_shows_the_latest_and_then_what_comes_until_it_is_interrupted(
         assert following.wait(timeout=30) == 130
     assert [(one["agent_id"], one["year"]) for one in first] == [("H1", 2)] * 2
     assert (then["kind"], then["record"]["agent_id"], then["record"]["year"]) == ("tool_invocations", "H1", 3)
-
-
-@pytest.mark.usefixtures("two_years", "run")
-def test_the_audit_of_the_nearest_project_is_read_by_a_process_of_its_own() -> None:
-    said = process("audit", "stats", "--json")
-    assert said.json["records"] == 16

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kingly_memory import Settings, SyncMemoryRouter
-from kingly_memory.cli.lifecycle import sweep_lines
-from kingly_memory.router.sweep import SweepReport
 from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
@@ -119,32 +115,6 @@ def test_a_sweep_says_how_many_went_behind_summaries_and_the_archive_says_behind
     assert run("get", summary, "--json").json["title"] == "Summary of 3 memories about notes"
 
 
-def test_a_strength_just_below_the_threshold_is_not_shown_as_the_threshold() -> None:
-    action = {
-        "memory_id": "m",
-        "policy": "strength",
-        "does": "archive",
-        "reason": "its strength is below 0.1",
-        "figures": {"strength": 0.09999},
-    }
-    lines = list(sweep_lines(SweepReport(archived=1, actions=(action,)), {}, "kingly-memory sweep --undo"))
-    assert "      m · strength 0.09" in lines
-
-
-@pytest.mark.usefixtures("years_ago")
-@pytest.mark.parametrize("verbs", [("sweep", "--policy", "strength"), ("archive", "add", "one"), ("weak",)])
-def test_a_command_that_is_printed_is_for_the_same_home_and_project(
-    run: Run, tmp_path: Path, verbs: tuple[str, ...]
-) -> None:
-    home = (tmp_path / "home").rename(tmp_path / "my home")
-    said = run(*verbs, "--home", str(home), "--project", "app").out.splitlines()
-    commands = [shlex.split(line.partition(": kingly-memory ")[2]) for line in said if ": kingly-memory " in line]
-    assert commands
-    for command in commands:
-        assert run(*("promise" if word == "KEY_OR_ID" else word for word in command)).code == 0
-    assert not (tmp_path / "home").exists()
-
-
 @pytest.mark.usefixtures("years_ago")
 def test_weak_memories_are_listed_with_what_to_do(run: Run) -> None:
     said = run("weak", "--limit", "2").out.splitlines()
@@ -158,13 +128,6 @@ def test_weak_memories_are_listed_with_what_to_do(run: Run) -> None:
     ]
     assert len(run("weak", "--json").json["forgettable"]) == 3
     assert run("weak", "--agent", "nobody").out == "no memory has faded\n"
-
-
-@pytest.mark.usefixtures("years_ago")
-def test_a_reinforced_memory_is_weak_no_more(run: Run) -> None:
-    held = run("reinforce", "one")
-    assert held.out.startswith("reinforced one: 0.77 (strong; 0 uses, 1 reinforcement; idle 0 days; forgettable in ")
-    assert len(run("weak", "--json").json["forgettable"]) == 2
 
 
 @pytest.mark.usefixtures("years_ago")
@@ -215,14 +178,6 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(run: Run, tmp_path: Path) 
     assert link.is_symlink()
 
 
-def test_a_sweep_shows_ended_memories_by_their_names(run: Run, tmp_path: Path) -> None:
-    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", clock=clock) as memory:
-        memory.store("an ended note", key="ended", type="pattern_learning")
-    said = run("sweep", "--dry-run").out
-    assert "archive, lifetimes: nobody has used it for 30 days:\n  an ended note\n      ended\n" in said
-
-
 @pytest.mark.requirement("SMT-035", "SMT-043")
 def test_compaction_says_thread_by_thread_what_becomes_of_it(run: Run, tmp_path: Path) -> None:
     clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
@@ -250,34 +205,6 @@ def test_compaction_says_thread_by_thread_what_becomes_of_it(run: Run, tmp_path:
     assert "choose one of gentle, normal, aggressive" in run("compact", "--strategy", "brutal").err
 
 
-def test_a_compaction_that_only_makes_threads_lighter_says_how_to_undo_it(run: Run) -> None:
-    run("store", "deploys wait for reviews", "--context", "deploy")
-    assert run("compact").out.splitlines() == [
-        "0 threads merged, 0 archived",
-        "  active 1 → 1; weight 1 → 0.9  (normal)",
-        "undo: kingly-memory sweep --undo",
-    ]
-    assert run("sweep", "--undo").out == "0 memories and 1 thread as before the last sweep\n"
-
-
-def test_searches_are_counted_before_they_have_a_share(run: Run, tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING) as memory:
-        memory.store("two reviews")
-        memory.search("reviews")
-        memory.search("zebras")
-    assert "searches  50% of 2 found something" in run("stats").out
-    assert run("stats", "--json").json["searches"] == 2
-
-
-def test_an_imported_memory_is_read_beside_its_long_key(run: Run, tmp_path: Path) -> None:
-    said = "A note of some length about the deploys of the shop and whoever has to review them"
-    notes = tmp_path / "notes.jsonl"
-    notes.write_text(f'{{"content": "{said}", "created_at": "2020-01-01T00:00:00Z", "importance": 0.2}}\n')
-    run("import", str(notes))
-    for verb in (("weak",), ("list",)):
-        assert f"\n      {said}\n" in run(*verb).out
-
-
 def test_a_sweep_names_what_it_merges_and_into_what(run: Run) -> None:
     run("store", "Deploys wait for two reviews")
     run("store", "deploys wait for 2 reviews", "--key", "reviews")
@@ -288,16 +215,6 @@ def test_a_sweep_names_what_it_merges_and_into_what(run: Run) -> None:
     assert said[at + 2].endswith(" · into reviews")
     assert said[-1] == "undo: kingly-memory sweep --undo"
     assert live(run) == {"reviews"}
-
-
-def test_a_sweep_names_what_is_kept_apart_by_its_key(run: Run) -> None:
-    for key in ("reviews", "deploys", *(f"copy{number}" for number in range(6))):
-        run("store", "Deploys wait for two reviews", "--key", key)
-    said = run("sweep", "--policy", "merging", "--dry-run").out.splitlines()
-    [at] = [number for number, line in enumerate(said) if "kept apart" in line]
-    assert said[at] == "  7 kept apart by keys, though others say the same:"
-    assert all(line.endswith(" and copy5") for line in said[at + 1 : at + 6])
-    assert said[at + 6] == "    and 2 more"
 
 
 def test_memories_are_put_away_by_name_and_brought_back(run: Run) -> None:
@@ -318,36 +235,6 @@ def test_memories_are_put_away_by_name_and_brought_back(run: Run) -> None:
     assert live(run) == {"port"}
 
 
-def test_several_are_put_away_together_or_not_at_all(run: Run) -> None:
-    for key in ("one", "two"):
-        run("store", f"note {key}", "--key", key)
-    refused = run("archive", "add", "one", "nobody", "two")
-    assert (refused.code, live(run)) == (2, {"one", "two"})
-    run("archive", "add", "one", "--reason", "first")
-    assert run("archive", "add", "one", "two", "--reason", "second").out.splitlines() == [
-        "was archived already: one  note one",
-        "archived: two  note two",
-        "undo: kingly-memory archive restore KEY_OR_ID",
-    ]
-    reasons = {one["key"]: one["archived"]["reason"] for one in run("archive", "list", "--json").json["entries"]}
-    assert reasons == {"one": "first", "two": "second"}
-
-
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        ({"spared": 1}, "  1 memory stays as the last of its category"),
-        ({"spared": 2}, "  2 memories stay, each the last of its category"),
-        ({"skipped": 1}, "  1 memory was touched meanwhile and is left as it is"),
-        ({"waiting": 3}, "  3 memories stay until the remote has acknowledged them"),
-        ({"elsewhere": 1}, "  1 memory of another project had ended and was put away too"),
-        ({"elsewhere": 2, "dry_run": True}, "  2 memories of other projects had ended and would be put away too"),
-    ],
-)
-def test_what_stays_or_goes_along_is_said_of_one_and_of_many(said: dict[str, Any], line: str) -> None:
-    assert line in list(sweep_lines(SweepReport(**said), {}, "kingly-memory sweep --undo"))
-
-
 def test_a_sweep_shows_nothing_of_another_projects_memories(run: Run, tmp_path: Path) -> None:
     clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
     with SyncMemoryRouter.open(tmp_path / "home", False, project="other", settings=LASTING, clock=clock) as memory:
@@ -360,13 +247,3 @@ def test_a_sweep_shows_nothing_of_another_projects_memories(run: Run, tmp_path: 
             f"  1 memory of another project had ended and {'would be' if options else 'was'} put away too",
         ]
         assert theirs.id not in "\n".join(said)
-
-
-def test_a_memory_that_was_only_brought_back_by_an_undo_has_no_day_of_a_use(run: Run, tmp_path: Path) -> None:
-    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING, clock=clock) as memory:
-        for key in ("one", "two"):
-            memory.store(f"note {key}", key=key, significance=0.4)
-    run("sweep", "--policy", "strength")
-    run("sweep", "--undo")
-    assert "uses      0" in run("get", "one", "--explain").out.splitlines()

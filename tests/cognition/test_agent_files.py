@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,18 +14,6 @@ from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRule
 from kingly_memory.errors import InvalidInput
 
 ROOT = Path(__file__).parents[2]
-
-SAVING = """
-import sys
-from kingly_memory.app import agent_files
-from kingly_memory.app.agent_files import save_agent_memory
-from kingly_memory.cognition.agent_memory import CognitiveMemory
-memory = CognitiveMemory("H001")
-for number in range(10**9):
-    memory.add_experience(f"Event {number} " + "x" * 100_000, 0.9, number)
-    save_agent_memory(memory, sys.argv[1])
-    print(number, flush=True)
-"""
 
 
 def sample() -> CognitiveMemory:
@@ -85,16 +69,6 @@ def test_another_file_is_refused_by_name_and_the_simulation_goes_on(tmp_path: Pa
     assert path.read_bytes() == content
 
 
-def test_a_file_that_was_cut_short_is_refused_wherever_that_was(tmp_path: Path) -> None:
-    path = tmp_path / "H001.json"
-    save_agent_memory(sample(), path)
-    whole = path.read_bytes()
-    for size in range(0, len(whole) - 2, 7):
-        path.write_bytes(whole[:size])
-        with pytest.raises(InvalidInput):
-            load_agent_memory(path)
-
-
 def test_a_folder_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing.json", tmp_path / "nul\0"):
@@ -119,18 +93,3 @@ def test_what_is_too_large_to_be_read_is_neither_read_nor_written(
     with pytest.raises(InvalidInput, match="more than"):
         save_agent_memory(sample(), path)
     assert path.read_bytes() == before
-
-
-def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
-    path = tmp_path / "H001.json"
-    for after in (1, 3, 6):
-        saving = subprocess.Popen(
-            [sys.executable, "-c", SAVING, str(path)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        assert saving.stdout is not None
-        said = [int(saving.stdout.readline()) for _ in range(after)][-1]
-        os.kill(saving.pid, signal.SIGKILL)
-        saving.communicate()
-        loaded = load_agent_memory(path)
-        assert loaded.latest_year >= said
-        assert len(json.loads(path.read_text(encoding="utf-8"))["episodic"]) == min(loaded.latest_year + 1, 50)

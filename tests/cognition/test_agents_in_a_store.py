@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,10 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
-from kingly_memory.cognition.audit import AuditTrail, year_end
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
 from kingly_memory.models import MemoryType, Standing
-from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.ports import Transaction
 from kingly_memory.router import editions
 from kingly_memory.router.agents.memory import NotMade
@@ -90,17 +87,6 @@ async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> 
         assert (stored.type, stored.scope.agent) == (MemoryType.WORKING, "H001")
 
 
-async def test_consolidating_makes_an_episode_of_the_same_memory(tmp_path: Path) -> None:
-    async with router(tmp_path) as memory:
-        agent_memory = await memory.cognitive("H001")
-        item = agent_memory.add_working("elevated the house", 0.8)
-        assert agent_memory.consolidate() == 1
-        await agent_memory.saved()
-        stored = await memory.get(item.id or "")
-        assert stored is not None
-        assert (stored.type, stored.revision) == (MemoryType.EPISODIC, 2)
-
-
 async def test_what_leaves_the_agent_goes_to_the_archive_and_says_why(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
         async with await memory.cognitive("H001", rules=ExperienceRules(2, 1)) as agent_memory:
@@ -128,14 +114,6 @@ async def test_agents_and_projects_do_not_see_each_others_memories(tmp_path: Pat
         assert (await memory.cognitive("H001")).retrieve() == []
 
 
-async def test_the_routers_own_agent_is_meant_unless_another_is_named(tmp_path: Path) -> None:
-    async with router(tmp_path, agent="H001") as memory:
-        assert (await memory.cognitive()).agent_id == "H001"
-    async with router(tmp_path) as memory:
-        with pytest.raises(InvalidInput, match="agent_id"):
-            await memory.cognitive()
-
-
 async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path: Path) -> None:
     clock, remote = ManualClock(), FakeRemote(clock=ManualClock())
     store = PromptStore(tmp_path)
@@ -145,16 +123,6 @@ async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path:
             agent_memory.add_working("small", 0.3)
         await memory.sync()
         assert held(remote) == ["great"]
-
-
-async def test_observers_hear_of_experiences(tmp_path: Path) -> None:
-    heard: list[Event] = []
-    store = PromptStore(tmp_path)
-    async with router_over(store, None, ManualClock(), observers=(heard.append,)) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            item = agent_memory.add_working("rain")
-        await asyncio.sleep(0)
-        assert [event.memory_id for event in heard if isinstance(event, MemoryStored)] == [item.id]
 
 
 # --- sweeps and people ------------------------------------------------------------------------------------------------
@@ -176,19 +144,6 @@ async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: P
         assert [hit.memory.scope.agent for hit in await memory.search("same again", fold=False)] == ["H001"] * 4
 
 
-async def test_an_agent_loads_without_what_somebody_made_it_forget(tmp_path: Path) -> None:
-    async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            for name in ("a", "b", "c"):
-                agent_memory.add_working(name, 0.9)
-        await memory.forget(agent_memory.place.working[1].id or "")
-        agent_memory.consolidate()
-        await agent_memory.saved()
-        forgotten = await memory.list(limit=10)
-        assert [one.content for one in forgotten] == ["c", "a"]
-        assert (await memory.cognitive("H001")).retrieve() == ["c", "a"]
-
-
 @pytest.mark.parametrize("taken_away", [MemoryRouter.forget, MemoryRouter.archive])
 async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
     tmp_path: Path, taken_away: Callable[[MemoryRouter, str], Coroutine[Any, Any, object]]
@@ -205,39 +160,6 @@ async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
         agent_memory.add_working("c")
         await agent_memory.saved()
         assert (await memory.cognitive("H001")).place == agent_memory.place
-
-
-async def test_what_another_process_forgets_is_gone_with_the_next_change(tmp_path: Path) -> None:
-    async with router(tmp_path) as memory, router(tmp_path) as elsewhere:
-        agent_memory = await memory.cognitive("H001")
-        item = agent_memory.add_working("a")
-        await agent_memory.saved()
-        await elsewhere.forget(item.id or "")
-        agent_memory.add_working("b")
-        await agent_memory.saved()
-        assert agent_memory.retrieve() == ["b"]
-
-
-async def test_what_is_restored_before_the_agent_goes_on_is_in_it_again(tmp_path: Path) -> None:
-    async with router(tmp_path) as memory:
-        agent_memory = await memory.cognitive("H001")
-        item = agent_memory.add_working("a")
-        await agent_memory.saved()
-        await memory.forget(item.id or "")
-        await memory.restore(item.id or "")
-        agent_memory.add_working("b")
-        await agent_memory.saved()
-        assert agent_memory.retrieve() == ["b", "a"]
-
-
-def test_without_await_too_an_open_memory_is_without_what_is_forgotten(tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as memory:
-        agent_memory = memory.cognitive("H001")
-        item = agent_memory.add_episodic("a", 0.9)
-        memory.forget(item.id or "")
-        assert agent_memory.retrieve() == []
-        assert agent_memory.add_episodic("b").content == "b"
-        assert agent_memory.retrieve() == memory.cognitive("H001").retrieve() == ["b"]
 
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -299,18 +221,6 @@ async def test_behind_a_change_that_failed_none_is_made(tmp_path: Path) -> None:
         assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == []
 
 
-async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: Path) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        agent_memory = await memory.cognitive("H001")
-        store.failures, store.after = 1, True
-        agent_memory.add_working("first")
-        with pytest.raises(StoreUnwritable):
-            await agent_memory.saved()
-        assert agent_memory.retrieve() == ["first"]
-        assert len(await memory.list()) == 1
-
-
 async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
         agent_memory = await memory.cognitive("H001")
@@ -323,39 +233,6 @@ async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -
     assert "too late" not in agent_memory.retrieve()
     async with router(tmp_path) as memory:
         assert set((await memory.cognitive("H001")).retrieve(2)) == {"other", "mine 49"}
-
-
-async def test_what_is_experienced_while_the_router_closes_is_saved_or_refused(tmp_path: Path) -> None:
-    memory = router(tmp_path)
-    await memory.__aenter__()
-    memories = [await memory.cognitive("H001") for _ in range(2)]
-    experienced: set[str | None] = set()
-
-    async def live(agent_memory: CognitiveMemory) -> None:
-        with suppress(RouterClosed):
-            while True:
-                experienced.add(agent_memory.add_working("more").id)
-                await asyncio.sleep(0)
-
-    lives = [asyncio.create_task(live(agent_memory)) for agent_memory in memories]
-    await asyncio.sleep(0)
-    await memory.close()
-    await asyncio.gather(*lives)
-    async with router(tmp_path) as again:
-        rows = [again._engine.store.reader.row(one or "") for one in experienced]
-    assert len(rows) >= len(memories)
-    assert all(rows)
-
-
-async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        agent_memory = await memory.cognitive("H001")
-        store.failures = 1
-        agent_memory.add_working("never")
-    assert "an experience is not stored" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "x" * 1_048_577])
@@ -390,23 +267,6 @@ async def test_two_who_are_the_same_agent_have_one_memory_between_them(tmp_path:
             [f"mine {n}" for n in range(7)] + [f"yours {n}" for n in range(6)]
         )
         assert len(everything) == 13
-
-
-async def test_a_years_end_notes_what_it_took_over_and_not_what_was_read_anew(tmp_path: Path) -> None:
-    noted: list[dict[str, Any]] = []
-
-    class Sink:
-        def append(self, kind: str, record: dict[str, Any]) -> None:
-            noted.append(record["consolidation"])
-
-    async with router(tmp_path) as memory:
-        mine, other = await memory.cognitive_waiting("H001"), await memory.cognitive_waiting("H001")
-        mine.add_episodic("long known", 0.9)
-        mine.add_working("lasting", 0.8)
-        other.add_episodic("another's", 0.9)
-        assert year_end(mine, 1, AuditTrail(Sink())) == 1
-        assert len(mine.place.episodic) == 3
-    assert (noted[0]["transferred_count"], noted[0]["transferred_items"]) == (1, ["lasting"])
 
 
 def test_processes_that_are_the_same_agent_lose_nothing(tmp_path: Path) -> None:

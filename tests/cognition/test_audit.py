@@ -92,23 +92,6 @@ def test_where_a_memory_went_is_looked_up_and_not_made_from_its_importance() -> 
     assert went == ["working", "episodic", "dropped", None]
 
 
-@pytest.mark.requirement("COG-029")
-def test_of_two_equal_memories_each_has_its_own_destination() -> None:
-    memory = CognitiveMemory("H001", now=lambda: NOON)
-    held, lasting = memory.add_working("rain", 0.5, 1), memory.add_episodic("rain", 0.5, 1)
-    audit, kept = trail()
-    audit.log_memory_update("H001", 1, "x", held, memory)
-    audit.log_memory_update("H001", 1, "x", lasting, memory)
-    assert [record["memory_item"]["destination"] for _, record in kept.records] == ["working", "episodic"]
-
-
-def test_nothing_to_remember_is_nothing_to_note() -> None:
-    memory, (audit, kept) = household(), trail()
-    audit.log_memory_update("H001", 1, "flood", update_memory_from_skill(memory, "dance", 1), memory)
-    audit.log_invocation("H001", 1, SkillRegistry.load().invoke("dance", "household", memory))
-    assert kept.records == []
-
-
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
@@ -169,19 +152,6 @@ def test_a_second_year_end_transfers_nothing_and_says_so() -> None:
     memory.add_working("high", 0.8, 1)
     assert [year_end(memory, 1), year_end(memory, 2, audit)] == [1, 0]
     assert kept.only["consolidation"]["transferred_items"] == []
-
-
-def test_the_design_documents_own_calls_do_without_the_memory() -> None:
-    memory, (audit, kept) = household(), trail()
-    audit.log_memory_update("H001", 1, "flood", memory.add_episodic("a flood", 0.9, 1))
-    audit.log_consolidation("H001", 1, 1, ["high"])
-    assert kept.records[0][1]["memory_item"]["destination"] is None
-    assert kept.records[1][1]["consolidation"] == {
-        "transferred_count": 1,
-        "transferred_items": ["high"],
-        "working_after": None,
-        "episodic_after": None,
-    }
 
 
 # --- the trace --------------------------------------------------------------------------------------------------------
@@ -303,15 +273,6 @@ def test_anything_with_an_agent_and_a_year_has_a_trace() -> None:
     assert trace["action"] == {"decision_skill": None, "skill_parameters": {}}
     assert trace["validation"] == {"valid": True, "errors": (), "warnings": ()}
     assert trace["memory_update"] is None
-
-
-@pytest.mark.requirement("COG-001")
-def test_an_audit_changes_nothing_in_the_memory() -> None:
-    memory, _ = third_year()
-    before = memory.serialize()
-    audit, _ = trail()
-    audit.write_household_trace(HouseholdOutput("H001", 3), {}, {}, memory)
-    assert memory.serialize() == before
 
 
 # --- trouble ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, to
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryType
 from kingly_memory.settings import Pace, Settings
-from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
 from tests.router_bench import PromptStore, router_over
 
@@ -141,28 +141,6 @@ async def test_a_record_that_makes_no_sense_is_refused_and_nothing_is_stored(
     assert (await memory.status())["memories"]["total"] == 0
 
 
-async def test_a_dissent_from_nothing_is_refused_and_nothing_is_stored(memory: MemoryRouter) -> None:
-    consensus = memory.consensus
-    note = await memory.store("A note")
-    debate_id = await consensus.store_consensus(DATABASE)
-    for record, why in (
-        (dissent("nowhere"), "debate_id: nothing is stored under 'nowhere'"),
-        (dissent(note.id), "debate_id: .* is no consensus"),
-        (dissent(debate_id, content=""), "content: is empty"),
-        (replace(dissent(debate_id), agent=""), "agent: is empty"),
-        (dissent(debate_id, acknowledged="no"), "acknowledged: expected true or false, not 'no'"),
-        (DATABASE, "record: expected a DissentRecord, not ConsensusRecord"),
-    ):
-        with pytest.raises(InvalidInput, match=why):
-            await consensus.store_dissent(record)  # type: ignore[arg-type]
-    await memory.forget(debate_id)
-    with pytest.raises(InvalidInput, match="debate_id: nothing is stored"):
-        await consensus.store_dissent(dissent(debate_id))
-    assert (await memory.status())["memories"]["total"] == 1
-    with pytest.raises(InvalidInput, match="record: expected a ConsensusRecord, not DissentRecord"):
-        await consensus.store_consensus(dissent(debate_id))  # type: ignore[arg-type]
-
-
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
@@ -206,35 +184,6 @@ async def test_similar_debates_come_best_first_and_the_same_topic_before_all(mem
     assert len(await consensus.find_similar(DATABASE.topic, limit=1)) == 1
 
 
-@pytest.mark.requirement("ARG-039")
-async def test_of_debates_of_one_topic_the_latest_comes_first_whenever_it_was_stored(memory: MemoryRouter) -> None:
-    for year in (2021, 2024, 2019):
-        await memory.consensus.store_consensus(replace(DATABASE, timestamp=NINE.replace(year=year)))
-    found = await memory.consensus.find_similar(DATABASE.topic)
-    assert [one.consensus.timestamp for one in found] == [NINE.replace(year=year) for year in (2024, 2021, 2019)]
-
-
-async def test_only_debates_that_are_answered_count_as_used(memory: MemoryRouter) -> None:
-    ids = [
-        await memory.consensus.store_consensus(ConsensusRecord(f"Which tea for {room}?", "Green."))
-        for room in ("the hall", "the hall", "the shop", "the shed")
-    ]
-    found = await memory.consensus.find_similar("which tea for the hall", limit=3)
-    answered = [one.consensus.id for one in found]
-    assert answered[:2] == [ids[1], ids[0]]
-    used = [one for one in ids[2:] if memory._engine.usage.last_use(one) is not None]
-    assert used == answered[2:]
-
-
-async def test_only_consensus_is_found_and_only_of_the_project(tmp_path: Path, clock: ManualClock) -> None:
-    async with router_over(PromptStore(tmp_path / "home"), None, clock, project="other") as other:
-        await other.consensus.store_consensus(DATABASE)
-    async with router_over(PromptStore(tmp_path / "home"), None, clock) as memory:
-        await memory.store(DATABASE.topic, tags=["consensus"], metadata={"record": "consensus", "topic": 3})
-        assert await memory.consensus.find_similar(DATABASE.topic) == []
-        assert await memory.consensus.get_dissent_for_topic(DATABASE.topic_hash) == []
-
-
 @pytest.mark.requirement("ARG-040")
 async def test_dissents_are_found_by_topic_across_its_debates_oldest_first(
     memory: MemoryRouter, clock: ManualClock
@@ -275,14 +224,6 @@ async def test_what_lies_in_the_archive_is_found_and_what_was_forgotten_is_not(
     assert await consensus.find_similar(minor.topic) == []
 
 
-async def test_no_sweep_takes_what_was_settled(memory: MemoryRouter, clock: ManualClock) -> None:
-    debate_id = await memory.consensus.store_consensus(DATABASE)
-    await memory.consensus.store_dissent(dissent(debate_id))
-    for _ in range(5):
-        clock.jump(400 * DAY_S)
-        assert (await memory.sweep(["lifetimes", "merging", "strength", "tiers"])).archived == 0
-
-
 @pytest.mark.parametrize("digest", ["", "which tea", "0" * 31, "G" * 32])
 async def test_what_is_no_digest_of_a_topic_is_refused(memory: MemoryRouter, digest: str) -> None:
     with pytest.raises(InvalidInput, match="topic_hash: "):
@@ -303,17 +244,3 @@ def test_a_topic_has_the_same_digest_in_every_process_and_however_it_is_written(
 
 
 # --- with a remote ----------------------------------------------------------------------------------------------------
-
-
-async def test_what_has_ended_is_found_on_request_also_when_a_remote_names_it(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with router_over(PromptStore(tmp_path / "home"), FakeRemote(clock=clock), clock) as memory:
-        await memory.store("The ford is deep", significance=0.6, wait=5, ttl=30 * DAY_S)
-        clock.jump(40 * DAY_S)
-        assert [hit.memory.content for hit in await memory.search("ford", include_archived=True)] == [
-            "The ford is deep"
-        ]
-        found = await memory.search("ford", include_archived=True, include_semantic=False)
-        assert len(found) == 1
-        assert [hit.archived for hit in await memory.search("ford")] == [True]

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.app.hybrid_search import get_hybrid_memory_search
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.continuum import (
     TIER_WEIGHTS,
@@ -24,10 +23,9 @@ from kingly_memory.cognition.continuum import (
     retrieved,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Query, Results, Tier
-from kingly_memory.ports import RemoteHit
+from kingly_memory.models import Tier
 from kingly_memory.router.agents.continuum import ContinuumMemory
-from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.testing import ManualClock
 from tests.lifecycle.samples import placed as subject
 from tests.router.search.test_meaning import fill, opened
 from tests.router_bench import CALM, PromptStore, router_over
@@ -100,27 +98,6 @@ async def test_an_entry_is_placed_where_it_is_asked_to_be_and_comes_back_as_it_w
     assert told["tier"]["name"] == tier
 
 
-async def test_an_entry_is_seen_while_it_rests_and_not_once_it_is_forgotten(memory: MemoryRouter) -> None:
-    stored = await memory.continuum.store("The ford is deep", Tier.FAST, 0.6)
-    await memory.archive(stored.id)
-    assert await memory.continuum.entry(stored.id) == stored
-    await memory.forget(stored.id)
-    assert await memory.continuum.entry(stored.id) is None
-    await memory.restore(stored.id)
-    back = await memory.continuum.entry(stored.id)
-    assert back is not None
-    assert (back.content, back.tier) == (stored.content, Tier.FAST)
-    assert await memory.continuum.entry("nowhere") is None
-
-
-async def test_what_was_stored_otherwise_stands_where_its_significance_places_it(memory: MemoryRouter) -> None:
-    for significance in (0.9, 0.6, 0.4, 0.1):
-        await memory.store(f"The ford {significance}", significance=significance, metadata={"topic": 7})
-    found = await memory.continuum.retrieve("ford", strategy="fast_first")
-    assert [(entry.importance, entry.tier) for entry in found] == list(zip((0.9, 0.6, 0.4, 0.1), TIERS, strict=True))
-    assert (found[0].topic, found[0].metadata) == ("", {"topic": 7})
-
-
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -163,14 +140,6 @@ async def test_fast_first_falls_through_to_the_next_tier_only_while_it_is_short(
     assert {entry.tier for entry in await continuum.retrieve("ford", limit=2, strategy="fast_first")} == {Tier.FAST}
 
 
-@pytest.mark.requirement("ARG-009")
-async def test_fast_first_asks_a_near_tier_before_a_far_one_that_answers_better(continuum: ContinuumMemory) -> None:
-    await continuum.store("The old ford behind the mill", Tier.SLOW)
-    await continuum.store("A mill grinds corn for the whole valley", Tier.FAST)
-    found = await continuum.retrieve("old ford behind the mill", strategy="fast_first")
-    assert [entry.tier for entry in found] == [Tier.FAST, Tier.SLOW]
-
-
 @pytest.mark.requirement("ARG-010")
 async def test_weighted_favours_the_nearer_tier_among_equals(continuum: ContinuumMemory) -> None:
     await in_every_tier(continuum)
@@ -178,15 +147,6 @@ async def test_weighted_favours_the_nearer_tier_among_equals(continuum: Continuu
     assert [entry.tier for entry in found] == list(TIERS)
     assert len({entry.similarity for entry in found}) == 1
     assert list(TIER_WEIGHTS.values()) == sorted(TIER_WEIGHTS.values(), reverse=True)
-
-
-@pytest.mark.requirement("ARG-010", "ARG-011")
-async def test_what_answers_far_better_comes_first_from_whatever_tier(continuum: ContinuumMemory) -> None:
-    await continuum.store("The old ford behind the mill", Tier.SLOW)
-    await continuum.store("A mill grinds corn for the whole valley", Tier.FAST)
-    for strategy in ("weighted", "comprehensive"):
-        found = await continuum.retrieve("old ford behind the mill", strategy=strategy)
-        assert [entry.tier for entry in found] == [Tier.SLOW, Tier.FAST]
 
 
 @pytest.mark.requirement("ARG-011")
@@ -213,31 +173,6 @@ async def test_a_near_tier_comes_first_although_more_than_can_be_seen_at_once_an
     assert [entry.tier for entry in found] == tiers
     best = await continuum.retrieve("ford", limit=4, strategy="comprehensive")
     assert [entry.tier for entry in best] == [Tier.SLOW] * 4
-
-
-async def test_a_wider_look_that_runs_out_of_time_loses_nothing(
-    continuum: ContinuumMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await continuum.store("ford", Tier.MEDIUM)
-    for number in range(70):
-        await continuum.store(f"ford {number}")
-    whole, sizes = continuum._access.look, []
-
-    async def look(query: Query) -> Results:
-        sizes.append(query.limit)
-        results = await whole(query)
-        return results if len(sizes) == 1 else replace(results, hits=())
-
-    monkeypatch.setattr(continuum._access, "look", look)
-    assert contents(await continuum.retrieve("ford", [Tier.MEDIUM])) == ["ford"]
-    assert sizes == [64, 256]
-
-
-async def test_only_the_tiers_that_are_named_answer(continuum: ContinuumMemory) -> None:
-    await in_every_tier(continuum)
-    for strategy in Strategy:
-        found = await continuum.retrieve("ford", [Tier.SLOW, Tier.MEDIUM], strategy=strategy)
-        assert [entry.tier for entry in found] == [Tier.MEDIUM, Tier.SLOW]
 
 
 async def test_a_tier_is_looked_through_although_another_is_full_of_better_answers(continuum: ContinuumMemory) -> None:
@@ -287,30 +222,6 @@ async def test_what_only_its_meaning_points_to_must_be_similar_enough_and_words_
         assert worded.content.startswith("SLA breach")
 
 
-@pytest.mark.requirement("ARG-014")
-async def test_what_only_a_remote_finds_must_be_similar_enough_too(tmp_path: Path, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
-        await memory.sync()
-        remote.elsewhere = [RemoteHit("theirs-1", "Where the river is shallow", 0.5)]
-        [theirs] = await memory.continuum.retrieve("ford", min_similarity=0.1)
-        assert (theirs.content, theirs.tier) == ("Where the river is shallow", Tier.MEDIUM)
-        assert theirs.similarity is not None
-        assert await memory.continuum.retrieve("ford", min_similarity=theirs.similarity + 0.01) == []
-
-
-@pytest.mark.requirement("ARG-014")
-async def test_what_was_only_said_beside_an_answer_must_be_similar_enough_too(memory: MemoryRouter) -> None:
-    for text in ("Where shall we cross the ford?", "Perhaps tomorrow"):
-        await memory.store(text, type="episodic", context_id="a-talk")
-    beside = (await memory.continuum.retrieve("cross the ford", min_similarity=0.0))[1]
-    assert beside.content == "Perhaps tomorrow"
-    assert beside.similarity == pytest.approx(0.5)
-    assert contents(await memory.continuum.retrieve("cross the ford", min_similarity=0.6)) == [
-        "Where shall we cross the ford?"
-    ]
-
-
 @pytest.mark.requirement("ARG-015")
 async def test_retrieval_is_a_use_of_what_it_answers_with_and_of_nothing_else(
     memory: MemoryRouter, clock: ManualClock, tmp_path: Path
@@ -350,15 +261,6 @@ async def test_an_outcome_is_noted_on_every_memory_that_it_refers_to_or_on_none(
     assert await continuum.entry(one.id) == first
 
 
-async def test_a_memory_that_is_named_by_its_id_and_by_its_key_is_noted_once(memory: MemoryRouter) -> None:
-    receipt = await memory.store("one", key="k")
-    assert await memory.continuum.update_outcome(["k", receipt.id], success=True, actual_usefulness=1.0) == 1
-    entry = await memory.continuum.entry("k")
-    assert entry is not None
-    assert (entry.success_references, entry.access_count) == (1, 1)
-    assert entry.surprise_score == pytest.approx(0.3 * 0.5)
-
-
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -392,14 +294,6 @@ async def test_a_surprise_that_makes_no_sense_is_refused(continuum: ContinuumMem
         await continuum.update_surprise_score(entry, context)
 
 
-async def test_a_surprise_follows_the_seeds_average(continuum: ContinuumMemory) -> None:
-    entry = await continuum.store("The ford")
-    context = {"predicted_relevance": 0.0, "actual_usefulness": 1.0}
-    averages = [await continuum.update_surprise_score(entry, context) for _ in range(7)]
-    assert averages == pytest.approx([0.3, 0.51, 0.657, 0.7599, 0.8319, 0.8824, 0.9176], abs=1e-4)
-    assert await continuum.update_surprise_score(entry.id) == pytest.approx(0.7 * averages[-1])
-
-
 # --- consolidation ----------------------------------------------------------------------------------------------------
 
 
@@ -423,41 +317,6 @@ async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
     assert {**after.to_json(), "tier": "slow"} == before.to_json()
     assert after.tier is Tier.MEDIUM
     assert (await continuum.consolidate_memories()).to_json() == type(result)().to_json()
-
-
-async def test_what_a_full_tier_has_no_room_for_goes_behind_a_summary_that_is_named(memory: MemoryRouter) -> None:
-    continuum = memory.continuum
-    for number in range(203):
-        await continuum.store(f"Round {number} of the debate", Tier.SLOW, 0.4 + number / 1_000, topic="debates")
-    assert await continuum.needs_consolidation()
-    result = await continuum.consolidate_memories()
-    assert (result.archived, result.summarised, result.summaries, len(result.archived_ids)) == (3, 3, 1, 3)
-    [summary_id] = result.summary_ids
-    summary = await memory.get(summary_id)
-    assert summary is not None
-    assert summary.title == "Summary of 3 memories about debates"
-    assert not await continuum.needs_consolidation()
-
-
-@pytest.mark.requirement("ARG-056")
-async def test_stats_have_the_seeds_shape(continuum: ContinuumMemory) -> None:
-    await in_every_tier(continuum)
-    await continuum.retrieve("ford")
-    await continuum.retrieve("nothing of the kind")
-    assert await continuum.get_memory_stats() == {
-        "tier_counts": {"fast": 1, "medium": 1, "slow": 1, "glacial": 1},
-        "promotions_last_hour": 0,
-        "demotions_last_hour": 0,
-        "hit_rate": 0.5,
-        "avg_surprise_score": 0.0,
-    }
-
-
-@pytest.mark.requirement("ARG-048")
-async def test_a_hybrid_search_can_be_made_of_a_continuum(continuum: ContinuumMemory) -> None:
-    await continuum.store("SLA breach in the harbour", Tier.GLACIAL)
-    [hit] = await get_hybrid_memory_search(continuum).search("SLA breach", limit=10)
-    assert hit.memory.content == "SLA breach in the harbour"
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -103,18 +102,6 @@ def test_no_claim_leaves_nothing() -> None:
     memory = household()
     assert update_memory_from_claim(memory, FinancialOutcome(claim_filed=False, insurance_payout=9.0), 4) is None
     assert memory.place == ((), ())
-
-
-def test_anything_with_these_attributes_is_an_event() -> None:
-    @dataclass
-    class River:
-        occurred: bool = True
-        total_damage: int = 60_000
-
-    memory = household()
-    item = update_memory_from_flood(memory, River(), River(), 1)
-    assert item is not None
-    assert item.tags == ["flood", "major"]
 
 
 @pytest.mark.requirement("COG-021")

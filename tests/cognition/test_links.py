@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.api.choices import TypeName
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import MOST_LINKS, Link, LinkType
@@ -23,8 +23,6 @@ from tests.router.delivery.test_delivery_states import Shelf
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUICK = Settings(durability="process")
-WIRE_TYPES = """related causal sequential hierarchical contradicts supports generalizes specializes follows precedes
-task references elaborates question_of consequence_of"""
 
 
 @pytest.fixture
@@ -69,45 +67,6 @@ async def test_a_link_is_seen_from_both_its_ends(memory: MemoryRouter) -> None:
         "created_at": "2026-01-01T00:00:00+00:00",
     }
     assert Link.from_json(link.to_json()) == link
-
-
-async def test_ends_are_named_by_key_or_by_id(memory: MemoryRouter) -> None:
-    by_key = await memory.link_memories("cause", "effect")
-    by_id = await memory.link_memories(by_key.source, by_key.target)
-    assert by_id == by_key
-    assert await memory.links(by_key.source) == (by_key,)
-
-
-async def test_the_same_ends_and_type_again_are_the_same_link_with_its_new_strength(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    first = await memory.link_memories("cause", "effect", "causal", 0.5, "perhaps")
-    clock.tick(60)
-    again = await memory.link_memories("cause", "effect", "causal", 1)
-    assert (again.id, again.created_at) == (first.id, first.created_at)
-    assert (again.strength, again.description) == (1.0, None)
-    assert await memory.links("effect") == (again,)
-
-
-async def test_another_direction_or_type_is_another_link(memory: MemoryRouter) -> None:
-    there = await memory.link_memories("cause", "effect", "precedes")
-    back = await memory.link_memories("effect", "cause", "precedes")
-    also = await memory.link_memories("cause", "effect", "supports")
-    assert await memory.links("cause") == (there, back, also)
-
-
-async def test_every_type_of_the_wire_is_known(memory: MemoryRouter) -> None:
-    assert [one.value for one in LinkType] == WIRE_TYPES.split()
-    for one in WIRE_TYPES.split():
-        assert (await memory.link_memories("cause", "effect", one)).link_type == one
-
-
-async def test_links_are_there_after_a_restart(tmp_path: Path, memory: MemoryRouter) -> None:
-    link = await memory.link_memories("cause", "effect")
-    await memory.close()
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as again:
-        assert again.links("cause") == (link,)
-        assert again.link_memories("cause", "effect") == link
 
 
 ENDS = st.sampled_from(["a", "b", "c"]).map(MemoryId)
@@ -160,37 +119,6 @@ async def test_what_makes_no_link_is_refused_and_names_the_field(
     assert await memory.links("cause") == ()
 
 
-async def test_a_memory_is_not_linked_to_itself_under_another_name(memory: MemoryRouter) -> None:
-    with pytest.raises(InvalidInput, match="the source itself"):
-        await memory.link_memories("cause", await id_of(memory, "cause"))
-
-
-async def test_a_forgotten_memory_is_not_linked_until_it_is_restored(memory: MemoryRouter) -> None:
-    await memory.forget("effect")
-    with pytest.raises(InvalidInput, match="target: 'effect' was forgotten; restore it first"):
-        await memory.link_memories("cause", "effect")
-    await memory.restore("effect")
-    await memory.link_memories("cause", "effect")
-
-
-async def test_another_projects_memory_is_nobody(tmp_path: Path, memory: MemoryRouter) -> None:
-    cause = await id_of(memory, "cause")
-    other = MemoryRouter.open(tmp_path / "home", False, project="another", settings=QUICK)
-    async with other as another:
-        await another.store("mine", key="mine")
-        with pytest.raises(InvalidInput, match="nothing is stored under"):
-            await another.link_memories("mine", cause)
-        with pytest.raises(InvalidInput, match="nothing is stored under"):
-            await another.links(cause)
-
-
-async def test_links_of_nobody_are_an_error_and_not_an_empty_answer(memory: MemoryRouter) -> None:
-    await memory.forget("other")
-    for name in ("nobody", "other"):
-        with pytest.raises(InvalidInput, match="nothing is stored under"):
-            await memory.links(name)
-
-
 async def test_a_memory_has_two_hundred_links_at_most(memory: MemoryRouter, clock: ManualClock) -> None:
     await memory.store("scratch", key="scratch", type="working")
     await memory.link_memories("cause", "scratch")
@@ -226,23 +154,6 @@ async def test_a_sweep_that_erases_a_memory_takes_its_links_along(memory: Memory
     await memory.sweep()
     assert facet_of(memory, scratch) is None
     assert await memory.links("cause") == ()
-
-
-async def test_a_link_to_what_was_archived_stays(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("yesterday", key="yesterday", type="conversation_context")
-    link = await memory.link_memories("cause", "yesterday")
-    clock.tick(timedelta(days=8).total_seconds())
-    assert (await memory.sweep()).archived == 1
-    assert await memory.links("cause") == (link,)
-
-
-@pytest.mark.parametrize("damage", [{}, {"links": 7}, {"links": [7, {}, {"id": "x", "link_type": "friend_of"}]}])
-async def test_links_that_cannot_be_read_are_left_out(memory: MemoryRouter, damage: JsonObject) -> None:
-    cause = await id_of(memory, "cause")
-    memory._engine.store.write(lambda tx: tx.set_facet("links", cause, damage)).result()
-    assert await memory.links("cause") == ()
-    link = await memory.link_memories("cause", "effect")
-    assert await memory.links("cause") == (link,)
 
 
 # --- linked memories, beside what was found ---------------------------------------------------------------------------
@@ -302,12 +213,3 @@ async def test_linked_memories_that_a_search_would_not_find_are_not_told(
     clock.tick(timedelta(days=8).total_seconds())
     await memory.sweep()
     assert linked(memory, cause) == {}
-
-
-async def test_no_linked_memory_crosses_into_another_project(
-    tmp_path: Path, memory: MemoryRouter, clock: ManualClock
-) -> None:
-    link = await memory.link_memories("cause", "effect")
-    other = MemoryRouter.open(tmp_path / "home", False, project="another", settings=QUICK, clock=clock)
-    async with other as another:
-        assert linked(another, link.source, link.target) == {}

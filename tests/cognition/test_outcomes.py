@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.cognition.outcomes import (
@@ -73,12 +72,6 @@ def test_a_recorded_outcome_is_read_back(status: str) -> None:
     assert outcome_of(stored(said)) == Outcome("deploy the api", status, "canary")
 
 
-def test_an_outcome_needs_no_more_than_its_task() -> None:
-    said = outcome("deploy the api")
-    assert said.content == "deploy the api\nCompleted"
-    assert (said.significance, said.metadata["notes"], said.metadata["duration_s"]) == (0.6, [], None)
-
-
 def test_the_callers_metadata_stay_beside_the_outcomes_own() -> None:
     said = outcome(metadata={"ticket": 7, "status": "failed"})
     assert said.metadata["ticket"] == 7
@@ -126,21 +119,7 @@ def test_an_outcome_that_makes_no_sense_is_refused_by_name(field: str, said: dic
     assert refused.value.field == field
 
 
-def test_a_single_text_is_one_note_and_blank_ones_are_left_out() -> None:
-    assert outcome(notes="took two tries").metadata["notes"] == ["took two tries"]
-    assert outcome(notes=["", "took two tries", " "]).metadata["notes"] == ["took two tries"]
-
-
 spoken = st.text().filter(str.strip)
-
-
-@given(task=spoken, notes=st.lists(st.text(), max_size=5), reason=st.none() | spoken)
-def test_any_text_is_an_outcome(task: str, notes: list[str], reason: str | None) -> None:
-    said = outcome(task, "failed", notes=notes, reason=reason)
-    said.content.encode()
-    found = outcome_of(stored(said))
-    assert found is not None
-    assert (found.status, found.task) == ("failed", said.metadata["task"])
 
 
 @pytest.mark.requirement("KNG-034")
@@ -160,30 +139,6 @@ def test_any_memory_that_says_a_status_is_an_outcome(status: str, read: str, typ
     assert outcome_of(memory) == Outcome("restart the queue", read, None)
 
 
-@pytest.mark.parametrize("type", [MemoryType.SEMANTIC, MemoryType.WORKING])
-def test_facts_and_working_memories_are_no_outcomes(type: MemoryType) -> None:
-    assert outcome_of(remembered(1, type=type, metadata={"status": "completed"})) is None
-
-
-@pytest.mark.parametrize("metadata", [{}, {"status": None}, {"status": True}, {"status": ["completed"]}])
-def test_a_memory_without_a_status_is_no_outcome(metadata: dict[str, Any]) -> None:
-    assert outcome_of(remembered(1, metadata=metadata)) is None
-
-
-@pytest.mark.requirement("KNG-039")
-def test_an_assessment_is_procedural_and_says_what_it_rests_on() -> None:
-    said = assessment(context_id="deploy-42")
-    assert (said.type, said.significance, said.tags) == (MemoryType.PROCEDURAL, 0.4, ("confidence_assessment",))
-    assert said.context_id == "deploy-42"
-    assert json.loads(said.content) == {
-        "task": "deploy the api",
-        "confidence": 0.56,
-        "factors": {"base": 0.5, "memory_informed": 0.3},
-        "similar_tasks_found": 1,
-        "context_id": "deploy-42",
-    }
-
-
 @pytest.mark.requirement("KNG-042")
 @pytest.mark.parametrize(
     "said",
@@ -197,20 +152,3 @@ def test_an_assessment_is_procedural_and_says_what_it_rests_on() -> None:
 )
 def test_an_assessment_is_no_outcome_however_it_came_back(said: dict[str, Any]) -> None:
     assert outcome_of(remembered(1, **said)) is None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        json.dumps({"similar_tasks_found": 2}),
-        '{"similar_tasks_found": ' + "[" * 100_000,
-        '{"similar_tasks_found": ' + "9" * 10_000 + "}",
-        json.dumps([ASSESSMENT]),
-        "find out why similar_tasks_found is 0",
-    ],
-    ids=["other JSON", "deep", "a long number", "a list", "prose"],
-)
-def test_text_that_only_looks_like_an_assessment_is_an_outcome(content: str) -> None:
-    found = outcome_of(remembered(1, content, metadata={"status": "failed"}))
-    assert found is not None
-    assert found.status == "failed"

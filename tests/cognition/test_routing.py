@@ -64,16 +64,6 @@ def test_an_outcome_counts_for_its_approach_and_else_for_its_agent() -> None:
     assert ranked == {"canary": (1, 0), "ada": (1, 1)}
 
 
-def test_what_is_not_similar_or_not_known_changes_nothing() -> None:
-    hits = [
-        *tried("canary", 0, 3, relevance=0.2, first=1),
-        hit(9, "cancelled", 1.0, approach="canary"),
-        hit(10, "in progress", 1.0, approach="canary"),
-        hit(11, None, 1.0, approach="canary"),
-    ]
-    assert rank(NAMES, hits) == rank(NAMES, [])
-
-
 @given(records, st.integers(0, 2**16))
 def test_scores_are_bounded_descending_and_do_not_depend_on_the_order(
     told: list[tuple[str, float, str | None, str | None]], seed: int
@@ -85,29 +75,6 @@ def test_scores_are_bounded_descending_and_do_not_depend_on_the_order(
     assert all(0 < score < 1 for score in scores)
     assert {one.name for one in routing.ranked} == set(NAMES)
     assert rank(NAMES, Random(seed).sample(hits, len(hits))) == routing
-
-
-@given(records, st.sampled_from(NAMES), st.floats(0, 1))
-def test_a_success_never_lowers_a_score_and_a_failure_never_raises_it(
-    told: list[tuple[str, float, str | None, str | None]], name: str, share: float
-) -> None:
-    relevance = share * max((one for status, one, _, _ in told if status in ("completed", "failed")), default=1.0)
-    scores = {
-        status: {one.name: one.score for one in rank(NAMES, found([*told, *more])).ranked}[name]
-        for status, more in (
-            ("before", []),
-            ("completed", [("completed", relevance, name, None)]),
-            ("failed", [("failed", relevance, name, None)]),
-        )
-    }
-    assert scores["failed"] <= scores["before"] <= scores["completed"]
-
-
-def test_a_routing_as_json_says_who_and_why() -> None:
-    assert rank(["canary"], tried("canary", 1, 0)).to_json() == {
-        "best": "canary",
-        "ranked": [{"name": "canary", "score": 0.6667, "successes": 1, "failures": 0, "evidence": [f"{1:032x}"]}],
-    }
 
 
 @pytest.mark.requirement("KNG-085")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,14 +52,6 @@ async def test_an_event_is_an_episodic_memory_of_its_agent_and_comes_back_as_it_
     assert (back.id, back.agent) == (receipt.id, "scout")
     assert (back.content, back.timestamp, back.kind, back.tags) == (event.content, NINE, "sighting", event.tags)
     assert (back.significance, back.metadata) == (0.7, metadata)
-
-
-async def test_what_the_agent_stored_otherwise_is_in_its_stream_too(tmp_path: Path) -> None:
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
-        await memory.store("The ford is deep", type="episodic", metadata={"record": "note", "x": 1})
-        await memory.store("Fords are found by their gravel", type="semantic")
-        [event] = await memory.stream().recall("ford")
-    assert (event.content, event.kind, event.metadata) == ("The ford is deep", "note", {"record": "note", "x": 1})
 
 
 @pytest.mark.parametrize(
@@ -143,14 +133,6 @@ async def test_what_was_forgotten_is_no_part_of_the_stream(memory: MemoryRouter)
     assert await stream.summarize((None, None)) == "Nothing is known of scout."
 
 
-async def test_to_ask_for_the_latest_is_no_search_in_vain(memory: MemoryRouter) -> None:
-    await memory.stream("scout").record(MemoryEvent("The ford is deep"))
-    assert len(await memory.stream("scout").recall("ford")) == 1
-    for query in ("", " \n"):
-        assert len(await memory.stream("scout").recall(query)) == 1
-    assert (await memory.stats())["hit_rate"] == 1.0
-
-
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
@@ -223,15 +205,6 @@ async def test_the_latest_are_those_that_may_be_shown_and_no_more_are_read(
     assert len(read) == 3
 
 
-async def test_events_that_are_found_are_not_told_again_among_the_latest(memory: MemoryRouter) -> None:
-    stream = memory.stream("scout")
-    for text in ("Rain", "Supper", "The ford is deep", "A ford again"):
-        await stream.record(MemoryEvent(text))
-    heard = said(await stream.recall("ford", limit=3))
-    assert sorted(heard[:2]) == ["A ford again", "The ford is deep"]
-    assert heard[2] == "Supper"
-
-
 @pytest.mark.requirement("ARG-045")
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 40))
 def test_the_latest_are_the_last_of_all_in_time(hours: list[int], limit: int) -> None:
@@ -283,18 +256,6 @@ async def test_a_summary_of_very_much_shows_what_mattered_and_counts_the_rest(me
     shown = [number for number in range(30) if number % 10 > 3 or number in {13, 23}]  # of equals, the later ones
     assert [line.rpartition(" ")[2] for line in lines[1:-1]] == [str(number) for number in shown]
     assert lines[-1] == "- and 10 more that mattered less"
-
-
-def test_a_line_of_a_summary_takes_no_longer_to_find_in_a_very_long_event() -> None:
-    read: list[int] = []
-
-    def gist(text: str) -> str:
-        read.append(len(text))
-        return text.partition(".")[0]
-
-    event = replace(subject().memory, content="Smoke over the hill. " * 40_000)
-    assert streams.told("scout", [event], None, None, gist).endswith(": Smoke over the hill")
-    assert read == [streams.READ]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings, Source, SyncMemoryRouter
 from kingly_memory.cognition.confidence import by_likeness
-from kingly_memory.cognition.tasks import TaskBook
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory, Query, Results
+from kingly_memory.models import Memory
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cognition.task_samples import hit
 from tests.router_bench import PromptStore, router_over
@@ -55,14 +54,6 @@ async def test_an_exception_is_recorded_as_the_reason_of_a_failure_and_goes_on(t
         assert outcome.metadata["reason"] == "ZeroDivisionError: division by zero"
 
 
-async def test_a_task_can_fail_without_an_exception(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        async with memory.task("deploy") as task:
-            task.fail("the health check stayed red")
-        (outcome,) = await outcomes(memory)
-        assert (outcome.metadata["status"], outcome.metadata["reason"]) == ("failed", "the health check stayed red")
-
-
 async def test_a_cancelled_task_counts_neither_way(tmp_path: Path) -> None:
     async with open_router(tmp_path) as memory:
         started = asyncio.Event()
@@ -97,17 +88,6 @@ async def test_a_task_finds_what_the_task_before_it_noted_in_the_same_context(tm
         assert "the new host is db-7" in [item.content for item in assessment.context]
 
 
-async def test_a_task_outside_of_its_with_takes_no_notes(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        task = memory.task("deploy")
-        with pytest.raises(InvalidInput, match="not under way"):
-            await task.note("too early")
-        async with task:
-            pass
-        with pytest.raises(InvalidInput, match="not under way"):
-            task.fail("too late")
-
-
 async def test_what_fails_while_a_failure_is_recorded_does_not_hide_the_failure(tmp_path: Path) -> None:
     async with open_router(tmp_path) as memory:
 
@@ -138,25 +118,6 @@ async def test_outcomes_that_make_no_sense_are_refused_by_name(
         with pytest.raises(InvalidInput, match=field):
             await memory.record_task_outcome(**said)  # type: ignore[arg-type]
         assert await outcomes(memory) == []
-
-
-async def test_tasks_that_make_no_sense_are_refused_before_they_begin(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        for said in ({"description": " "}, {"description": "x", "significance": 2}, {"description": "x", "tags": [7]}):
-            with pytest.raises(InvalidInput):
-                memory.task(**said)
-
-
-@pytest.mark.requirement("KNG-032")
-@pytest.mark.requirement("KNG-040")
-async def test_nothing_similar_is_half_sure_and_says_so(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        await memory.store("a note about deploys without an outcome", type="procedural")
-        assessment = await memory.assess_confidence("deploy the api")
-    assert assessment.confidence == 0.5
-    assert not assessment.memory_informed
-    assert assessment.similar_tasks_count == 0
-    assert assessment.evidence == ()
 
 
 @pytest.mark.requirement("UNI-003")
@@ -227,21 +188,6 @@ async def test_the_remote_is_asked_for_five_similar_tasks_in_the_design_s_words(
     assert assessment.source is Source.HYBRID
 
 
-async def test_experience_of_unlike_tasks_is_no_evidence(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        for _ in range(5):
-            await memory.record_task_outcome("water the plants in the office", "failed")
-        assert (await memory.assess_confidence("compile the kernel module")).confidence == 0.5
-
-
-@pytest.mark.requirement("KNG-077")
-async def test_three_similar_successes_are_a_clear_boost(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        for place in ("staging", "production", "the canary host"):
-            await memory.record_task_outcome(f"deploy the api to {place}")
-        assert (await memory.assess_confidence("deploy the api to staging")).confidence > 0.7
-
-
 @pytest.mark.requirement("KNG-074")
 @pytest.mark.requirement("KNG-083")
 async def test_routing_differs_with_what_came_of_similar_tasks(tmp_path: Path) -> None:
@@ -278,55 +224,10 @@ async def test_a_thousand_task_operations_in_one_process(tmp_path: Path) -> None
         assert (await memory.status())["memories"]["total"] >= 750
 
 
-async def test_how_common_a_task_s_words_are_in_the_store_does_not_make_it_less_alike(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        for number in range(30):
-            await memory.store(f"deploy the api, note {number}", type="procedural")
-        for place in ("staging", "production", "the canary host"):
-            await memory.record_task_outcome(f"deploy the api to {place}")
-        assessment = await memory.assess_confidence("deploy the api")
-        assert assessment.similar_tasks_count == 3
-
-
-async def test_one_search_is_enough_unless_other_memories_of_the_same_words_stand_before_outcomes(
-    tmp_path: Path,
-) -> None:
-    asked: list[Query] = []
-    async with open_router(tmp_path) as memory:
-
-        class Listening:
-            async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
-                asked.append(query)
-                return await memory._engine.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-
-        book = TaskBook(
-            Listening(),
-            memory._engine,
-            memory.working_context,
-            project=memory.project,
-            clock=ManualClock(),
-            content_limit_bytes=9_999,
-        )
-        await memory.record_task_outcome("deploy the api to staging")
-        assert (await book.assess("deploy the api", None, 0.1)).similar_tasks_count == 1
-        assert [query.tags for query in asked] == [None]
-        for number in range(30):
-            await memory.store(f"deploy the api, note {number}", type="procedural")
-        assert (await book.assess("deploy the api", None, 0.1)).similar_tasks_count == 1
-        assert [query.tags for query in asked] == [None, None, ("task_outcome",)]
-    assert not any(query.neighbours for query in asked)
-
-
 def likeness(one: str, other: str) -> float:
     """How alike two descriptions are, by their words alone."""
     [found] = by_likeness(one, [hit(1, "completed", 1.0, task=other)])
     return found.relevance
-
-
-def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
-    assert likeness("deploying the services", "deploy a service") == 1
-    assert likeness("データベースを移行する", "データベースの移行") > 0.5
-    assert likeness("water the plants", "compile the kernel") == 0
 
 
 async def test_notes_of_a_task_that_must_stay_here_stay_here(tmp_path: Path) -> None:
@@ -347,29 +248,6 @@ async def test_a_record_that_turns_is_seen(tmp_path: Path) -> None:
         for _ in range(10):
             await memory.record_task_outcome("deploy the api", "failed")
         assert (await memory.assess_confidence("deploy the api")).confidence == 0.2
-
-
-async def test_notes_beyond_a_memorys_size_are_cut_and_not_the_outcome_lost(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        async with memory.task("a long day") as task:
-            for _ in range(12):
-                await task.note("word " * 20_000)
-        (outcome,) = await outcomes(memory)
-        assert outcome.metadata["status"] == "completed"
-        assert len(outcome.metadata["notes"]) == 12
-
-
-async def test_an_exception_that_cannot_say_what_it_is_goes_on_as_it_is(tmp_path: Path) -> None:
-    class Silent(Exception):
-        def __str__(self) -> str:
-            raise ValueError("not even that")
-
-    async with open_router(tmp_path) as memory:
-        with pytest.raises(Silent):
-            async with memory.task("deploy"):
-                raise Silent
-        (outcome,) = await outcomes(memory)
-        assert outcome.metadata["reason"] == "Silent"
 
 
 async def test_a_token_in_an_exception_is_not_kept(tmp_path: Path) -> None:

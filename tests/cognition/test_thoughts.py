@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, S
 from kingly_memory.router import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
-from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, router_over
+from tests.router_bench import REMOTE, PromptStore, facet_of, router_over
 
 QUICK = Settings(durability="process")
 
@@ -67,48 +65,12 @@ async def test_a_thought_is_a_memory_and_is_found_like_one(memory: MemoryRouter)
     }
 
 
-async def test_a_thought_tells_itself_as_json(memory: MemoryRouter) -> None:
-    thought = await memory.record_thought("so it was the cache", chain_id="debug-42")
-    assert thought.to_json() == {
-        "id": thought.id,
-        "chain_id": "debug-42",
-        "thought_type": "inference",
-        "parent_id": None,
-        "position": 1,
-        "content": "so it was the cache",
-        "receipt": thought.receipt.to_json(),
-    }
-
-
-async def test_without_a_chain_every_thought_begins_one(memory: MemoryRouter) -> None:
-    one, other = await memory.record_thought("one"), await memory.record_thought("other")
-    assert one.chain_id != other.chain_id
-    assert await contents(memory, other.chain_id) == ["other"]
-
-
 async def test_a_parent_alone_says_which_chain_goes_on(memory: MemoryRouter) -> None:
     root = await memory.record_thought("root")
     await memory.record_thought("first branch", parent_id=root.id)
     second = await memory.record_thought("second branch", parent_id=root.id, chain_id=root.chain_id)
     assert (second.parent_id, second.position) == (root.id, 3)
     assert await contents(memory, root.chain_id) == ["root", "first branch", "second branch"]
-
-
-async def test_a_thought_is_at_hand_in_its_working_context(memory: MemoryRouter) -> None:
-    await memory.store("deploying", context_id="deploy-42")
-    thought = await memory.record_thought("it needs a lock", context_id="current")
-    context = await memory.working_context("deploy-42")
-    assert [one.content for one in context.items] == ["it needs a lock", "deploying"]
-    assert context.items[0].id == thought.id
-
-
-async def test_thoughts_are_there_after_a_restart_and_go_on(tmp_path: Path, memory: MemoryRouter) -> None:
-    await memory.record_thought("before", chain_id="c")
-    await memory.close()
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as again:
-        thought = again.record_thought("after", chain_id="c")
-        assert [one.content for one in again.thoughts("c")] == ["before", "after"]
-        assert thought.position == 2
 
 
 async def test_the_same_chain_id_in_another_project_is_another_chain(tmp_path: Path, memory: MemoryRouter) -> None:
@@ -119,14 +81,6 @@ async def test_the_same_chain_id_in_another_project_is_another_chain(tmp_path: P
         with pytest.raises(InvalidInput, match="parent_id"):
             await another.record_thought("stolen", parent_id=mine.id)
     assert await contents(memory, "c") == ["mine"]
-
-
-async def test_a_memory_that_only_bears_the_tags_is_no_thought(memory: MemoryRouter) -> None:
-    await memory.store("not a thought", tags=["thought", "chain:c"])
-    with pytest.raises(InvalidInput, match="has no thoughts"):
-        await memory.thoughts("c")
-    await memory.record_thought("a thought", chain_id="c")
-    assert await contents(memory, "c") == ["a thought"]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -196,20 +150,6 @@ async def test_what_was_forgotten_is_left_out_and_comes_back_in_its_place(memory
     assert await contents(memory, "c") == ["one", "two", "four"]
 
 
-async def test_a_chain_whose_thoughts_were_all_forgotten_begins_anew(memory: MemoryRouter) -> None:
-    one = await memory.record_thought("one", chain_id="c")
-    await memory.forget(one.id)
-    two = await memory.record_thought("two", chain_id="c")
-    assert (two.parent_id, two.position) == (None, 2)
-
-
-async def test_archived_thoughts_stay_in_their_chain(memory: MemoryRouter) -> None:
-    thought = await memory.record_thought("last month", chain_id="c")
-    await memory.archive(thought.id)
-    await memory.record_thought("today", chain_id="c")
-    assert await contents(memory, "c") == ["last month", "today"]
-
-
 async def test_a_chain_from_a_file_goes_on_where_it_ended(tmp_path: Path, memory: MemoryRouter) -> None:
     for content in ("one", "two"):
         await memory.record_thought(content, chain_id="c")
@@ -242,20 +182,6 @@ def imported(memory: MemoryRouter) -> list[Imported]:
 
 
 # --- several at once --------------------------------------------------------------------------------------------------
-
-
-async def test_thoughts_of_many_recorders_are_one_chain_without_gap_or_fork(tmp_path: Path) -> None:
-    async with (
-        MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as one,
-        MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as other,
-    ):
-        await asyncio.gather(
-            *(router.record_thought(f"{number}", chain_id="c") for number in range(20) for router in (one, other))
-        )
-        chain = await one.thoughts("c")
-    assert [thought.position for thought in chain] == list(range(1, 41))
-    assert [thought.parent_id for thought in chain] == [None, *(thought.id for thought in chain[:-1])]
-    assert sorted(thought.content for thought in chain) == sorted(f"{number}" for number in range(20) for _ in "ab")
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["record", "branch", "forget", "restore"]), st.integers(0, 30)), max_size=15)
@@ -323,17 +249,6 @@ async def test_thoughts_of_an_outage_are_kept_here_and_delivered_in_order_afterw
         assert parents == [None, chain[0].receipt.remote_id, chain[1].receipt.remote_id]
         assert remote.named("store") == []
         assert remote.effects == [one.id for one in chain]
-
-
-async def test_a_thought_at_or_below_the_threshold_stays_and_its_child_goes(tmp_path: Path, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
-        await clock.settle()
-        await memory.record_thought("private", chain_id="c", significance=0.3)
-        await memory.record_thought("public", chain_id="c")
-        await clock.settle()
-        (call,) = remote.named("record_thought")
-        assert (call.arguments["memory"].content, call.arguments["parent_remote_id"]) == ("public", None)
 
 
 async def test_a_forgotten_thought_is_forgotten_there_too_and_restored_by_its_remote_id(
@@ -427,23 +342,6 @@ async def test_thoughts_wait_for_the_one_that_failed_and_keep_their_parents(
     assert [critic.tries(word) for word in ("one", "two", "three")] == [2, 1, 1]
 
 
-async def test_thoughts_wait_however_often_the_first_fails_and_others_pass(
-    heard: MemoryRouter, critic: Critic, clock: ManualClock
-) -> None:
-    critic.against["one"] = BUSY
-    await think(heard, clock, "one", "two", "three")
-    await heard.store("something else")
-    await clock.advance(3_000)
-    assert critic.told() == [("something else", None)]
-    assert critic.tries("two") == 0
-    waiting = [(entry.key, entry.attempts) for entry in await heard.outbox()]
-    assert [attempts > 3 for _, attempts in waiting] == [True, False, False]
-    assert [attempts for _, attempts in waiting[1:]] == [0, 0]
-    critic.against.clear()
-    await clock.advance(301)
-    assert critic.told()[1:] == CHAIN
-
-
 async def test_sync_ends_while_a_parent_fails_and_says_that_something_waits(
     heard: MemoryRouter, critic: Critic, clock: ManualClock
 ) -> None:
@@ -457,23 +355,6 @@ async def test_sync_ends_while_a_parent_fails_and_says_that_something_waits(
     critic.against.clear()
     assert (await heard.sync(timeout=1)).reason is None
     assert critic.told()[1:] == CHAIN
-
-
-async def test_many_waiting_thoughts_hide_nothing_that_comes_after_them(
-    tmp_path: Path, critic: Critic, clock: ManualClock
-) -> None:
-    settings = replace(CALM, pace=replace(CALM.pace, lease_size=3))
-    async with router_over(PromptStore(tmp_path / "home"), critic, clock, settings=settings) as memory:
-        await clock.settle()
-        critic.against["0"] = BUSY
-        words = [str(number) for number in range(10)]
-        await think(memory, clock, *words)
-        await memory.store("something else")
-        await memory.sync(timeout=1)
-        assert critic.told() == [("something else", None)]
-        critic.against.clear()
-        await memory.sync(timeout=1)
-        assert critic.told()[1:] == list(zip(words, [None, *words], strict=False))
 
 
 @pytest.mark.parametrize("end", ["dead", "dropped", "forgotten"])
@@ -490,17 +371,6 @@ async def test_a_parent_that_will_not_arrive_keeps_no_thought_waiting(
         await heard.forget(first.id)
     await clock.advance(301)
     assert critic.told() == [("two", None), ("three", "two")]
-
-
-async def test_a_chain_that_leads_back_to_itself_is_delivered(
-    heard: MemoryRouter, critic: Critic, clock: ManualClock
-) -> None:
-    ids = [f"0195f0a0-0000-7000-8000-00000000000{number}" for number in (1, 2)]
-    for one, other in (ids, reversed(ids)):
-        said = {"record": "thought", "thought_type": "inference", "chain_id": "c", "position": 1, "parent_id": other}
-        await heard.remember([Imported(draft(one, content_limit_bytes=100, metadata=said), one)])
-    await clock.settle()
-    assert sorted(word for word, _ in critic.told()) == ids
 
 
 async def test_a_thought_waits_while_another_process_sends_its_parent(
@@ -521,11 +391,3 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
         assert facet is not None
         assert (facet.state, facet.attempts, facet.due) == (DeliveryState.PENDING, 0, now_s + 1.0)
         assert claim("own", now_s + 301) == [first.id]
-
-
-async def test_a_chain_that_has_waited_is_leased_together(tmp_path: Path, critic: Critic, clock: ManualClock) -> None:
-    disk = PromptStore(tmp_path / "home")
-    async with router_over(disk, critic, clock, leads=lambda: False) as memory:
-        chain = await think(memory, clock, "one", "two", "three")
-        change = outbox.Claim(REMOTE, "own", clock.now().timestamp(), 300.0).memories(5)
-        assert [item.id for item in disk.write(change).result()] == [thought.id for thought in chain]

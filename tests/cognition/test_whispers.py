@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,8 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.context import RECORD, Context, covered, portions
-from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
-from kingly_memory.ports import Transaction
-from kingly_memory.router import write
 from kingly_memory.router.engine import Engine
 
 FAST = Settings(durability="process")
@@ -68,32 +63,12 @@ async def test_a_whisper_names_its_sources_and_is_no_item_of_the_context(tmp_pat
         assert (await memory.search("what was the staging database about"))[0].memory.id in {one.id, whisper.id}
 
 
-async def test_a_whisper_says_less_than_what_it_was_distilled_from(tmp_path: Path) -> None:
-    text = "We decided to move the staging database to port 6432 because the old host failed twice this week. " * 70
-    async with open_router(tmp_path) as memory:
-        await memory.store(text, context_id="c")
-        found = await whispers_of(memory)
-        assert len(found) == 1
-        assert text not in found[0].content
-        assert len(found[0].content) < len(text) / 5
-        assert "staging database" in found[0].content
-        assert "decided" in found[0].content
-
-
 async def test_what_must_stay_on_this_machine_stays_there_in_a_whisper_too(tmp_path: Path) -> None:
     async with open_router(tmp_path) as memory:
         await memory.store("public matter " * 400, context_id="c", significance=0.9)
         await memory.store("private matter " * 200, context_id="c", significance=0.2)
         (whisper,) = await whispers_of(memory)
         assert whisper.significance == 0.2
-
-
-async def test_a_whisper_of_what_strangers_said_is_a_strangers(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        await memory.store("own words " * 400, context_id="c", origin="user")
-        await memory.store("web words " * 200, context_id="c", origin="web")
-        (whisper,) = await whispers_of(memory)
-        assert whisper.origin == "web"
 
 
 async def test_what_was_forgotten_is_in_no_whisper(tmp_path: Path) -> None:
@@ -104,12 +79,6 @@ async def test_what_was_forgotten_is_in_no_whisper(tmp_path: Path) -> None:
         (whisper,) = await whispers_of(memory)
         assert "secret" not in whisper.content
         assert "public" in whisper.content
-
-
-async def test_whispers_can_be_switched_off(tmp_path: Path) -> None:
-    async with open_router(tmp_path, Settings(durability="process", whisper_tokens=0)) as memory:
-        await memory.store("word " * 5_000, context_id="c")
-        assert await whispers_of(memory) == []
 
 
 async def test_a_whisper_that_a_crash_prevented_comes_with_the_next_note(
@@ -149,49 +118,3 @@ def test_every_noted_token_is_in_exactly_one_whisper_or_still_waits(lengths: lis
         context = covered(context, texts, size, count)
         assert context.due(size) == 0
     assert whispered == said[: len(said) // size * size]
-
-
-async def test_what_several_agents_said_is_no_agents_own_words(tmp_path: Path) -> None:
-    for agent, count in (("stranger", 990), ("own", 20)):
-        async with MemoryRouter.open(tmp_path, remote=False, settings=FAST, agent=agent) as memory:
-            await memory.store("force push " * (count // 2), context_id="c")
-    async with open_router(tmp_path) as memory:
-        (whisper,) = await whispers_of(memory)
-        assert whisper.scope.agent is None
-
-
-async def test_a_long_note_does_not_make_its_store_wait_for_its_whispers(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        await memory.store("word " * 30_000, context_id="c")
-        made = len(await whispers_of(memory))
-        await memory.store("another", context_id="d")
-        while len(await whispers_of(memory)) < 30:  # noqa: ASYNC110  # nothing says when the background is done
-            await asyncio.sleep(0)
-        assert made < 30
-
-
-async def test_a_whisper_that_cannot_be_stored_is_no_failure_of_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> Callable[[Transaction], bool]:
-        def change(transaction: Transaction) -> bool:
-            raise StoreUnwritable("here", "disk full")
-
-        return change
-
-    async with open_router(tmp_path) as memory:
-        with monkeypatch.context() as patch:
-            patch.setattr(write, "whisper", full)
-            receipt = await memory.store("word " * 1_000, context_id="c")
-        assert await memory.get(receipt.id) is not None
-        await memory.store("word", context_id="c")
-        assert len(await whispers_of(memory)) == 1
-
-
-async def test_a_revised_note_is_distilled_in_its_new_words(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        await memory.store("alpha " * 1_500, key="k", context_id="c")
-        await memory.store("bravo " * 1_500, key="k", context_id="c")
-        found = await whispers_of(memory)
-        assert len(found) == (await memory.working_context("c")).whispers == 3
-        assert ["bravo" in one.content for one in found] == [False, True, True]

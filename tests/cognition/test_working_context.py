@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.cognition.context import Context, ContextRules, noted
-from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import InvalidInput, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory
+from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit, RemoteLink
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -68,18 +67,6 @@ async def test_items_leave_half_an_hour_after_the_last_use(
         assert len((await memory.working_context("c")).items) == expected
 
 
-async def test_looking_at_a_context_keeps_it_alive(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with open_router(tmp_path / "home", clock) as memory:
-        await memory.store("at hand", context_id="c", type="working")
-        for _ in range(4):
-            clock.jump(HALF_AN_HOUR - 1)
-            assert contents((await memory.working_context("c")).items) == ["at hand"]
-    clock.jump(HALF_AN_HOUR - 1)
-    async with open_router(tmp_path / "home", clock) as memory:
-        assert contents((await memory.working_context("c")).items) == ["at hand"]
-
-
 @pytest.mark.requirement("KNG-024")
 async def test_a_hundred_items_become_twenty_at_hand_and_eighty_episodic_ones(tmp_path: Path) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:
@@ -102,17 +89,6 @@ async def test_the_capacity_is_a_setting(tmp_path: Path) -> None:
         for number in range(40):
             await memory.store(f"step {number}", context_id="c", type="working")
         assert len((await memory.working_context("c")).items) == 19
-
-
-async def test_what_leaves_the_context_without_being_a_working_memory_stays_as_it_is(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        rule = await memory.store("a rule", type="semantic", context_id="c")
-        for number in range(20):
-            await memory.store(f"step {number}", context_id="c")
-        kept = await memory.get(rule.id)
-        assert kept is not None
-        assert (kept.type, kept.revision) == ("semantic", 1)
-        assert "a rule" not in contents((await memory.working_context("c")).items)
 
 
 @pytest.mark.requirement("KNG-030")
@@ -142,26 +118,6 @@ async def test_current_context_is_the_own_one_however_many_hosts_share_a_home(tm
         assert (await again.working_context("current")).context_id == "three"
 
 
-async def test_current_can_be_written_to_and_searched_by_that_name(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("the plan", context_id="deploy-42")
-        await memory.store("the second step", context_id="current")
-        hits = await memory.search("step", context_id="current")
-        assert [hit.memory.scope.context_id for hit in hits] == ["deploy-42"]
-        assert len((await memory.list(context_id="current")).memories) == 2
-
-
-async def test_a_context_of_another_project_is_another_context(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with (
-        open_router(tmp_path / "home", clock, project="one") as one,
-        open_router(tmp_path / "home", clock, project="two") as two,
-    ):
-        await one.store("secret plan", context_id="c")
-        assert (await two.working_context("c")).items == ()
-        assert (await two.working_context()).items == ()
-
-
 async def test_forgotten_items_are_not_at_hand_and_restored_ones_are(tmp_path: Path) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:
         await memory.store("a wrong turn", key="turn", context_id="c")
@@ -169,22 +125,6 @@ async def test_forgotten_items_are_not_at_hand_and_restored_ones_are(tmp_path: P
         assert (await memory.working_context("c")).items == ()
         await memory.restore("turn")
         assert contents((await memory.working_context("c")).items) == ["a wrong turn"]
-
-
-async def test_a_revised_item_is_the_latest_once(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("draft", key="plan", context_id="c")
-        await memory.store("a note", context_id="c")
-        await memory.store("final", key="plan", context_id="c")
-        assert contents((await memory.working_context("c")).items) == ["final", "a note"]
-
-
-async def test_an_item_that_moved_to_another_context_is_at_hand_there_only(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("here", key="plan", context_id="one")
-        await memory.store("there", key="plan", context_id="two")
-        assert (await memory.working_context("one")).items == ()
-        assert contents((await memory.working_context("two")).items) == ["there"]
 
 
 @pytest.mark.requirement("KNG-029")
@@ -195,32 +135,11 @@ async def test_unknown_context_is_empty_and_says_its_name(tmp_path: Path) -> Non
         assert (context.items, context.context_id, context.last_updated) == ((), "never used", None)
 
 
-async def test_a_name_that_was_only_asked_for_is_not_the_current_context(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("the plan", context_id="real")
-        await memory.search("plan", context_id="typo")
-        await memory.list(context_id="typo")
-        await memory.working_context("typo")
-        assert (await memory.working_context()).context_id == "real"
-        await memory.store("of another matter", context_id="other")
-        await memory.working_context("real")
-        assert (await memory.working_context()).context_id == "real"
-
-
 @pytest.mark.parametrize("name", ["", " ", "a\0b", "x" * 600, 7, None])
 async def test_names_that_cannot_be_a_context_are_refused(tmp_path: Path, name: object) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:
         with pytest.raises(InvalidInput, match="context_id"):
             await memory.working_context(name)  # type: ignore[arg-type]
-
-
-async def test_stores_at_the_same_time_all_come_to_hand(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await asyncio.gather(*(memory.store(f"note {n}", context_id="c", type="working") for n in range(50)))
-        at_hand = contents((await memory.working_context("c")).items)
-        episodic = await memory.list(limit=100, types=["episodic"])
-        assert len(at_hand) == 20
-        assert sorted([*at_hand, *contents(episodic.memories)]) == sorted(f"note {n}" for n in range(50))
 
 
 async def test_sweep_forgets_contexts_that_are_over(tmp_path: Path) -> None:
@@ -325,93 +244,3 @@ async def test_links_that_only_the_remote_knows_are_named(bench: Bench) -> None:
     assert context.related is not None
     (related,) = context.related
     assert (related["id"], related["remote_id"], related["linked_to"]) == (None, "strange", receipt.id)
-
-
-async def test_a_server_that_cannot_tell_links_still_gives_its_working_memory(bench: Bench) -> None:
-    class Unlinked(FakeRemote):
-        async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
-            raise RemoteRefused("Unknown method", clear=True)
-
-    bench.remote.__class__ = Unlinked
-    await bench.memory.store("at hand", context_id="c", type="working")
-    await bench.memory.sync()
-    context = await bench.memory.working_context("c")
-    assert (context.source, contents(context.remote)) == (Source.HYBRID, ["at hand"])
-
-
-async def test_a_hit_comes_with_what_it_is_linked_to_when_asked(bench: Bench) -> None:
-    await bench.memory.store("deploys need two reviews", key="rule")
-    await bench.memory.store("because of the outage in May", key="why")
-    await bench.memory.link_memories("why", "rule", "supports")
-    plain = await bench.memory.search("deploys reviews")
-    asked = await bench.memory.search("deploys reviews", include_linked=True)
-    assert plain.linked == {}
-    assert [one["key"] for one in asked.linked[asked[0].memory.id]] == ["why"]
-    assert "linked" in asked.to_json()
-    assert "linked" not in plain.to_json()
-
-
-async def test_what_is_at_hand_lives_as_long_as_its_context_is_written_to(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with open_router(tmp_path / "home", clock) as memory:
-        await memory.store("the goal", key="goal", context_id="c", type="working")
-        for number in range(6):
-            clock.jump(600)
-            await memory.store(f"step {number}", context_id="c", type="working")
-        assert contents((await memory.working_context("c")).items)[-1] == "the goal"
-        await memory.sweep()
-        assert await memory.get("goal") is not None
-
-
-async def test_a_reading_that_is_not_written_down_yet_keeps_the_context_for_a_note(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with router_over(PromptStore(tmp_path), None, clock, settings=CALM) as memory:
-        await memory.store("first", context_id="c")
-        clock.jump(HALF_AN_HOUR - 1)
-        await memory.working_context("c")
-        clock.jump(10)
-        await memory.store("second", context_id="c")
-        assert contents((await memory.working_context("c")).items) == ["second", "first"]
-
-
-async def test_an_item_that_moved_on_stays_what_it_is_when_its_old_context_is_full(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("plan", key="plan", type="working", context_id="old")
-        await memory.store("plan", key="plan", type="working", context_id="new")
-        for number in range(25):
-            await memory.store(f"step {number}", type="working", context_id="old")
-        (item,) = (await memory.working_context("new")).items
-        assert (item.content, item.type) == ("plan", "working")
-
-
-async def test_forgotten_items_make_room_before_live_ones_have_to(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        for number in range(20):
-            await memory.store(f"step {number}", key=f"k{number}", context_id="c")
-        for number in range(10, 20):
-            await memory.forget(f"k{number}")
-        for number in range(5):
-            await memory.store(f"later {number}", context_id="c")
-        assert len((await memory.working_context("c")).items) == 15
-
-
-async def test_last_updated_is_the_last_note_and_not_a_reading(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with open_router(tmp_path / "home", clock) as memory:
-        await memory.store("noted", context_id="c")
-        noted_at = (await memory.working_context("c")).last_updated
-        clock.jump(600)
-        await memory.working_context("c")
-    async with open_router(tmp_path / "home", clock) as memory:
-        assert (await memory.working_context("c")).last_updated == noted_at
-
-
-async def test_the_first_current_context_of_an_agent_is_nobody_elses_by_name(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock(), agent="a") as memory:
-        await memory.store("a note", context_id="current")
-        named = (await memory.working_context()).context_id
-        assert named != "current"
-        await memory.store("of another context", context_id="x")
-        assert contents((await memory.working_context(named)).items) == ["a note"]
-    async with open_router(tmp_path / "home", ManualClock(), agent="b") as memory:
-        assert (await memory.working_context()).context_id == "x"

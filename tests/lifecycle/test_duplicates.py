@@ -67,12 +67,6 @@ def test_what_means_something_else_is_not_alike_at_all(one: str, other: str) -> 
     assert alike(one, other) == 0
 
 
-def test_fillers_count_as_words_that_only_one_of_them_has() -> None:
-    assert alike(LONG, f"Please {LONG[0].lower()}{LONG[1:]}") == pytest.approx(10 / 11)
-    assert alike("Deploys need reviews", "FYI deploys actually need reviews, please") == pytest.approx(3 / 6)
-    assert alike(LONG, "reminder " * 4 + LONG.lower()) == pytest.approx(10 / 14)
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -89,11 +83,6 @@ def test_fillers_count_as_words_that_only_one_of_them_has() -> None:
 )
 def test_the_same_words_said_elsewhere_or_otherwise_are_not_alike(said: dict[str, Any]) -> None:
     assert alike(LONG, LONG, **said) == 0
-
-
-def test_what_is_counted_or_ends_soon_is_not_even_like_itself() -> None:
-    assert statement(memory_of(LONG, metadata={"record": "task_outcome"})) is None
-    assert statement(memory_of(LONG, type=MemoryType.WORKING)) is None
 
 
 def test_what_holds_for_its_day_is_said_again_on_that_day_only() -> None:
@@ -113,14 +102,6 @@ WORDS = st.sampled_from(
 )
 
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
-
-
-@given(TEXTS, TEXTS)
-def test_how_alike_two_texts_are_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    share = alike(one, other)
-    assert 0 <= share <= 1
-    assert share == alike(other, one)
-    assert alike(one, one) == 1
 
 
 def subject_of(content: str, number: int, **said: Any) -> Subject:
@@ -143,18 +124,6 @@ def grouped(subjects: list[Subject], threshold: float = 0.85) -> dict[int, list[
 
 def at(days: float) -> dict[str, Any]:
     return {"updated_at": NOON + timedelta(days=days)}
-
-
-def test_the_latest_stands_unless_another_is_protected_or_has_a_key() -> None:
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, **at(1))]) == {1: [2]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, key="reviews")]) == {2: [1]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, significance=0.8)]) == {2: [1]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, pinned=True)]) == {2: [1]}
-
-
-def test_protected_ones_and_those_with_keys_take_others_in_and_stay() -> None:
-    several = [subject_of(LONG, 1, key="one"), subject_of(LONG, 2, key="two"), subject_of(LONG, 3)]
-    assert grouped(several) == {2: [3], 1: []}
 
 
 @pytest.mark.requirement("SMT-039")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -32,7 +31,7 @@ from kingly_memory.lifecycle.policies import (
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, TierRules, surprised
 from kingly_memory.models import MemoryType, Scope, Standing, Tier
 from tests.lifecycle import samples
-from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, memory, placed
+from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, placed
 
 SMALL = TierRules(configs={tier: replace(config, max_items=3) for tier, config in TIER_CONFIGS.items()})
 NARROW = TierRules(configs={tier: replace(config, max_items=2) for tier, config in TIER_CONFIGS.items()})
@@ -100,43 +99,6 @@ def test_of_a_category_that_would_leave_altogether_the_strongest_stays() -> None
     found = planned([subject(1, days_old=300), subject(2, days_old=200), subject(3, days_old=400)])
     assert archived(found) == [1, 3]
     assert found.spared == 1
-
-
-@pytest.mark.requirement("ALM-044")
-def test_a_category_of_which_one_stays_anyway_loses_all_the_faded() -> None:
-    found = planned([subject(1), subject(2), subject(3, days_old=0)])
-    assert archived(found) == [1, 2]
-    assert found.spared == 0
-
-
-@pytest.mark.parametrize(
-    "said",
-    [{"type": MemoryType.PROCEDURAL}, {"metadata": {"category": "deployment"}}, {"scope": Scope("app", "cleo")}],
-)
-def test_memories_of_different_categories_do_not_stand_for_each_other(said: dict[str, Any]) -> None:
-    assert archived(planned([subject(1), subject(2, **said)])) == []
-
-
-@pytest.mark.parametrize(
-    "said",
-    [{"tags": ("rare",)}, {"scope": Scope("app", None, "a talk")}, {"metadata": {"category": 7}}, {"key": "k"}],
-)
-def test_tags_and_contexts_make_no_category(said: dict[str, Any]) -> None:
-    assert category(memory(**said)) == category(memory())
-
-
-def test_what_only_moves_between_tiers_stays() -> None:
-    risen = subject(2, days_old=0, placement=Placement(successes=3))
-    found = planned([subject(1), risen], Policies((STRENGTH, TIERS)))
-    assert [(one.policy, type(one.verdict)) for one in found.decisions] == [(STRENGTH, Archive), ("tiers", Promote)]
-
-
-def test_between_equally_strong_ones_the_more_significant_stays() -> None:
-    used = Usage(0, NOON_S - 1e6 * DAY_S)
-    population = [
-        subject(number, days_old=1e5, usage=used, significance=share) for number, share in enumerate([0.2, 0.7, 0.5])
-    ]
-    assert archived(planned(population)) == [0, 2]
 
 
 lifetimes = st.sampled_from([None, None, Lifetime(NOON_S - DAY_S), Lifetime(NOON_S + DAY_S)])
@@ -230,27 +192,6 @@ def test_nothing_protected_leaves(population: list[Subject], asked: Policies) ->
     assert all(leaving[memory_id] == LIFETIMES for memory_id in significant & set(leaving))
 
 
-class Text(str):
-    """One that can be watched."""
-
-
-def test_a_plan_for_many_memories_holds_the_texts_of_few() -> None:
-    texts: list[weakref.ref[Text]] = []
-    held = 0
-
-    def stream() -> Iterator[Subject]:
-        nonlocal held
-        for number in range(500):
-            content = Text("x" * 1_000)
-            texts.append(weakref.ref(content))
-            yield subject(number, content=content, days_old=number)
-            held = max(held, sum(1 for one in texts if one() is not None))
-
-    found = plan(ALL, NOON_S, "app", counts={"semantic": 500, "archived": 0}, live=stream())
-    assert len(found.decisions) > 300
-    assert held <= 3
-
-
 def in_categories(categories: str, days_old: float = 2) -> list[Subject]:
     """As many memories in MEDIUM as there are letters, the first of least importance, each letter a category."""
     return [
@@ -271,15 +212,6 @@ def taken(found: Plan) -> dict[int, type]:
     """The numbers of those that would go, and how."""
     leaving = [one for one in found.decisions if isinstance(one.verdict, Archive | Summarise)]
     return {int(one.memory_id[-12:], 16): type(one.verdict) for one in leaving}
-
-
-@pytest.mark.requirement("ALM-044")
-def test_a_tier_that_is_too_full_keeps_the_last_of_each_category() -> None:
-    found = planned(in_categories("aabcd", days_old=0), TIERED)
-    assert taken(found) == {0: Archive}
-    assert found.spared == 2
-    assert (found.summaries, found.after.live, found.after.archived) == (0, 4, 1)
-    assert found.after.tiers == {Tier.FAST: 0, Tier.MEDIUM: 4, Tier.SLOW: 0, Tier.GLACIAL: 0}
 
 
 @pytest.mark.requirement("ALM-044")
@@ -306,29 +238,6 @@ def test_no_policy_empties_a_category(categories: str, asked: Policies) -> None:
     left = {category(one.memory) for number, one in enumerate(population) if number not in gone}
     assert left == {category(one.memory) for one in population}
     assert sum(found.after.tiers.values()) == found.after.live == len(population) - len(gone) + found.summaries
-
-
-def test_what_ended_in_another_project_goes_and_is_not_counted() -> None:
-    over = Lifetime(NOON_S - DAY_S)
-    population = [
-        subject(1, lifetime=over),
-        subject(2, lifetime=over, scope=Scope("other")),
-        subject(3, lifetime=over, scope=Scope("other"), type=MemoryType.WORKING, awaited=True),
-    ]
-    found = planned(population, Policies())
-    assert [one.elsewhere for one in found.decisions] == [False, True]
-    assert (found.waiting, found.before.live, found.after.live, found.after.archived) == (0, 1, 0, 1)
-
-
-def test_what_has_ended_is_found_without_reading_what_lives() -> None:
-    def never() -> Iterator[Subject]:
-        pytest.fail("read")
-        yield subject()
-
-    ended = [subject(1, lifetime=Lifetime(NOON_S)), subject(2, standing=Standing.CACHED, lifetime=Lifetime(NOON_S))]
-    found = plan(Policies(), NOON_S, "app", counts={"semantic": 9, "archived": 1}, ended=ended, live=never())
-    assert [type(one.verdict) for one in found.decisions] == [Archive, Expire]
-    assert (found.before.live, found.after.live, found.after.archived) == (9, 8, 2)
 
 
 # --- the sizes of the tiers -----------------------------------------------------------------------------------------
@@ -366,13 +275,6 @@ def test_what_leaves_alone_goes_to_the_archive_without_a_summary() -> None:
     assert (run.after.tiers[Tier.SLOW], run.after.tiers[Tier.GLACIAL], run.summaries) == (200, 0, 0)
 
 
-def test_what_has_ended_is_told_of_in_no_summary() -> None:
-    some = [placed(0.35, Tier.SLOW, number=900 + number, tags=("deploy",)) for number in range(3)]
-    ended = replace(some[0], lifetime=Lifetime(NOON_S))
-    run = consolidated([*crowd(Tier.SLOW, 200), ended, *some[1:]])
-    assert (ids(run, Archive), len(ids(run, Summarise)), run.summaries) == ((ended.memory.id,), 2, 1)
-
-
 def working(one: Subject) -> Subject:
     return replace(one, memory=replace(one.memory, type=MemoryType.WORKING))
 
@@ -397,22 +299,6 @@ def test_a_tier_that_holds_too_much_lets_go_of_the_least_important(tier: Tier, k
     assert run.after.tiers[tier] == 3
 
 
-@pytest.mark.requirement("ARG-032")
-def test_what_steps_down_from_a_crowded_fast_has_a_day_in_medium() -> None:
-    """After six minutes 0.79 has faded to 0.737 in FAST, and is 0.788 in MEDIUM, where 0.75 has become 0.748."""
-    hour_long = {**SMALL.configs, Tier.FAST: replace(TIER_CONFIGS[Tier.FAST], ttl_seconds=HOUR_S, max_items=3)}
-    rules = replace(SMALL, configs=hour_long)
-    near = [placed(0.79 + number / 1000, Tier.FAST, number=number, age_s=360) for number in range(4)]
-    middle = [placed(0.75, Tier.MEDIUM, number=50 + number, age_s=360) for number in range(3)]
-    run = consolidated([*near, *middle], rules)
-    assert ids(run, Demote) == (near[0].memory.id,)
-    assert ids(run, Archive) == (middle[0].memory.id,), "what matters least in MEDIUM, by the half-life of MEDIUM"
-    poor = replace(near[0], memory=replace(near[0].memory, significance=0.6))
-    crowded = consolidated([poor, *near[1:], *middle], rules)
-    assert (ids(crowded, Demote), ids(crowded, Archive)) == ((poor.memory.id,), ())
-    assert crowded.after.tiers[Tier.MEDIUM] == 4
-
-
 @pytest.mark.requirement("ARG-023")
 def test_a_crowded_fast_does_not_make_a_memory_change_direction_again() -> None:
     moved_s = NOON_S - 2 * DAY_S
@@ -429,26 +315,6 @@ def test_protected_memories_hold_their_place_in_a_tier() -> None:
     assert ids(consolidated([*pinned, *plain], SMALL), Summarise) == tuple(one.memory.id for one in plain)
     run = consolidated([replace(one, pinned=True) for one in [*pinned, *plain]], SMALL)
     assert (run.decisions, run.after.tiers[Tier.SLOW]) == ((), 5)
-
-
-@pytest.mark.requirement("ARG-032")
-def test_newcomers_of_little_importance_push_nobody_out_and_have_a_day() -> None:
-    residents = crowd(Tier.SLOW, 3, 0.7)
-    arriving = [placed(0.5, Tier.MEDIUM, number=50 + number, age_s=2 * HOUR_S) for number in range(2)]
-    run = consolidated([*residents, *arriving], SMALL)
-    assert ids(run, Demote) == tuple(one.memory.id for one in arriving)
-    assert (len(run.decisions), run.after.tiers[Tier.SLOW]) == (2, 5)
-    settled = carried_out([*residents, *arriving], run, SMALL, NOON_S)
-    assert ids(consolidated(settled, SMALL, NOON_S + DAY_S), Summarise) == tuple(one.memory.id for one in arriving)
-
-
-def test_summaries_take_their_place_in_glacial() -> None:
-    resting = crowd(Tier.GLACIAL, 3, 0.2)
-    leaving = [one for n in range(2) for one in crowd(Tier.SLOW, 3, 0.4 + n / 10, start=50 + 3 * n, tags=(f"t{n}",))]
-    run = consolidated([*resting, *leaving], SMALL)
-    assert len(ids(run, Summarise)) == 3
-    assert (run.summaries, ids(run, Archive)) == (1, (resting[0].memory.id,))
-    assert run.after.tiers == {Tier.FAST: 0, Tier.MEDIUM: 0, Tier.SLOW: 3, Tier.GLACIAL: 3}
 
 
 @pytest.mark.parametrize(
@@ -521,24 +387,3 @@ def test_a_second_run_in_the_same_instant_changes_nothing(some: list[Subject]) -
     again = consolidated(settled, SMALL)
     assert again.decisions == ()
     assert again.before.tiers == run.after.tiers, "and the plan said how it would be"
-
-
-@given(populations())
-def test_a_tier_that_is_still_too_full_holds_only_what_must_not_leave_yet(some: list[Subject]) -> None:
-    settled = carried_out(some, consolidated(some, SMALL), SMALL, NOON_S)
-    later_s = NOON_S + DAY_S
-    run = consolidated(settled, SMALL, later_s)
-    sizes = Counter(
-        one.placed(SEEDS_TIERS).tier
-        for one in carried_out(settled, run, SMALL, later_s)
-        if one.standing is Standing.LIVE and not stays(one) and not moved_on(one, later_s)
-    )
-    assert all(size <= 3 for size in sizes.values())
-
-
-def stays(one: Subject) -> bool:
-    return one.is_protected or one.memory.type is MemoryType.WORKING
-
-
-def moved_on(one: Subject, now_s: float) -> bool:
-    return one.placed(SEEDS_TIERS).moved_at == now_s

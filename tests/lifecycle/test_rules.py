@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.lifecycle.decay import SEEDS_RULES, StrengthState, state
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import MemoryType, Tier
-from kingly_memory.settings import MOST_SURPRISE, TABLES, HalfLives, Tiers, settings_by_name
+from kingly_memory.settings import TABLES, HalfLives, Tiers
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 
@@ -34,11 +32,6 @@ def settings_of(said: dict[str, Any]) -> Settings:
         of_tables[table][key] = value
     own = of_tables.pop("")
     return Settings(**own, **{name: replace(TABLES[name], **changes) for name, changes in of_tables.items()})
-
-
-def test_the_defaults_are_the_seeds_figures() -> None:
-    rules = LifecycleRules.of(Settings())
-    assert (rules.strength, rules.tiers, rules.merging_threshold) == (SEEDS_RULES, SEEDS_TIERS, 0.85)
 
 
 @pytest.mark.requirement("ALM-028")
@@ -107,36 +100,7 @@ def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
         settings_of(said)
 
 
-SHARES = st.floats(0, 1)
-POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
 COUNTS = st.integers(1, 10**12)
-_FIGURES = {
-    "half_lives.default": POSITIVE,
-    "forget_threshold": SHARES,
-    "merging_threshold": st.floats(0, 1, exclude_min=True),
-    "tiers.surprise_threshold": st.floats(0, MOST_SURPRISE, exclude_min=True),
-    **{f"half_lives.{kind.value}": st.floats(0, allow_infinity=False) for kind in MemoryType},
-    **{f"tiers.{tier.value}_{name}": POSITIVE for tier in Tier for name in ("ttl_s", "half_life_hours")},
-    **{f"tiers.{tier.value}_max_items": COUNTS for tier in Tier},
-    **dict.fromkeys(("tiers.promotion_accesses", "tiers.success_references"), COUNTS),
-    **dict.fromkeys(("decaying_accesses", "decay_enabled"), st.booleans()),
-}
-
-
-def test_no_figure_is_left_out_of_the_law() -> None:
-    thresholds = {"tiers.fast_threshold", "tiers.medium_threshold", "tiers.slow_threshold"}
-    figures = {one for one in settings_by_name() if one.startswith(("tiers.", "half_lives."))}
-    assert figures - thresholds <= set(_FIGURES)
-
-
-@given(st.fixed_dictionaries({}, optional=_FIGURES), st.lists(SHARES.filter(bool), min_size=3, max_size=3, unique=True))
-def test_whatever_settings_allow_makes_rules(said: dict[str, Any], thresholds: list[float]) -> None:
-    fast, medium, slow = sorted(thresholds, reverse=True)
-    tiers = {"tiers.fast_threshold": fast, "tiers.medium_threshold": medium, "tiers.slow_threshold": slow}
-    settings = settings_of(said | tiers)
-    rules = LifecycleRules.of(settings)
-    assert state(settings.forget_threshold, rules.strength) is not StrengthState.FORGETTABLE
-    assert [rules.tiers.configs[tier].importance_threshold for tier in Tier] == [fast, medium, slow, 0.0]
 
 
 # --- through the router ---------------------------------------------------------------------------------------------
@@ -152,20 +116,6 @@ async def told(memory: MemoryRouter, key: str = "note") -> Any:
     return explained
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.35, 0.75, 1.0])
-async def test_a_high_threshold_breaks_no_verb(tmp_path: Path, threshold: float) -> None:
-    clock = ManualClock()
-    async with opened(tmp_path / "home", clock, forget_threshold=threshold) as memory:
-        await memory.store("a note", key="note")
-        clock.jump(90 * DAY_S)
-        held = await memory.reinforce("note")
-        assert (held["state"] == "forgettable") == (held["strength"] < threshold)
-        assert held == {"memory_id": held["memory_id"], **(await told(memory))["strength"]}
-        await memory.weak()
-        assert sum((await memory.stats())["strength"].values()) == 1
-        assert (await memory.sweep(["strength"])).spared == (held["strength"] < threshold)
-
-
 @pytest.mark.requirement("ALM-093")
 async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
     clock = ManualClock()
@@ -179,23 +129,6 @@ async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
         weak = await memory.weak()
         assert (weak.forgettable, weak.recoverable) == ((), ())
         assert (await memory.sweep(["strength"])).archived == 0
-
-
-async def test_half_lives_and_tiers_of_the_settings_count(tmp_path: Path) -> None:
-    said = {
-        "half_lives.semantic": 1.0,
-        "tiers.medium_threshold": 0.45,
-        "tiers.medium_max_items": 1,
-        "tiers.promotion_accesses": 1,
-    }
-    clock = ManualClock()
-    async with opened(tmp_path / "home", clock, **said) as memory:
-        await memory.store("The port of staging is 6432", key="note", significance=0.46)
-        assert (await told(memory))["tier"]["name"] == "medium"
-        clock.jump(DAY_S)
-        assert (await told(memory))["strength"]["half_life_days"] == 1.0
-        await memory.mark_used("note")
-        assert (await memory.sweep(["tiers"], dry_run=True)).promoted == 1
 
 
 @pytest.mark.parametrize(("threshold", "merged"), [(0.85, 0), (0.4, 1)])

@@ -89,18 +89,10 @@ def test_lists_headings_tables_and_quotations_are_told_apart_from_their_marks() 
     ]
 
 
-def test_numbers_in_front_of_sentences_end_none() -> None:
-    assert split("Do it so. 1. Build it. 2. Ship it.") == ["Do it so.", "1. Build it.", "2. Ship it."]
-
-
 @pytest.mark.parametrize("mark", ["```", "~~~", "````"])
 def test_a_fenced_block_of_code_is_one_piece(mark: str) -> None:
     code = f"{mark}py\nx = 1. # One. Two.\n\n- y\n{mark}"
     assert told(f"Run this.\n{code}\nIt works.") == [(True, "Run this."), (False, code), (True, "It works.")]
-
-
-def test_a_fence_that_is_never_closed_holds_the_rest() -> None:
-    assert told("Run.\n```\na. B\n\nC. d\n\n") == [(True, "Run."), (False, "```\na. B\n\nC. d")]
 
 
 def test_each_line_of_a_conversation_or_log_begins_anew() -> None:
@@ -116,13 +108,6 @@ def test_pieces_and_what_stands_between_them_are_the_text(text: str) -> None:
     rebuilt = gaps[0] + "".join(piece + gap for piece, gap in zip(pieces, gaps[1:], strict=True))
     assert rebuilt == text
     assert all(before.end <= after.start for before, after in pairwise(found))
-
-
-@given(WRITTEN)
-def test_no_word_stands_between_sentences(text: str) -> None:
-    list_mark = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)]|\[[xX ]\]")
-    said = [list_mark.sub("", gap) for gap in between(text, sentences(text))]
-    assert [gap for gap in said if re.search(r"[^\W_]", gap)] == []
 
 
 @given(WRITTEN)

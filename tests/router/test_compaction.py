@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.owners import owner
-from kingly_memory.errors import InvalidInput, SweepUnderWay
+from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.compaction import (
     COMPACTION_STRATEGIES,
     ArchiveThread,
@@ -30,7 +27,6 @@ from kingly_memory.lifecycle.compaction import (
 from kingly_memory.models import Query, Standing
 from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
-from kingly_memory.topics import cosine
 from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
@@ -68,27 +64,12 @@ def test_other_strategies_are_refused_by_name(name: object) -> None:
         strategy(name)
 
 
-def test_likeness_of_topics_is_their_cosine() -> None:
-    assert cosine({"a": 1, "b": 1}, {"a": 1, "c": 1}) == pytest.approx(0.5)
-    assert cosine({"a": 3}, {"a": 0.1}) == 1
-    assert cosine({"a": 1}, {"b": 1}) == cosine({}, {"a": 1}) == cosine({}, {}) == 0
-
-
 @pytest.mark.requirement("SMT-039")
 def test_in_a_chain_no_thread_is_merged_twice() -> None:
     """The first and the second are nearer than the second and the third, which stays by itself."""
     chain = [thread("a", *"pqrs", idle_days=2), thread("b", *"pqrst", idle_days=1), thread("c", *"pqstuv")]
     assert actions(chain, "aggressive") == [{"action": "merge", "threads": ["a", "b"], "similarity": 0.8944}]
     assert actions(chain[::-1], "aggressive") == actions(chain, "aggressive")
-
-
-def test_what_is_merged_is_not_lighter_than_either_and_as_young_as_the_younger() -> None:
-    pair = [thread("old", "x", idle_days=20, weight=0.5), thread("new", "x", idle_days=1, weight=0.8)]
-    planned = compact(pair, strategy("normal"), NOW_S)
-    assert planned.actions == (MergeThreads(("old", "new"), 1.0),)
-    [left] = planned.left
-    assert (left.id, left.last_active) == ("old", NOW_S - DAY_S)
-    assert left.weight == pytest.approx(0.72)
 
 
 @pytest.mark.requirement("SMT-040")
@@ -113,21 +94,6 @@ def test_of_35_threads_the_30_heaviest_remain() -> None:
     assert planned.actions == tuple(ArchiveThread(f"t{number:02}", Reason.CAPACITY) for number in range(5))
     assert planned.after.active_threads == 30
     assert planned.after.total_weight == pytest.approx(0.9 * sum(1 + number / 100 for number in range(5, 35)))
-
-
-@pytest.mark.requirement("SMT-042")
-def test_of_equal_weights_the_longest_idle_goes() -> None:
-    several = [thread(f"t{number:02}", idle_days=number / 10) for number in range(32)]
-    assert [one["thread"] for one in actions(several)] == ["t31", "t30"]
-
-
-def test_pinned_threads_take_others_in_and_nothing_else_happens_to_them() -> None:
-    pinned = [thread(f"p{number}", "same", idle_days=99, weight=1.3, pinned=True) for number in range(17)]
-    planned = compact([*pinned, thread("a", "same", idle_days=100)], strategy("aggressive"), NOW_S)
-    [merge] = planned.actions
-    assert isinstance(merge, MergeThreads)
-    assert merge.threads == ("p0", "a")
-    assert {one.id: one.weight for one in planned.left} == {one.id: 1.3 for one in pinned}
 
 
 WORDS = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.1, 9), max_size=6)
@@ -175,19 +141,6 @@ def test_every_thread_ends_in_one_place_and_none_is_revived(threads: list[Thread
     assert compact(planned.left, how, NOW_S).actions == ()
     assert compact(planned.left, how, NOW_S).left == planned.left
     assert compact(threads[::-1], how, NOW_S) == planned
-
-
-@given(THREADS, st.floats(0.3, 0.99))
-def test_pairs_are_found_as_if_all_had_been_compared(threads: list[Thread], threshold: float) -> None:
-    free = [replace(one, pinned=False) for one in threads]
-    pairs = [(cosine(one.topic, other.topic), one.id, other.id) for one, other in combinations(free, 2)]
-    near = [pair for pair in pairs if abs(pair[0] - threshold) < 1e-6]
-    expected = [pair for pair in pairs if pair[0] > threshold]
-    found = compact(free, Strategy("all", threshold, 1e9, 100, 1.0), NOW_S).actions
-    if not near:
-        assert bool(found) == bool(expected)
-        ends = {end for one in found if isinstance(one, MergeThreads) for end in one.threads}
-        assert all(ends & {one, other} for _, one, other in expected)
 
 
 # --- in the store -----------------------------------------------------------------------------------------------------
@@ -313,24 +266,6 @@ async def test_undo_brings_back_threads_and_weights(
     assert len(live(store)) == 6
 
 
-async def test_merged_thread_goes_on_with_whatever_is_said_in_it(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    await busy(memory, clock)
-    await memory.compact()
-    clock.jump(13 * DAY_S)
-    await talk(memory, "deploy again", "the shop was deployed")
-    clock.jump(2 * DAY_S)
-    report = await memory.compact()
-    assert report["actions"] == [{"action": "archive", "thread": "mail", "reason": "age"}]
-    clock.jump(20 * DAY_S)
-    report = await memory.compact()
-    assert report["actions"] == [{"action": "archive", "thread": "deploy", "reason": "age"}]
-    assert live(store) == {"Ana likes tea"}
-    await talk(memory, "deploy again", "and once more")
-    assert (await memory.compact(dry_run=True))["before"]["active_threads"] == 1
-
-
 @pytest.mark.requirement("SMT-040")
 async def test_pinned_and_protected_memories_stay_where_they_are(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock
@@ -351,30 +286,6 @@ async def test_pinned_and_protected_memories_stay_where_they_are(
     assert (again["actions"], again["after"]) == ([], report["after"])
 
 
-@pytest.mark.requirement("SMT-042")
-async def test_35_threads_become_30_in_the_store(memory: MemoryRouter, store: PromptStore) -> None:
-    for number in range(35):
-        await talk(memory, f"talk {number}", f"word{number}a word{number}b")
-        weigh(store, f"talk {number}", weight=1 + number / 100)
-    report = await memory.compact()
-    assert [one["thread"] for one in report["actions"]] == [f"talk {number}" for number in range(5)]
-    assert report["after"]["active_threads"] == 30
-    assert len(live(store)) == 30
-    assert (await memory.compact(dry_run=True))["before"] == report["after"]
-
-
-async def test_other_projects_are_left_alone(tmp_path: Path, clock: ManualClock) -> None:
-    for project in ("app", "other"):
-        async with MemoryRouter.open(tmp_path / "home", project=project, settings=LASTING, clock=clock) as memory:
-            await talk(memory, "talk", f"a word of {project}")
-    clock.jump(100 * DAY_S)
-    async with MemoryRouter.open(tmp_path / "home", project="other", settings=LASTING, clock=clock) as memory:
-        assert len((await memory.compact())["actions"]) == 1
-    async with MemoryRouter.open(tmp_path / "home", project="app", settings=LASTING, clock=clock) as memory:
-        assert len(await memory.list(limit=10)) == 1
-        assert (await memory.compact(dry_run=True))["before"]["active_threads"] == 1
-
-
 async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,13 +302,6 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     report = await memory.compact()
     assert report["after"]["active_threads"] == 3
     assert "the printer jams" in live(store)
-
-
-async def test_compaction_does_not_run_beside_a_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
-    await busy(memory, clock)
-    with memory._engine.sweeper._alone(), pytest.raises(SweepUnderWay):
-        await memory.compact()
-    assert math.isfinite((await memory.compact(dry_run=True))["after"]["total_weight"])
 
 
 async def test_compaction_puts_off_no_sweep(memory: MemoryRouter, clock: ManualClock) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.api.lifecycle import LifecycleVerbs
+from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput
-from kingly_memory.router.learning import FACT_CHARACTERS
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedLanguageModel
 from tests.chat_server import chatting, reply, said
@@ -82,15 +79,6 @@ async def test_the_whole_text_never_leaves_this_machine(tmp_path: Path) -> None:
         assert "links" not in (await memory.status())
 
 
-async def test_learning_again_under_a_key_keeps_every_whole_text(memory: MemoryRouter) -> None:
-    first = await memory.compress_and_learn(TEXT, key="friday")
-    second = await memory.compress_and_learn(TEXT.replace("Friday", "Monday"), key="friday")
-    assert first.memory_id == second.memory_id
-    assert second.receipt.revision == 2
-    whole = [entry.memory.content for entry in (await memory.archived()).entries]
-    assert whole == [TEXT.replace("Friday", "Monday"), TEXT]
-
-
 async def test_a_model_summarises_what_may_be_shown_to_it(memory: MemoryRouter) -> None:
     model = ScriptedLanguageModel("SUMMARY: Migrate before you deploy.\nKEY_FACTS:\n- The rollback took 12 minutes.")
     lesson = await memory.compress_and_learn(TEXT, "heuristic", language_model=model)
@@ -107,19 +95,6 @@ async def test_the_model_of_the_environment_is_asked(memory: MemoryRouter, monke
         monkeypatch.setenv("KINGLY_LLM_MODEL", "small")
         lesson = await memory.compress_and_learn(TEXT)
     assert lesson.compressed.summary == "Migrate first."
-
-
-async def test_a_model_that_fails_leaves_it_to_the_rules_and_says_why(memory: MemoryRouter) -> None:
-    lesson = await memory.compress_and_learn(TEXT, language_model=ScriptedLanguageModel("no idea"))
-    assert lesson.to_json()["summary_by"] == "rules"
-    assert "the model gave no answer" in lesson.to_json()["reason"]
-
-
-async def test_a_giant_sentence_is_learned_and_its_facts_stay_small(memory: MemoryRouter) -> None:
-    lesson = await memory.compress_and_learn(f"The log is {'very ' * 100_000}long. {'It has é facts. ' * 2_000}")
-    facts = lesson.compressed.key_facts
-    assert facts
-    assert max(map(len, facts)) <= FACT_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -147,14 +122,3 @@ async def test_what_cannot_be_learned_is_refused_before_a_model_is_asked(
         0,
         (),
     )
-
-
-def test_the_router_for_code_that_does_not_await_has_the_same_verbs() -> None:
-    verbs = [name for name, one in inspect.getmembers(MemoryRouter, callable) if not name.startswith("_")]
-    here = {*vars(LifecycleVerbs), "compress_and_learn"}
-    own = {"open", "close", "cognitive_waiting"}
-    missing = [name for name in verbs if name not in own and not hasattr(SyncMemoryRouter, name)]
-    assert missing == []
-    for name in here.intersection(verbs):
-        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (MemoryRouter, SyncMemoryRouter))
-        assert list(ours.parameters.values()) == list(theirs.parameters.values()), name

@@ -3,7 +3,6 @@ that another process has put away meanwhile. Clear sentences or nothing done, an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -74,19 +73,6 @@ def test_figures_of_nothing_or_less_are_refused_by_name(field: str, make: Callab
         make()
 
 
-@pytest.mark.parametrize("tier", [{}, {"tier": "tepid"}, {"tier": None, "history": 7}])
-async def test_a_tier_that_nobody_knows_counts_as_none(
-    memory: MemoryRouter, store: Interrupted, clock: ManualClock, tier: dict[str, Any]
-) -> None:
-    receipt = await memory.store("it is here", key="here")
-    store.write(lambda tx: tx.set_facet("tier", receipt.id, tier))
-    clock.jump(2 * DAY_S)
-    assert (await memory.sweep(EVERY)).demoted == 1
-    told = await memory.explain("here")
-    assert told is not None
-    assert told["tier"]["name"] == "slow"
-
-
 # --- clocks -----------------------------------------------------------------------------------------------------------
 
 
@@ -136,30 +122,3 @@ async def test_what_another_process_has_put_away_says_so(
     [entry] = (await memory.archived()).entries
     assert entry.why is not None
     assert (entry.memory, entry.why.reason) == (again, "moved")
-
-
-@pytest.mark.parametrize("taken", ["first", "second"])
-async def test_a_merge_of_what_another_process_has_put_away_meanwhile_is_left_out(
-    memory: MemoryRouter, store: Interrupted, clock: ManualClock, taken: str
-) -> None:
-    ids = {}
-    for name in ("first", "second"):
-        clock.jump(60)
-        ids[name] = (await memory.store("Every deploy of the shop needs two reviews")).id
-    store.before, store.left = (lambda: _away(store, ids[taken])), 3
-    report = await memory.sweep(["merging"])
-    assert (report.merged, report.skipped) == (0, 1)
-    assert {one.id for one in await memory.list()} == set(ids.values()) - {ids[taken]}
-
-
-def _away(store: Interrupted, memory_id: str) -> None:
-    PromptStore.write(store, lambda tx: tx.restand([memory_id], Standing.ARCHIVED))
-
-
-async def test_two_who_forget_the_same_at_once_forget_it_once(
-    memory: MemoryRouter, tmp_path: Path, clock: ManualClock
-) -> None:
-    await memory.store("The port is 6432", key="port")
-    async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
-        gone = await asyncio.gather(memory.forget("port"), other.forget("port"))
-    assert sum(one is not None for one in gone) == 1

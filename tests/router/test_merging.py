@@ -16,18 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.duplicates import similarity, statement
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import merging, sweep_changes
-from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweep import find_duplicates
+from kingly_memory.router import sweep_changes
 from kingly_memory.router.sweep_changes import Sweep
 from kingly_memory.testing import FakeRemote, ManualClock
-from kingly_memory.validation import Imported, draft
 from tests.router_bench import PromptStore, facet_of, router_over
 
 DAY_S = 86_400.0
@@ -77,14 +73,6 @@ async def test_a_sweep_merges_when_it_is_asked_to_and_says_what_into_what(
     assert entry.memory.id == old
     assert entry.why is not None
     assert (entry.why.policy, entry.why.merged_into) == ("merging", new)
-
-
-async def test_setting_switches_merging_on_for_every_sweep(tmp_path: Path, clock: ManualClock) -> None:
-    switched_on = replace(LASTING, merging_enabled=True)
-    async with MemoryRouter.open(tmp_path / "home", project="app", settings=switched_on, clock=clock) as memory:
-        await say(memory, clock, LONG, LONG)
-        report = await memory.sweep()
-        assert (report.policies, report.merged) == (("lifetimes", "merging"), 1)
 
 
 async def test_what_lay_beside_the_merged_one_lies_beside_what_stands(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -148,31 +136,6 @@ async def test_what_was_brought_back_is_not_merged_again(memory: MemoryRouter, c
     assert len(await contents(memory)) == 3
 
 
-async def test_sweeping_twice_merges_once_and_a_dry_run_says_so(memory: MemoryRouter, clock: ManualClock) -> None:
-    texts = [LONG, f"Please {LONG.lower()}", LONG + ".", "The port is 6432", "The port is 5432"]
-    await say(memory, clock, *texts, significance=0.6)
-    every = ["lifetimes", "merging", "strength", "tiers"]
-    dry = await memory.sweep(every, dry_run=True)
-    wet = await memory.sweep(every)
-    assert {**dry.to_json(), "dry_run": False} == wet.to_json()
-    assert wet.merged == 2
-    again = await memory.sweep(every)
-    assert (again.actions, again.skipped) == ((), 0)
-    assert again.before == again.after == wet.after
-
-
-async def test_what_stands_may_rise_by_what_was_joined_to_it_in_the_same_sweep(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    old, new = await say(memory, clock, LONG, LONG)
-    for one in (old, old, old, new, new):
-        await memory.get(one)
-    report = await memory.sweep(["merging", "tiers"])
-    assert (report.merged, report.promoted, report.skipped) == (1, 1, 0)
-    again = await memory.sweep(["merging", "tiers"])
-    assert (again.actions, again.before) == ((), report.after)
-
-
 async def test_memories_of_the_same_words_under_two_keys_both_stay(memory: MemoryRouter, clock: ManualClock) -> None:
     """A key is part of what is said, and whoever asks by it finds that memory."""
     for key in ("task-1", "task-2"):
@@ -206,33 +169,6 @@ async def test_what_was_joined_to_a_key_comes_back_when_the_key_says_something_e
     assert (again.merged, [action["into"] for action in again.actions]) == (1, [others[1]])
 
 
-async def test_undo_leaves_what_a_revision_has_brought_back_and_takes_the_rest_apart(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await say(memory, clock, "The port is 6432", key="staging")
-    [port] = await say(memory, clock, "The port is 6432")
-    [old, _] = await say(memory, clock, LONG, LONG)
-    assert (await memory.sweep(["merging"])).merged == 2
-    await memory.store("The port is 7000", key="staging")
-    assert await memory.undo_sweep() == (1, 0)
-    assert await contents(memory) == [LONG, LONG, "The port is 6432", "The port is 7000"]
-    assert {port, old} < {one.id for one in await memory.list(limit=100)}
-
-
-async def test_what_rests_for_something_archived_stays_there_when_that_says_something_else(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await say(memory, clock, "The port is 6432", key="staging")
-    [port] = await say(memory, clock, "The port is 6432")
-    await memory.sweep(["merging"])
-    await memory.archive("staging")
-    await memory.store("The port is 7000", key="staging")
-    assert await contents(memory) == ["The port is 7000"]
-    await memory.forget("staging")  # which is not what the other one says
-    assert (await memory.restore(port)) is not None
-    assert await contents(memory) == ["The port is 6432"]
-
-
 @pytest.mark.parametrize("rounds", [1, 3])
 async def test_forgetting_what_stands_forgets_all_that_rests_for_it_and_restoring_it_takes_that_back(
     memory: MemoryRouter, clock: ManualClock, rounds: int
@@ -255,32 +191,6 @@ async def test_forgetting_what_stands_forgets_all_that_rests_for_it_and_restorin
     assert len(await contents(memory)) == 1
 
 
-async def test_what_was_forgotten_along_and_then_by_itself_does_not_come_back_with_the_other(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    one, other, stands = await say(memory, clock, LONG, LONG, LONG)
-    await memory.sweep(["merging"])
-    await memory.forget(stands)
-    assert await memory.forget(one) is None
-    await memory.restore(stands)
-    assert [entry.memory.id for entry in (await memory.archived()).entries] == [other]
-
-
-async def test_nothing_is_left_beside_what_was_forgotten_along_once_it_is_back(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    store = PromptStore(tmp_path / "home")
-    async with router_over(store, None, clock, settings=LASTING) as memory:
-        one, other, stands = await say(memory, clock, LONG, LONG, LONG)
-        await memory.sweep(["merging"])
-        await memory.forget(stands)
-        assert store.reader.facets("along", [one, other]) == {one: {"with": stands}, other: {"with": stands}}
-        await memory.restore(one)  # by itself, and for itself
-        await memory.restore(stands)
-        assert store.reader.facets("along", [one, other]) == {}
-        assert {each.id for each in await memory.list()} == {one, stands}
-
-
 async def test_remotes_forget_and_take_back_what_rests_for_what_stands(tmp_path: Path, clock: ManualClock) -> None:
     store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
     async with router_over(store, remote, clock, settings=LASTING) as memory:
@@ -293,19 +203,6 @@ async def test_remotes_forget_and_take_back_what_rests_for_what_stands(tmp_path:
         await memory.restore(ids[1])
         await memory.sync()
         assert {one.id for one in remote.memories.values()} == set(ids)
-
-
-async def test_many_repeats_are_forgotten_with_what_stands(tmp_path: Path, clock: ManualClock) -> None:
-    store = PromptStore(tmp_path / "home")
-    async with router_over(store, None, clock, settings=LASTING) as memory:
-        *ids, stands = await say(memory, clock, *[LONG] * 12)
-        assert (await memory.sweep(["merging"])).merged == 11
-        await memory.forget(stands)
-        assert (await memory.archived()).entries == ()
-        await memory.restore(stands)
-        assert {entry.memory.id for entry in (await memory.archived(20)).entries} == set(ids)
-        assert await memory.undo_sweep() == (11, 0)
-        assert store.reader.facets("merged", [stands]) == {}
 
 
 async def test_a_report_says_which_were_left_for_their_keys(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -351,38 +248,6 @@ async def test_what_stays_on_this_machine_does_not_leave_it_by_a_merge(tmp_path:
         await memory.sync()
         assert [one.significance for one in remote.memories.values()] == [0.6]
         assert facet_of(store, private) is None
-
-
-async def test_what_stands_is_delivered_as_it_is_now(tmp_path: Path, clock: ManualClock) -> None:
-    store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
-    async with router_over(store, remote, clock, settings=LASTING) as memory:
-        await say(memory, clock, LONG, tags=["ops"])
-        [new] = await say(memory, clock, LONG, tags=["shop"])
-        await memory.sync()
-        await memory.sweep(["merging"])
-        await memory.sync()
-        assert {one.id: set(one.tags) for one in remote.memories.values()}[new] == {"ops", "shop"}
-        await memory.undo_sweep()
-        await memory.sync()
-        assert {one.id: set(one.tags) for one in remote.memories.values()}[new] == {"shop"}
-
-
-async def test_duplicates_are_found_among_many_of_one_project(tmp_path: Path, clock: ManualClock) -> None:
-    home = tmp_path / "home"
-
-    def said(count: int) -> list[Imported]:
-        texts = [f"note {number} says that box{number % 7} is on shelf {number}" for number in range(count)]
-        return [Imported(draft(text, content_limit_bytes=1_000)) for text in (*texts, *texts[::10])]
-
-    for project in ("app", "other"):
-        async with MemoryRouter.open(home, project=project, settings=LASTING, clock=clock) as memory:
-            await memory.remember(said(300))
-    store = DiskStore(home, durability="process")
-    found = list(find_duplicates(store.reader, Subjects(store.reader, "app"), clock.now().timestamp(), 0.85))
-    store.close()
-    assert len({group.stands.memory.id for group in found}) == len(found) == 30
-    assert {len(group.merged) for group in found} == {1}
-    assert {group.stands.memory.scope.project for group in found} == {"app"}
 
 
 SAID = st.sampled_from([LONG, LONG + "!", f"Please {LONG.lower()}", f"FYI, {LONG.lower()}, please", "The port is 1"])
@@ -505,11 +370,3 @@ def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: d
             assert stands.standing is not Standing.FORGOTTEN
             assert similarity(statement(row.memory), statement(stands.memory)) >= 0.85
             assert stands.standing is not Standing.ARCHIVED or away[stands.memory.id]["at"] > away[memory_id]["at"]
-
-
-async def test_what_the_plan_has_compared_is_not_compared_again_when_it_is_carried_out(
-    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await say(memory, clock, LONG, f"{LONG}!")
-    monkeypatch.setattr(merging, "statement", lambda _: pytest.fail("compared again"))
-    assert (await memory.sweep(["merging"])).merged == 1

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Summarised, gist, summary
+from kingly_memory.lifecycle.summaries import SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
 from kingly_memory.router import sweep_changes, write
-from kingly_memory.router.sweep_changes import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
-from kingly_memory.validation import draft
 from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 from tests.router_bench import PromptStore, router_over
@@ -52,20 +50,6 @@ def test_a_summary_says_a_sentence_of_each_in_the_order_in_which_they_were_said(
     }
 
 
-def test_where_nobody_named_a_topic_the_type_is_one() -> None:
-    one = memory(1)
-    assert summary(of(one, topic="semantic"), [gist(one)]).title == "Summary of 1 semantic memories"
-
-
-@pytest.mark.parametrize("topic", ["two\nlines\x00", "x" * 60_000, "\ud800", "\u200b \u200b", " wide  open "])
-def test_any_topic_makes_a_summary(topic: str) -> None:
-    one = memory(1)
-    said = summary(of(one, topic=topic), [gist(one)])
-    assert said.title is not None
-    assert len(said.title) < 120
-    assert "\n" not in said.title
-
-
 populations = st.lists(
     st.fixed_dictionaries(
         {
@@ -93,11 +77,6 @@ def test_a_summary_is_short_and_no_better_than_the_least_of_its_sources(memories
     assert said.significance <= 0.3 or min(shares) > 0.3
     assert said.confidence == min(one.confidence for one in memories)
     assert said.origin == max((one.origin for one in memories), key=LEAST_TRUSTED_LAST.index)
-
-
-def test_a_long_text_costs_no_more_than_its_beginning() -> None:
-    said = gist(memory(1, content="x" * 1_000_000))
-    assert len(said.sentence) == SENTENCE_CHARACTERS
 
 
 # --- through the router ---------------------------------------------------------------------------------------------
@@ -164,16 +143,6 @@ async def test_originals_are_brought_back_whole_one_by_one(router: MemoryRouter)
     assert len(await live_summaries(router)) == 1
 
 
-async def test_what_was_restored_is_not_the_next_to_leave(router: MemoryRouter) -> None:
-    await crowd(router)
-    await router.sweep(["tiers"])
-    restored = [entry.memory.id for entry in (await router.archived()).entries]
-    for memory_id in restored:
-        await router.restore(memory_id)
-    again = await router.sweep(["tiers"])
-    assert not {action["memory_id"] for action in again.actions} & set(restored)
-
-
 async def test_undo_brings_back_the_originals_and_forgets_the_summary(
     router: MemoryRouter, store: Interrupted, clock: ManualClock
 ) -> None:
@@ -207,15 +176,6 @@ async def test_undo_leaves_a_summary_that_somebody_has_made_his_own(
     await touch(router, said)
     assert await router.undo_sweep() == (3, 0)
     assert await live_summaries(router) == [said]
-
-
-async def test_a_summary_that_was_only_found_is_forgotten_by_an_undo(router: MemoryRouter) -> None:
-    await crowd(router)
-    await router.sweep(["tiers"])
-    [said] = await live_summaries(router)
-    await router.get(said.id)
-    await router.undo_sweep()
-    assert await live_summaries(router) == []
 
 
 @pytest.fixture
@@ -277,25 +237,6 @@ async def test_when_nothing_goes_behind_it_no_summary_stays(
     report = await router.sweep(["tiers"])
     assert (report.summarised, report.summaries, report.skipped) == (0, 0, 3)
     assert await live_summaries(router) == []
-
-
-async def test_many_are_listed_in_their_summary_and_linked_to_none(router: MemoryRouter, store: Interrupted) -> None:
-    await crowd(router, MOST_LINKED + 3 + MOST_TOLD)
-    report = await router.sweep(["tiers"])
-    [said] = await live_summaries(router)
-    assert said.metadata["count"] == report.summarised == MOST_LINKED + 1 + MOST_TOLD
-    assert len(said.content.splitlines()) == MOST_TOLD
-    assert not await router.links(said.id)
-
-
-async def test_summaries_keep_agents_and_topics_apart(router: MemoryRouter, store: Interrupted) -> None:
-    for agent, topic in [("ada", "a"), ("bob", "a"), ("bob", "b"), (None, "b")] * 3:
-        words = draft(f"said by {agent} of {topic}", content_limit_bytes=1_000, tags=[topic])
-        store.write(write.store(words, replace(router._engine.write_context(), agent=agent)))
-    await router.sweep(["tiers"])
-    told = {(one.scope.agent, one.metadata["topic"]): one.content for one in await live_summaries(router)}
-    assert len(told) == 4
-    assert told == {(agent, topic): f"said by {agent} of {topic}" for agent, topic in told}
 
 
 async def test_what_stays_on_this_machine_leaves_it_in_no_summary(store: Interrupted, clock: ManualClock) -> None:

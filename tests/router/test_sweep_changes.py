@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -85,23 +84,6 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     assert verdicts[old].reason == "its ttl has ended"
     assert isinstance(verdicts[scratch], Expire)
     assert (found.before.live, found.after.live, found.after.archived) == (3, 1, 1)
-
-
-def test_what_was_used_after_the_plan_is_left_alone(store: DiskStore) -> None:
-    old = put(store, 1, ends_s=NOON_S - 1)
-    found = planned(store)
-    store.write(lambda tx: tx.set_facet("lifetime", old, Lifetime(NOON_S + 60).to_json())).result()
-    assert carried_out(store, found) == ["skipped"]
-    assert standing(store, old) is Standing.LIVE
-
-
-def test_what_was_revised_after_the_plan_is_left_alone(store: DiskStore) -> None:
-    old = put(store, 1, ends_s=NOON_S - 1)
-    found = planned(store)
-    row = store.reader.row(old)
-    assert row is not None
-    store.write(lambda tx: tx.save(replace(row.memory, content="news", revision=2), Standing.LIVE)).result()
-    assert carried_out(store, found) == ["skipped"]
 
 
 def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:

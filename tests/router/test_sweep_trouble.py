@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -45,17 +45,6 @@ async def test_two_routers_on_one_home_do_not_sweep_at_once(home: Path, clock: M
         assert (await other.sweep(["strength"])).archived == 3
 
 
-async def test_lock_that_another_process_holds_is_respected(home: Path, clock: ManualClock) -> None:
-    async with opened(home, clock) as memory:
-        await fade(memory, clock)
-        assert memory._engine.sweeper._lock.take()
-        script = "from kingly_memory.adapters.local.folder import try_lock\n"
-        script += "answer = try_lock(Path(sys.argv[1]) / 'sweep.lock') is None"
-        assert elsewhere(script, home)
-        memory._engine.sweeper._lock.give_up()
-        assert not elsewhere(script, home)
-
-
 async def test_two_sweeps_of_one_router_do_not_run_at_once(home: Path, clock: ManualClock) -> None:
     async with opened(home, clock) as memory:
         await fade(memory, clock)
@@ -77,31 +66,6 @@ async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Pat
         assert (report.archived, report.skipped) == (2, 1)
         assert await memory.undo_sweep() == (2, 0)
         assert await memory.restore("k0") is not None
-
-
-async def test_memory_used_after_the_clock_went_back_is_not_taken(home: Path, clock: ManualClock) -> None:
-    store = Interrupted(home)
-    async with router_over(store, None, clock, settings=LASTING) as memory:
-        await fade(memory, clock)
-        used = store.reader.id_of_key("app", "k0")
-        earlier_s = clock.now().timestamp() - 50 * DAY_S
-        script = "facet = {'accesses': 1, 'last_used': float(sys.argv[3])}; answer = 1\n"
-        script += "store.write(lambda tx: tx.set_facet('usage', sys.argv[2], facet)).result()"
-        store.before, store.left = (lambda: elsewhere(script, home, used or "", str(earlier_s))), 3
-        assert (await memory.sweep(["strength"])).skipped == 1
-        assert await memory.get("k0") is not None
-
-
-async def test_what_moved_in_a_future_that_never_came_can_move_again(home: Path, clock: ManualClock) -> None:
-    async with opened(home, clock) as memory:
-        await memory.store("the way that worked", key="way", significance=0.4)
-        for back_days in (0, 60):
-            clock.jump(-back_days * DAY_S)
-            for _ in range(3):
-                await memory.mark_used(["way"], succeeded=True)
-            dry = await memory.sweep(["tiers"], dry_run=True)
-            wet = await memory.sweep(["tiers"])
-            assert (dry.promoted, wet.promoted, wet.skipped) == (1, 1, 0)
 
 
 async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock: ManualClock) -> None:
@@ -179,24 +143,6 @@ def _moves(reasons: Mapping[str, int]) -> dict[str, int]:
 
 
 # --- homes ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        lambda memory: memory.sweep(),
-        lambda memory: memory.sweep(dry_run=True),
-        lambda memory: memory.compact(),
-        lambda memory: memory.undo_sweep(),
-    ],
-)
-async def test_a_home_that_is_not_there_yet_holds_nothing_to_sweep(
-    home: Path, clock: ManualClock, verb: Callable[[MemoryRouter], Awaitable[object]]
-) -> None:
-    async with opened(home, clock) as memory:
-        await verb(memory)
-        await memory.store("a note", key="note")
-        assert (await memory.sweep()).before.live == 1
 
 
 async def test_a_lock_that_cannot_be_made_is_no_sweep_under_way(home: Path, clock: ManualClock) -> None:
