@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
+    from kingly_memory.api.documents import Documents
     from kingly_memory.api.lifecycle import PutAway
+    from kingly_memory.api.session_log import SessionLog
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.thoughts import Thought
+    from kingly_memory.documents import Document, Filter, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.ids import MemoryId
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
@@ -55,6 +58,139 @@ if TYPE_CHECKING:
     from kingly_memory.settings import Settings
     from kingly_memory.thread_files import ImportedFocus, ImportedThread
     from kingly_memory.validation import Imported, Ttl
+
+
+class SyncDocuments(Face):
+    """`Documents` for code that does not await: the same methods and results."""
+
+    _awaiting: Documents
+
+    def put(
+        self,
+        namespace: str | Sequence[str],
+        key: str,
+        value: object,
+        *,
+        if_version: int | None = None,
+        ttl: Ttl = None,
+        index: bool | Sequence[str] = True,
+        operation_id: str | None = None,
+    ) -> Document:
+        """Write a document of up to 16 MiB; it is durable when this returns. One that is there is replaced.
+
+        `if_version` writes only over that version, 0 only where there is none: else VersionConflict. After `ttl` it is
+        gone (seconds, a timedelta, "7d"; None: it stays). `index` says what searches find it by: all texts in it, those
+        of the named fields, or none. A call with the `operation_id` of one that was done within 30 days changes nothing
+        and tells its outcome. Raises InvalidInput, VersionConflict, StoreError.
+        """
+        return self._call(
+            lambda: self._awaiting.put(
+                namespace, key, value, if_version=if_version, ttl=ttl, index=index, operation_id=operation_id
+            )
+        )
+
+    def get(self, namespace: str | Sequence[str], key: str) -> Document | None:
+        """The document, or None when there is none or it has ended. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.get(namespace, key))
+
+    def delete(
+        self,
+        namespace: str | Sequence[str],
+        key: str,
+        *,
+        if_version: int | None = None,
+        operation_id: str | None = None,
+    ) -> bool:
+        """Remove a document for good; False when there is none. Raises InvalidInput, VersionConflict, StoreError."""
+        return self._call(
+            lambda: self._awaiting.delete(namespace, key, if_version=if_version, operation_id=operation_id)
+        )
+
+    def write(self, changes: Iterable[Put | Remove], *, operation_id: str | None = None) -> tuple[Document | None, ...]:
+        """Write and remove documents in one transaction, in their order: all of them or, when one cannot be done, none.
+
+        Answers for each with the document as it was written, or as it was when it was removed. Raises InvalidInput,
+        VersionConflict, StoreError.
+        """
+        return self._call(lambda: self._awaiting.write(changes, operation_id=operation_id))
+
+    def list(
+        self, prefix: str | Sequence[str] = (), *, limit: int = 100, after: Document | None = None
+    ) -> tuple[Document, ...]:
+        """Documents by namespace and key; the next page comes `after` the last one. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.list(prefix=prefix, limit=limit, after=after))
+
+    def namespaces(self, prefix: str | Sequence[str] = ()) -> tuple[Namespace, ...]:
+        """Every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.namespaces(prefix=prefix))
+
+    def search(
+        self,
+        prefix: str | Sequence[str] = (),
+        query: str = "",
+        *,
+        filter: Filter | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> tuple[FoundDocument, ...]:
+        """Documents that hold a word of the query, best first; without a query, the last changed first.
+
+        `filter` names the fields that a document must have: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne,
+        $gt, $gte, $lt, $lte and $in; objects are compared field by field. A field that is not there counts as null.
+        It is read from each document that the query finds, so a filter without a query reads them all: about 20 µs
+        each. Raises InvalidInput, StoreError.
+        """
+        return self._call(
+            lambda: self._awaiting.search(prefix=prefix, query=query, filter=filter, limit=limit, offset=offset)
+        )
+
+    def touch(self, documents: Iterable[Document]) -> None:
+        """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
+        self._call(lambda: self._awaiting.touch(documents))
+
+
+class SyncSessionLog(Face):
+    """`SessionLog` for code that does not await: the same methods and results."""
+
+    _awaiting: SessionLog
+
+    @property
+    def session(self) -> str:
+        return self._awaiting.session
+
+    def append(self, items: Iterable[object]) -> int:
+        """Append items in one transaction; they are durable when this returns. Returns the position of the last item.
+        Raises InvalidInput, and then none was appended; StoreError.
+        """
+        return self._call(lambda: self._awaiting.append(items))
+
+    def last(self, limit: int | None = None) -> list[Any]:
+        """The last items, the oldest of them first; all of them without a limit. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.last(limit=limit))
+
+    def items(self, limit: int | None = None, *, before: int | None = None) -> tuple[LogItem, ...]:
+        """The same with the position and time of each, those before a position. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.items(limit=limit, before=before))
+
+    def pop(self) -> Any | None:
+        """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""
+        return self._call(self._awaiting.pop)
+
+    def clear(self) -> int:
+        """Remove all items for good. Returns how many those were. Raises StoreError."""
+        return self._call(self._awaiting.clear)
+
+    def replace(self, position: int, items: Iterable[object]) -> int:
+        """Put items in the place of all from that position on, in one transaction. Returns the position of the last
+        item. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.replace(position, items))
+
+    def copy(self, to: str, *, until: int | None = None) -> int:
+        """Append the items, up to a position, to the log of another session: a branch of a conversation. Returns how
+        many those were. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.copy(to, until=until))
 
 
 class SyncAttention(Face):
@@ -565,6 +701,19 @@ class SyncMemoryRouter(Portal):
         finds something, and the average surprise.
         """
         return self._call(self._awaiting.stats)
+
+    @property
+    def documents(self) -> SyncDocuments:
+        """JSON or text under a namespace and a key: no memory, found by name, field or word, and in no recall."""
+        return SyncDocuments(self._awaiting.documents, self._call)
+
+    def log(self, session: str) -> SyncSessionLog:
+        """The items of one session in order, exactly as they were appended; in no recall. Raises InvalidInput."""
+        return SyncSessionLog(self._awaiting.log(session), self._call)
+
+    def logs(self) -> tuple[LogSession, ...]:
+        """Every session of the project whose log has items, by name. Raises StoreError."""
+        return self._call(self._awaiting.logs)
 
     def store(
         self,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from datetime import datetime
 
+    from kingly_memory.documents import Document, LogItem, LogSession, Namespace
     from kingly_memory.validation import Draft
 
 T = TypeVar("T")
@@ -88,8 +89,84 @@ class Ends(NamedTuple):
     next_s: float | None
 
 
+class DocumentReader(Protocol):
+    """Reading documents and logs. `now_s` leaves out documents that have ended by then (Unix seconds)."""
+
+    def document(self, project: str, namespace: Namespace, key: str) -> Document | None:
+        """The document in that place, also one that has ended."""
+        ...
+
+    def documents(
+        self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
+    ) -> list[Document]:
+        """Documents of the namespaces that begin with those labels, by namespace and key, from the first one behind
+        `after`."""
+        ...
+
+    def namespaces(self, project: str, prefix: Namespace, now_s: float) -> list[Namespace]:
+        """Every namespace that has documents and begins with those labels, sorted."""
+        ...
+
+    def found(
+        self, project: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+    ) -> list[tuple[int, float | None]]:
+        """Where documents lie that hold one of the words, best first with their BM25 score (higher is better), or all
+        of the pieces, letter by letter; all of them, the last changed first, where neither is given."""
+        ...
+
+    def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:
+        """The documents that lie there, with their places, in that order."""
+        ...
+
+    def operation(self, project: str, operation: str) -> JsonObject | None:
+        """What was noted of an operation."""
+        ...
+
+    def log(self, project: str, session: str, before: int, limit: int) -> list[LogItem]:
+        """The last items before that position, the last one first, without those that cannot be read."""
+        ...
+
+    def sessions(self, project: str) -> list[LogSession]: ...
+
+
+class DocumentRows(DocumentReader, Protocol):
+    """The same as one change sees them, and writing them."""
+
+    def put(self, project: str, document: Document, value: str, text: str) -> None:
+        """Write a document, in the place of one that lies there, with its value as JSON and the text to find it by."""
+        ...
+
+    def remove(self, project: str, namespace: Namespace, key: str) -> None: ...
+
+    def extend(self, project: str, namespace: Namespace, key: str, now_s: float) -> None:
+        """Let a document with a ttl begin it anew."""
+        ...
+
+    def tidy(self, now_s: float, operations_before_s: float) -> int:
+        """Remove documents that have ended, whoever's they are, a thousand at most, and what was noted of older
+        operations. Returns how many documents those were."""
+        ...
+
+    def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
+
+    def append(self, project: str, session: str, items: Sequence[str], now_s: float) -> int:
+        """Append items, each as JSON. Returns the position of the last item of the log, 0 for an empty one."""
+        ...
+
+    def cut(self, project: str, session: str, position: int) -> int:
+        """Remove the items from that position on. Returns how many those were."""
+        ...
+
+    def copy(self, project: str, session: str, to: str, until: int) -> int:
+        """Append a session's items up to that position to another session. Returns how many those were."""
+        ...
+
+
 class Transaction(Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
+
+    @property
+    def documents(self) -> DocumentRows: ...
 
     def row(self, memory_id: str) -> Row | None: ...
 
@@ -376,6 +453,9 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
 
     @property
     def threads(self) -> ThreadRows: ...
+
+    @property
+    def documents(self) -> DocumentReader: ...
 
 
 class LocalStore(Protocol):

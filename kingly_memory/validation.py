@@ -187,7 +187,7 @@ def draft(
         created_at=moment("created_at", created_at),
         unsaid=frozenset(name for name, is_said in said.items() if not is_said),
         kind=type if isinstance(type, str) and type in KINDS else None,
-        ttl_s=None if ttl == USUAL else _ttl_s(ttl),
+        ttl_s=None if ttl == USUAL else ttl_seconds(ttl),
     )
 
 
@@ -311,7 +311,7 @@ def length_s(text: str) -> float | None:
     return float(match["count"]) * _UNITS_S[match["unit"]] if match else None
 
 
-def _ttl_s(value: object) -> float | None:
+def ttl_seconds(value: object) -> float | None:
     """Seconds after which a memory ends; None for never."""
     if value is None or value == math.inf or (isinstance(value, str) and value.strip().casefold() in NEVER):
         return None

@@ -47,6 +47,8 @@ class Face:
 
 
 FACES = (
+    Face("SyncDocuments", "kingly_memory.api.documents:Documents"),
+    Face("SyncSessionLog", "kingly_memory.api.session_log:SessionLog", attributes={"session": "str"}),
     Face("SyncAttention", "kingly_memory.router.attention.verbs:Attention"),
     Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),
     Face("SyncMemoryStream", "kingly_memory.router.agents.stream:MemoryStream", attributes={"agent": "str"}),

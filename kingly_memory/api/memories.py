@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,10 @@ from kingly_memory.router.search import moded
 from kingly_memory.router.search.request import Request, request
 from kingly_memory.validation import USUAL, Imported, Ttl
 
-if TYPE_CHECKING:  # read by whoever has memories checked
+if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
+    from kingly_memory.api.documents import Documents
+    from kingly_memory.api.session_log import SessionLog
+    from kingly_memory.documents import LogSession
     from kingly_memory.retrieval.verification import VerifiedResults
 
 IMPORT_BATCH = 200
@@ -34,6 +38,24 @@ USUALLY_VERIFIED = 5
 
 class MemoryVerbs(Family):
     """The verbs on memories."""
+
+    @cached_property
+    def documents(self) -> Documents:
+        """JSON or text under a namespace and a key: no memory, found by name, field or word, and in no recall."""
+        from kingly_memory.api.documents import Documents
+
+        return Documents(self._engine)
+
+    def log(self, session: str) -> SessionLog:
+        """The items of one session in order, exactly as they were appended; in no recall. Raises InvalidInput."""
+        from kingly_memory.api.session_log import SessionLog
+
+        return SessionLog(self._engine, validation.required("session", session))
+
+    async def logs(self) -> tuple[LogSession, ...]:
+        """Every session of the project whose log has items, by name. Raises StoreError."""
+        engine = self._engine
+        return tuple(await engine.read(lambda: engine.reader.documents.sessions(engine.project)))
 
     async def store(
         self,

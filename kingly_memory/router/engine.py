@@ -458,6 +458,10 @@ class Engine:
         if not dry_run:
             self.wake(*report.ended, *report.standing)
             await self.write(contexts.tidy(self.now_s(), self._context_rules))
+            from kingly_memory.router import documents  # which no other work of this class needs
+
+            while await self.write(documents.tidy(self.now_s())):
+                pass
             archived = report.archived + report.merged
             self.events.emit(MemoriesSwept(archived, report.erased, report.promoted, report.demoted))
         return report

@@ -7,8 +7,9 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
@@ -20,6 +21,9 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Beside, Corpus, Ends, Match, Matches, Row
 from kingly_memory.writing import has_unbroken
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.local.document_rows import DocumentReader
 
 _LAST_POSITION = 2**62
 _FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
@@ -44,6 +48,12 @@ class Reader:
         self.threads = ThreadRows(connections)
         self._matching = Matching(self._all, self._rows_at, connections.until)
         self._words = KnownWords()
+
+    @cached_property
+    def documents(self) -> DocumentReader:
+        from kingly_memory.adapters.local.document_rows import DocumentReader
+
+        return DocumentReader(self._connections.rows)
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))

@@ -167,6 +167,11 @@ def any_term(terms: Sequence[str]) -> str:
     return f"{{title body labels}} : {words}" if any(map(_may_be_scope, terms)) else words
 
 
+def any_word(words: Sequence[str]) -> str:
+    """Rows of an index without columns for scopes that hold at least one of the words."""
+    return " OR ".join(map(_quoted, words))
+
+
 def all_terms(terms: Sequence[str]) -> str:
     """Rows that hold every one of the terms."""
     return f"{{title body labels}} : ({' AND '.join(map(_quoted, terms))})"

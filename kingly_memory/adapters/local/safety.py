@@ -22,7 +22,8 @@ Inode = tuple[int, int]
 """Device and number: which file lies under a path."""
 
 _SHADOW_TABLE = re.compile(
-    r"CREATE TABLE 'km_(text|pieces|passages)_(data|idx|content|docsize|config)'\([\w ,()]+\)( WITHOUT ROWID)?"
+    r"CREATE TABLE 'km_(text|pieces|passages|documents_text)_(data|idx|content|docsize|config)'"
+    r"\([\w ,()]+\)( WITHOUT ROWID)?"
 )
 _DISKCACHE_OBJECTS = {
     "Settings": "7dc3acaeb6bbc0a0",

@@ -87,6 +87,17 @@ SCHEMA: dict[str, str] = {
         "CREATE INDEX km_expiry ON Cache(json_extract(value, '$.expires_at')) "
         "WHERE key >= 'lifetime:' AND key < 'lifetime;'"
     ),
+    "km_documents": (
+        "CREATE TABLE km_documents(project TEXT, namespace TEXT, key TEXT, value TEXT, version INTEGER, "
+        "created_s REAL, updated_s REAL, expires_s REAL, ttl_s REAL)"
+    ),
+    "km_documents_place": "CREATE UNIQUE INDEX km_documents_place ON km_documents(project, namespace, key)",
+    "km_documents_end": "CREATE INDEX km_documents_end ON km_documents(expires_s) WHERE expires_s IS NOT NULL",
+    "km_documents_text": "CREATE VIRTUAL TABLE km_documents_text USING fts5(body, tokenize='porter unicode61')",
+    "km_operations": "CREATE TABLE km_operations(project TEXT, operation TEXT, outcome TEXT, at_s REAL)",
+    "km_operations_name": "CREATE UNIQUE INDEX km_operations_name ON km_operations(project, operation)",
+    "km_log": "CREATE TABLE km_log(project TEXT, session TEXT, position INTEGER, item TEXT, at_s REAL)",
+    "km_log_place": "CREATE UNIQUE INDEX km_log_place ON km_log(project, session, position)",
 }
 """What we add to diskcache's own tables, by name, in the order of creation."""
 
@@ -348,3 +359,52 @@ SAID = (
 NAMED = (
     "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
 )
+
+# --- documents and logs ---------------------------------------------------------------------------------------------
+
+DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
+_HERE = "project = ?1 AND namespace = ?2 AND key = ?3"
+_LIVING = "project = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
+GET_DOCUMENT = f"SELECT {DOCUMENT} FROM km_documents WHERE {_HERE}"
+DOCUMENT_ROW = f"SELECT rowid FROM km_documents WHERE {_HERE}"
+DOCUMENT_PAGE = (
+    f"SELECT {DOCUMENT} FROM km_documents WHERE {_LIVING} AND (namespace, key) > (?5, ?6) "
+    "ORDER BY namespace, key LIMIT ?7"
+)
+NAMESPACES = f"SELECT DISTINCT namespace FROM km_documents WHERE {_LIVING} ORDER BY namespace"
+DOCUMENT_MATCHES = (
+    "SELECT d.rowid, bm25(km_documents_text) AS score FROM km_documents_text JOIN km_documents AS d "
+    f"ON d.rowid = km_documents_text.rowid WHERE km_documents_text MATCH ?5 AND {_LIVING} "
+    "ORDER BY score, d.updated_s DESC, d.rowid DESC"
+)
+DOCUMENTS_AT = f"SELECT rowid, {DOCUMENT} FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
+PUT_DOCUMENT = (
+    f"INSERT INTO km_documents(project, {DOCUMENT}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+    "ON CONFLICT DO UPDATE SET value = ?4, version = ?5, created_s = ?6, updated_s = ?7, expires_s = ?8, ttl_s = ?9 "
+    "RETURNING rowid"
+)
+INDEX_DOCUMENT = "INSERT INTO km_documents_text(rowid, body) VALUES (?, ?)"
+UNINDEX_DOCUMENTS = "DELETE FROM km_documents_text WHERE rowid IN (SELECT value FROM json_each(?))"
+DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
+ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
+EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"
+OPERATION = "SELECT outcome FROM km_operations WHERE project = ? AND operation = ?"
+NOTE_OPERATION = "INSERT INTO km_operations VALUES (?, ?, ?, ?)"
+DROP_OPERATIONS = "DELETE FROM km_operations WHERE at_s < ?"
+
+_OF_LOG = "FROM km_log WHERE project = ?1 AND session = ?2"
+LOG_PAGE = f"SELECT position, item, at_s {_OF_LOG} AND position < ?3 ORDER BY position DESC LIMIT ?4"
+LOG_END = f"SELECT coalesce(max(position), 0) {_OF_LOG}"
+LOG_SESSIONS = "SELECT session, count(*), max(at_s) FROM km_log WHERE project = ? GROUP BY session ORDER BY session"
+APPEND_TO_LOG = "INSERT INTO km_log VALUES (?, ?, ?, ?, ?)"
+CUT_LOG = f"DELETE {_OF_LOG} AND position >= ?3"
+COPY_LOG = (
+    "INSERT INTO km_log SELECT project, ?3, row_number() OVER (ORDER BY position) + ?4, item, at_s "
+    f"{_OF_LOG} AND position <= ?5"
+)
+
+
+def newest_documents(pieces: int) -> str:
+    """The last changed first, of documents that hold as many pieces, letter by letter."""
+    holding = " AND instr(lower(value), ?) > 0" * pieces
+    return f"SELECT rowid FROM km_documents WHERE {_LIVING}{holding} ORDER BY updated_s DESC, rowid DESC"

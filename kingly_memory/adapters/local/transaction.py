@@ -7,7 +7,8 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.vocabulary import Vocabulary
@@ -15,6 +16,9 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.passages import LONGEST, passages
 from kingly_memory.ports import Row
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.local.document_rows import DocumentRows
 
 FARTHEST_DUE_S = 301.0
 """No due time is set further ahead than 300 s; one that is was written before the clock went back."""
@@ -74,6 +78,12 @@ class DiskTransaction:
         counted = [(*which, number) for which, number in self._counted.items() if number]
         self._connection.executemany(sql.COUNT, counted)
         self._vocabulary.write(self._connection)
+
+    @cached_property
+    def documents(self) -> DocumentRows:
+        from kingly_memory.adapters.local.document_rows import DocumentRows
+
+        return DocumentRows(self._connection)
 
     # --- memories
 

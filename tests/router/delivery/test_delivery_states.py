@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.ports import DocumentRows, Row, Transaction
 from kingly_memory.router import delivery, known_remotes, outbox, write
 from kingly_memory.router.delivery import Delivery, Leased
 from kingly_memory.router.outbox import delivery_of, set_delivery
@@ -35,6 +35,8 @@ MOST_CHANGES = 4
 
 class Shelf:
     """A store of dicts. Implements ports.Transaction as far as records and outbox use it."""
+
+    documents: DocumentRows
 
     def __init__(self, rows: dict[str, tuple[str, Standing]], facets: dict[str, str]) -> None:
         self.rows = dict(rows)

@@ -1,0 +1,158 @@
+"""Documents and logs: tables of their own beside the memories, in the same file and the same transactions."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kingly_memory.adapters.local import rows, sql
+from kingly_memory.documents import Document, LogItem, LogSession, Namespace
+from kingly_memory.models import JsonObject
+
+log = logging.getLogger("kingly_memory.store")
+
+_SEPARATOR = "\x1f"
+"""Ends each label of a namespace in its column. No label can hold a control character."""
+_BEHIND = "\x20"
+"""The character after the separator."""
+_LAST = "\U0010ffff" * 2
+_AT_ONCE = 1_000
+
+
+class DocumentReader:
+    """Implements ports.DocumentReader over whatever answers statements: a connection to read, or a transaction."""
+
+    def __init__(self, ask: Callable[[str, Iterable[Any]], list[Any]]) -> None:
+        self._ask = ask
+
+    def document(self, project: str, namespace: Namespace, key: str) -> Document | None:
+        found = self._ask(sql.GET_DOCUMENT, (project, _column(namespace), key))
+        return next(iter(_documents(found)), None)
+
+    def documents(
+        self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
+    ) -> list[Document]:
+        behind = ("", "") if after is None else (_column(after[0]), after[1])
+        return _documents(self._ask(sql.DOCUMENT_PAGE, (*_within(project, prefix, now_s), *behind, limit)))
+
+    def namespaces(self, project: str, prefix: Namespace, now_s: float) -> list[Namespace]:
+        return sorted(_labels(one) for (one,) in self._ask(sql.NAMESPACES, _within(project, prefix, now_s)))
+
+    def found(
+        self, project: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+    ) -> list[tuple[int, float | None]]:
+        within = _within(project, prefix, now_s)
+        if words:
+            matched = self._ask(sql.DOCUMENT_MATCHES, (*within, rows.any_word(words)))
+            return [(place, -score) for place, score in matched]
+        return [(place, None) for (place,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces))]
+
+    def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:
+        rows_at = self._ask(sql.DOCUMENTS_AT, (json.dumps(list(places)),))
+        found = {place: document for place, *columns in rows_at for document in _documents([columns])}
+        return [(place, found[place]) for place in places if place in found]
+
+    def operation(self, project: str, operation: str) -> JsonObject | None:
+        found = self._ask(sql.OPERATION, (project, operation))
+        return json.loads(found[0][0]) if found else None
+
+    def log(self, project: str, session: str, before: int, limit: int) -> list[LogItem]:
+        found: list[LogItem] = []
+        while len(found) < limit and (page := self._ask(sql.LOG_PAGE, (project, session, before, limit - len(found)))):
+            for position, item, at_s in page:
+                try:
+                    found.append(LogItem(position, json.loads(item), _moment(at_s)))
+                except (ValueError, TypeError, OverflowError) as error:
+                    log.warning("item %s of a log cannot be read and is left out: %s", position, type(error).__name__)
+                before = position
+        return found
+
+    def sessions(self, project: str) -> list[LogSession]:
+        found = self._ask(sql.LOG_SESSIONS, (project,))
+        return [LogSession(session, items, _moment(last_s)) for session, items, last_s in found]
+
+
+class DocumentRows(DocumentReader):
+    """Implements ports.DocumentRows inside a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(lambda statement, values: connection.execute(statement, tuple(values)).fetchall())
+        self._connection = connection
+
+    def put(self, project: str, document: Document, value: str, text: str) -> None:
+        times = (document.created_at.timestamp(), document.updated_at.timestamp())
+        ends_s = None if document.expires_at is None else document.expires_at.timestamp()
+        place = (project, _column(document.namespace), document.key)
+        ((position,),) = self._ask(sql.PUT_DOCUMENT, (*place, value, document.version, *times, ends_s, document.ttl_s))
+        self._connection.execute(sql.UNINDEX_DOCUMENTS, (json.dumps([position]),))
+        if text:
+            self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
+
+    def remove(self, project: str, namespace: Namespace, key: str) -> None:
+        self._drop(self._ask(sql.DOCUMENT_ROW, (project, _column(namespace), key)))
+
+    def extend(self, project: str, namespace: Namespace, key: str, now_s: float) -> None:
+        self._connection.execute(sql.EXTEND_DOCUMENT, (project, _column(namespace), key, now_s))
+
+    def tidy(self, now_s: float, operations_before_s: float) -> int:
+        ended = self._ask(sql.ENDED_DOCUMENTS, (now_s, _AT_ONCE))
+        self._drop(ended)
+        self._connection.execute(sql.DROP_OPERATIONS, (operations_before_s,))
+        return len(ended)
+
+    def _drop(self, found: Sequence[tuple[int]]) -> None:
+        places = json.dumps([place for (place,) in found])
+        self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
+        self._connection.execute(sql.DROP_DOCUMENTS, (places,))
+
+    def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None:
+        self._connection.execute(sql.NOTE_OPERATION, (project, operation, rows.dump(outcome), now_s))
+
+    def append(self, project: str, session: str, items: Sequence[str], now_s: float) -> int:
+        ((end,),) = self._ask(sql.LOG_END, (project, session))
+        added = [(project, session, position, item, now_s) for position, item in enumerate(items, start=end + 1)]
+        self._connection.executemany(sql.APPEND_TO_LOG, added)
+        return int(end) + len(added)
+
+    def cut(self, project: str, session: str, position: int) -> int:
+        return self._connection.execute(sql.CUT_LOG, (project, session, position)).rowcount
+
+    def copy(self, project: str, session: str, to: str, until: int) -> int:
+        ((end,),) = self._ask(sql.LOG_END, (project, to))
+        return self._connection.execute(sql.COPY_LOG, (project, session, to, end, until)).rowcount
+
+
+def _column(namespace: Namespace) -> str:
+    return "".join(label + _SEPARATOR for label in namespace)
+
+
+def _labels(column: str) -> Namespace:
+    return tuple(column.split(_SEPARATOR)[:-1])
+
+
+def _within(project: str, prefix: Namespace, now_s: float) -> tuple[str, str, str, float]:
+    """The values for `_LIVING`: from the namespace itself to what begins behind its last separator."""
+    beginning = _column(prefix)
+    return project, beginning, beginning[:-1] + _BEHIND if beginning else _LAST, now_s
+
+
+def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
+    documents = []
+    for namespace, key, value, version, created_s, updated_s, expires_s, ttl_s in found:
+        try:
+            ends_at = None if expires_s is None else _moment(expires_s)
+            told = json.loads(value)
+            documents.append(
+                Document(_labels(namespace), key, told, version, _moment(created_s), _moment(updated_s), ends_at, ttl_s)
+            )
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            log.warning("a document cannot be read and is left out: %s", type(error).__name__)
+    return documents
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

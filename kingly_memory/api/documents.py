@@ -1,0 +1,178 @@
+"""The verbs on documents: JSON or text that agents and frameworks keep under a namespace and a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from kingly_memory import validation
+from kingly_memory.api.family import Family
+from kingly_memory.documents import (
+    Document,
+    Filter,
+    FoundDocument,
+    Namespace,
+    Put,
+    Remove,
+    check_filter,
+    json_text,
+    texts_in,
+)
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ports import Transaction
+from kingly_memory.router import documents
+from kingly_memory.router.documents import Outcome, Write
+from kingly_memory.validation import Ttl
+
+MOST_LABELS = 32
+MOST_TOGETHER = 10_000
+LARGEST_VERSION = 2**53
+
+
+class Documents(Family):
+    """JSON or text under a namespace and a key. A namespace is a path, `"users/alice"`, or its labels, `("users",
+    "alice")`; a prefix is the beginning of one, in whole labels, and the empty one is all of them."""
+
+    async def put(
+        self,
+        namespace: str | Sequence[str],
+        key: str,
+        value: object,
+        *,
+        if_version: int | None = None,
+        ttl: Ttl = None,
+        index: bool | Sequence[str] = True,
+        operation_id: str | None = None,
+    ) -> Document:
+        """Write a document of up to 16 MiB; it is durable when this returns. One that is there is replaced.
+
+        `if_version` writes only over that version, 0 only where there is none: else VersionConflict. After `ttl` it is
+        gone (seconds, a timedelta, "7d"; None: it stays). `index` says what searches find it by: all texts in it, those
+        of the named fields, or none. A call with the `operation_id` of one that was done within 30 days changes nothing
+        and tells its outcome. Raises InvalidInput, VersionConflict, StoreError.
+        """
+        (document,) = await self.write([Put(namespace, key, value, if_version, ttl, index)], operation_id=operation_id)
+        assert document is not None  # noqa: S101  # a write has a document as its outcome
+        return document
+
+    async def get(self, namespace: str | Sequence[str], key: str) -> Document | None:
+        """The document, or None when there is none or it has ended. Raises InvalidInput, StoreError."""
+        place, name = _namespace(namespace), _key(key)
+        engine = self._engine
+        found = await engine.read(lambda: engine.reader.documents.document(engine.project, place, name))
+        is_over = found is not None and found.expires_at is not None and found.expires_at <= engine.clock.now()
+        return None if is_over else found
+
+    async def delete(
+        self,
+        namespace: str | Sequence[str],
+        key: str,
+        *,
+        if_version: int | None = None,
+        operation_id: str | None = None,
+    ) -> bool:
+        """Remove a document for good; False when there is none. Raises InvalidInput, VersionConflict, StoreError."""
+        (was,) = await self.write([Remove(namespace, key, if_version)], operation_id=operation_id)
+        return was is not None
+
+    async def write(
+        self, changes: Iterable[Put | Remove], *, operation_id: str | None = None
+    ) -> tuple[Document | None, ...]:
+        """Write and remove documents in one transaction, in their order: all of them or, when one cannot be done, none.
+
+        Answers for each with the document as it was written, or as it was when it was removed. Raises InvalidInput,
+        VersionConflict, StoreError.
+        """
+        checked = [_checked(one) for one in changes]
+        if len(checked) > MOST_TOGETHER:
+            raise InvalidInput("changes", f"are {len(checked):,}, at most {MOST_TOGETHER:,} are written together")
+        operation = validation.label("operation_id", operation_id)
+        engine = self._engine
+        outcomes: list[Outcome] = await engine.write(
+            documents.write(engine.project, checked, engine.clock.now(), operation)
+        )
+        return tuple(outcomes)
+
+    async def list(
+        self, prefix: str | Sequence[str] = (), *, limit: int = 100, after: Document | None = None
+    ) -> tuple[Document, ...]:
+        """Documents by namespace and key; the next page comes `after` the last one. Raises InvalidInput, StoreError."""
+        place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
+        behind = None if after is None else (after.namespace, after.key)
+        engine, now_s = self._engine, self._engine.now_s()
+        found = await engine.read(lambda: engine.reader.documents.documents(engine.project, place, now_s, most, behind))
+        return tuple(found)
+
+    async def namespaces(self, prefix: str | Sequence[str] = ()) -> tuple[Namespace, ...]:
+        """Every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
+        place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
+        return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.project, place, now_s)))
+
+    async def search(
+        self,
+        prefix: str | Sequence[str] = (),
+        query: str = "",
+        *,
+        filter: Filter | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> tuple[FoundDocument, ...]:
+        """Documents that hold a word of the query, best first; without a query, the last changed first.
+
+        `filter` names the fields that a document must have: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne,
+        $gt, $gte, $lt, $lte and $in; objects are compared field by field. A field that is not there counts as null.
+        It is read from each document that the query finds, so a filter without a query reads them all: about 20 µs
+        each. Raises InvalidInput, StoreError.
+        """
+        if not isinstance(query, str):
+            raise InvalidInput("query", "expected text")
+        place, wanted = _namespace(prefix), None if filter is None else check_filter("filter", filter)
+        first = validation.count("offset", offset, least=0, most=LARGEST_VERSION)
+        most = validation.count("limit", limit, most=validation.RESULTS_LIMIT)
+        engine, now_s = self._engine, self._engine.now_s()
+
+        def look() -> list[FoundDocument]:
+            reader = engine.reader.documents
+            found = documents.search(reader, engine.project, place, query, wanted=wanted, now_s=now_s)
+            return list(islice(found, first, first + most))
+
+        return tuple(await engine.read(look))
+
+    async def touch(self, documents: Iterable[Document]) -> None:
+        """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
+        places = [(one.namespace, one.key) for one in documents if one.ttl_s is not None]
+        project, now_s = self._engine.project, self._engine.now_s()
+
+        def change(transaction: Transaction) -> None:
+            for place in places:
+                transaction.documents.extend(project, *place, now_s)
+
+        if places:
+            await self._engine.write(change)
+
+
+def _namespace(said: str | Sequence[str]) -> Namespace:
+    labels = [one for one in said.split("/") if one] if isinstance(said, str) else list(said)
+    if len(labels) > MOST_LABELS:
+        raise InvalidInput("namespace", f"has {len(labels)} labels, at most {MOST_LABELS} are allowed")
+    return tuple(validation.required("namespace", one) for one in labels)
+
+
+def _key(said: str) -> str:
+    return validation.required("key", said)
+
+
+def _checked(change: Put | Remove) -> Write:
+    place, key = _namespace(change.namespace), _key(change.key)
+    version = change.if_version
+    if version is not None:
+        validation.count("if_version", version, least=0, most=LARGEST_VERSION)
+    if isinstance(change, Remove):
+        return Write(place, key, version, removes=True)
+    if not place:
+        raise InvalidInput("namespace", "is empty; name at least one label")
+    value = json_text("value", change.value)
+    fields = None if isinstance(change.index, bool) else validation.texts("index", change.index)
+    text = "" if change.index is False else validation.mended(texts_in(change.value, fields))
+    ttl_s = validation.ttl_seconds(change.ttl)
+    return Write(place, key, version, removes=False, value=change.value, json=value, text=text, ttl_s=ttl_s)

@@ -1,0 +1,83 @@
+"""The verbs on one session's log: exact items in order, such as the turns of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kingly_memory import validation
+from kingly_memory.api.family import Family
+from kingly_memory.documents import LogItem, json_text
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ports import Transaction
+from kingly_memory.router.engine import Engine
+
+MOST_ITEMS = 100_000
+BEHIND_ALL = 2**62
+
+
+class SessionLog(Family):
+    """The items of one session, exactly as they were appended: what JSON can say, up to 16 MiB each."""
+
+    def __init__(self, engine: Engine, session: str) -> None:
+        super().__init__(engine)
+        self.session = session
+
+    async def append(self, items: Iterable[object]) -> int:
+        """Append items in one transaction; they are durable when this returns. Returns the position of the last item.
+        Raises InvalidInput, and then none was appended; StoreError."""
+        return await self._replaced(None, items)
+
+    async def last(self, limit: int | None = None) -> list[Any]:
+        """The last items, the oldest of them first; all of them without a limit. Raises InvalidInput, StoreError."""
+        return [one.item for one in await self.items(limit)]
+
+    async def items(self, limit: int | None = None, *, before: int | None = None) -> tuple[LogItem, ...]:
+        """The same with the position and time of each, those before a position. Raises InvalidInput, StoreError."""
+        most = MOST_ITEMS if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
+        until = BEHIND_ALL if before is None else validation.count("before", before, most=BEHIND_ALL)
+        engine = self._engine
+        found = await engine.read(lambda: engine.reader.documents.log(engine.project, self.session, until, most))
+        return tuple(reversed(found))
+
+    async def pop(self) -> Any | None:
+        """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""
+        project, session = self._engine.project, self.session
+
+        def change(transaction: Transaction) -> Any | None:
+            found = transaction.documents.log(project, session, BEHIND_ALL, 1)
+            transaction.documents.cut(project, session, found[0].position if found else 0)
+            return found[0].item if found else None
+
+        return await self._engine.write(change)
+
+    async def clear(self) -> int:
+        """Remove all items for good. Returns how many those were. Raises StoreError."""
+        project, session = self._engine.project, self.session
+        return await self._engine.write(lambda tx: tx.documents.cut(project, session, 0))
+
+    async def replace(self, position: int, items: Iterable[object]) -> int:
+        """Put items in the place of all from that position on, in one transaction. Returns the position of the last
+        item. Raises InvalidInput, StoreError."""
+        return await self._replaced(validation.count("position", position, most=BEHIND_ALL), items)
+
+    async def copy(self, to: str, *, until: int | None = None) -> int:
+        """Append the items, up to a position, to the log of another session: a branch of a conversation. Returns how
+        many those were. Raises InvalidInput, StoreError."""
+        other = validation.required("to", to)
+        if other == self.session:
+            raise InvalidInput("to", "is this session itself; name another one")
+        last = BEHIND_ALL if until is None else validation.count("until", until, most=BEHIND_ALL)
+        project, session = self._engine.project, self.session
+        return await self._engine.write(lambda tx: tx.documents.copy(project, session, other, last))
+
+    async def _replaced(self, position: int | None, items: Iterable[object]) -> int:
+        added = [json_text("items", one) for one in items]
+        project, session, now_s = self._engine.project, self.session, self._engine.now_s()
+
+        def change(transaction: Transaction) -> int:
+            if position is not None:
+                transaction.documents.cut(project, session, position)
+            return transaction.documents.append(project, session, added, now_s)
+
+        return await self._engine.write(change)

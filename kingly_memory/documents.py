@@ -1,0 +1,207 @@
+"""Documents and log items: JSON that agents and frameworks keep under a name of their own. No memory, and in no recall.
+
+A document lies under a namespace and a key and is found by both, by its fields or by its words. An item lies in the log
+of a session, in order. What was put in comes back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from kingly_memory.dataclass import dataclass
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+
+MOST_BYTES = 16 * 2**20
+"""Of one document or item, as JSON."""
+DEEPEST = 100
+"""Levels of objects and lists inside each other: Python's own reader ends at some hundreds."""
+
+Namespace = tuple[str, ...]
+
+
+class Document(NamedTuple):
+    """`value` is what JSON can say. `version` begins at 1 and rises by 1 with each change."""
+
+    namespace: Namespace
+    key: str
+    value: Any
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
+    ttl_s: float | None = None
+
+
+class FoundDocument(NamedTuple):
+    """`relevance` is in (0, 1); None where nothing was asked by words."""
+
+    document: Document
+    relevance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A document to be written: see `memory.documents.put`."""
+
+    namespace: str | Sequence[str]
+    key: str
+    value: Any
+    if_version: int | None = None
+    ttl: Any = None
+    index: bool | Sequence[str] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A document to be deleted: see `memory.documents.delete`."""
+
+    namespace: str | Sequence[str]
+    key: str
+    if_version: int | None = None
+
+
+class LogItem(NamedTuple):
+    """An item and its place in the session's log; places rise, and one that was popped is given again."""
+
+    position: int
+    item: Any
+    at: datetime
+
+
+class LogSession(NamedTuple):
+    """A session that has items."""
+
+    session: str
+    items: int
+    last_at: datetime
+
+
+class VersionConflict(KinglyMemoryError):
+    """A document has another version than the caller has seen, or an operation was told before with other contents.
+    Nothing was changed."""
+
+
+def json_text(field: str, value: object) -> str:
+    """The value as JSON, from which it comes back the same; tuples come back as lists. Raises InvalidInput."""
+    _check_inside(field, value)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8, but JSON can spell it
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        size = len(text)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(field, f"is no JSON: {error}") from None
+    if size > MOST_BYTES:
+        raise InvalidInput(field, f"has {size:,} bytes as JSON, at most {MOST_BYTES:,} are stored")
+    return text
+
+
+def _check_inside(field: str, value: object) -> None:
+    """JSON would turn names that are no text into text, and break off where values lie too deep."""
+    level: list[object] = [value]
+    for _ in range(DEEPEST):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, Mapping):
+                if not all(isinstance(name, str) for name in one):
+                    raise InvalidInput(field, "has a name that is not text")
+                inner += one.values()
+            elif isinstance(one, list | tuple):
+                inner += one
+        if not inner:
+            return
+        level = inner
+    raise InvalidInput(field, f"is nested deeper than {DEEPEST} levels")
+
+
+def texts_in(value: object, fields: Sequence[str] | None = None) -> str:
+    """All texts inside a value, a line each, to find it by; of an object only those of the named fields."""
+    if fields is not None:
+        value = [value.get(name) for name in fields] if isinstance(value, Mapping) else None
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            waiting += reversed(list(one.values()))
+        elif isinstance(one, list | tuple):
+            waiting += reversed(one)
+    return "\n".join(found)
+
+
+# --- filters ----------------------------------------------------------------------------------------------------------
+
+Filter = Mapping[str, Any]
+"""Field names with the value that each must have, or with comparisons: `{"status": "open", "score": {"$gt": 3}}`.
+Objects are compared field by field, lists item by item."""
+
+_COMPARED = {
+    "$gt": lambda found, wanted: found > wanted,
+    "$gte": lambda found, wanted: found >= wanted,
+    "$lt": lambda found, wanted: found < wanted,
+    "$lte": lambda found, wanted: found <= wanted,
+}
+OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
+
+
+def check_filter(name: str, wanted: object) -> Filter:
+    """Raises InvalidInput for operators that are not known, and for those that are given something else than they
+    compare."""
+    if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
+        raise InvalidInput(name, "expected field names with the values that they must have")
+    for field, value in wanted.items():
+        if field.startswith("$"):
+            raise InvalidInput(name, f"{field[:40]!r} stands where a field name should; name the field around it")
+        _check_wanted(name, field, value)
+    return wanted
+
+
+def _check_wanted(name: str, field: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        json_text(f"{name} {field[:40]}", value)
+        return
+    if not any(str(one).startswith("$") for one in value):
+        check_filter(name, value)
+        return
+    for operator, operand in value.items():
+        if operator not in OPERATORS:
+            raise InvalidInput(name, f"{str(operator)[:40]!r} is unknown; choose one of {', '.join(OPERATORS)}")
+        if operator in _COMPARED and not (_is_number(operand) or isinstance(operand, str)):
+            raise InvalidInput(name, f"{operator} of {field[:40]} compares numbers with numbers and texts with texts")
+        if operator == "$in" and not isinstance(operand, list | tuple):
+            raise InvalidInput(name, f"$in of {field[:40]} needs a list of values")
+
+
+def admits(wanted: Filter, value: object) -> bool:
+    """Whether an object has all that is wanted. What it lacks counts as null."""
+    return isinstance(value, Mapping) and all(_is(value.get(field), one) for field, one in wanted.items())
+
+
+def _is(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_holds(operator, found, operand) for operator, operand in wanted.items())
+        return admits(wanted, found)
+    if isinstance(wanted, list | tuple):
+        is_list = isinstance(found, list | tuple) and len(found) == len(wanted)
+        return is_list and all(_is(one, other) for one, other in zip(found, wanted, strict=True))
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+def _holds(operator: str, found: Any, operand: Any) -> bool:
+    if operator in ("$eq", "$ne"):
+        return _is(found, operand) == (operator == "$eq")
+    if operator == "$in":
+        return any(_is(found, one) for one in operand)
+    comparable = (_is_number(found) and _is_number(operand)) or (isinstance(found, str) and isinstance(operand, str))
+    return comparable and _COMPARED[operator](found, operand)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,129 @@
+"""What the verbs on documents and logs do to the store: one transaction each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from kingly_memory.dataclass import dataclass
+from kingly_memory.documents import Document, Filter, FoundDocument, Namespace, VersionConflict, admits
+from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
+from kingly_memory.retrieval.lexical import terms
+
+OPERATIONS_KEPT_S = 30 * 86_400.0
+"""An operation that is told again after that time is done again."""
+READ_TOGETHER = 50
+"""Documents of up to 16 MiB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A checked change of one document: its removal, or its `value`, that as JSON, and the `text` to find it by."""
+
+    namespace: Namespace
+    key: str
+    if_version: int | None
+    removes: bool
+    value: Any = None
+    json: str = ""
+    text: str = ""
+    ttl_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        return "/".join((*self.namespace, self.key))
+
+
+Outcome = Document | None
+"""The document as it was written; for a removal the one that was there."""
+
+
+def write(
+    project: str, writes: Sequence[Write], now: datetime, operation: str | None
+) -> Callable[[Transaction], list[Outcome]]:
+    """All of the changes or none of them. An operation that was done before is not done again: its outcome is told.
+
+    The change raises VersionConflict."""
+
+    def change(transaction: Transaction) -> list[Outcome]:
+        rows = transaction.documents
+        if operation is None:
+            return [_write(rows, project, one, now) for one in writes]
+        told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
+        digest = sha256(json.dumps(told).encode()).hexdigest()
+        known = rows.operation(project, operation)
+        if known is None:
+            outcomes = [_write(rows, project, one, now) for one in writes]
+            rows.note_operation(
+                project, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp()
+            )
+            return outcomes
+        if known["of"] != digest:
+            raise VersionConflict(
+                f"operation {operation[:80]!r} was done before with other contents; nothing was changed. "
+                "Give what is new an operation id of its own"
+            )
+        return [_replayed(one, noted) for one, noted in zip(writes, known["outcomes"], strict=True)]
+
+    return change
+
+
+def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Outcome:
+    old = rows.document(project, write.namespace, write.key)
+    if old is not None and old.expires_at is not None and old.expires_at <= now:
+        old = None
+    found = 0 if old is None else old.version
+    if write.if_version not in (None, found):
+        there = f"has version {found}" if found else "is not there"
+        raise VersionConflict(
+            f"the document {write.name[:200]!r} {there}, not version {write.if_version}; nothing was changed. "
+            "Read it again, and decide by what it says now"
+        )
+    if write.removes:
+        rows.remove(project, write.namespace, write.key)
+        return old
+    ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)
+    created_at = now if old is None else old.created_at
+    document = Document(write.namespace, write.key, write.value, found + 1, created_at, now, ends_at, write.ttl_s)
+    rows.put(project, document, write.json, write.text)
+    return document
+
+
+def _noted(outcome: Outcome) -> list[float | None] | None:
+    if outcome is None:
+        return None
+    times = (outcome.created_at, outcome.updated_at, outcome.expires_at)
+    return [outcome.version, *(None if one is None else one.timestamp() for one in times)]
+
+
+def _replayed(write: Write, noted: list[Any] | None) -> Outcome:
+    if noted is None:
+        return None
+    version, *times, ends_s = noted
+    created_at, updated_at = (datetime.fromtimestamp(one, UTC) for one in times)
+    ends_at = None if ends_s is None else datetime.fromtimestamp(ends_s, UTC)
+    return Document(write.namespace, write.key, write.value, version, created_at, updated_at, ends_at, write.ttl_s)
+
+
+def tidy(now_s: float) -> Callable[[Transaction], int]:
+    """Remove some documents that have ended, and what was noted of old operations. Returns how many documents."""
+    return lambda transaction: transaction.documents.tidy(now_s, now_s - OPERATIONS_KEPT_S)
+
+
+def search(
+    reader: DocumentReader, project: str, prefix: Namespace, query: str, *, wanted: Filter | None, now_s: float
+) -> Iterator[FoundDocument]:
+    """The documents that hold a word of the query and pass the filter, best first; without a query the last changed
+    first."""
+    asked = terms(query) if query.strip() else None
+    words, pieces = ((), ()) if asked is None else asked
+    places = reader.found(project, prefix, now_s, words, () if words else pieces)
+    relevance = {place: None if score is None else score / (score + 1) for place, score in places}
+    for first in range(0, len(places), READ_TOGETHER):
+        some = [place for place, _ in places[first : first + READ_TOGETHER]]
+        for place, document in reader.documents_at(some):
+            if wanted is None or admits(wanted, document.value):
+                yield FoundDocument(document, relevance[place])

@@ -1,0 +1,272 @@
+"""Documents: written and found by name, field and word, with versions, ends and repeated operations."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.documents import MOST_BYTES, Put, Remove, VersionConflict, admits, check_filter, json_text
+from kingly_memory.errors import InvalidInput
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, router_over
+
+pytestmark = pytest.mark.requirement("N10")
+
+
+@pytest.fixture
+async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with router_over(store, None, clock) as opened:
+        yield opened
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+async def test_a_document_is_there_under_its_name_with_a_version_and_its_times(
+    router: MemoryRouter, clock: ManualClock
+) -> None:
+    first = await router.documents.put("users/alice", "profile", {"city": "Oslo"})
+    clock.jump(60)
+    second = await router.documents.put(("users", "alice"), "profile", {"city": "Bergen"})
+    assert (first.version, second.version) == (1, 2)
+    assert second.created_at == first.created_at == second.updated_at - timedelta(seconds=60)
+    assert await router.documents.get("users/alice", "profile") == second
+    assert await router.documents.get("users/alice", "nothing") is None
+    assert await router.documents.get("users", "profile") is None
+    assert await router.documents.delete("users/alice", "profile") is True
+    assert await router.documents.delete("users/alice", "profile") is False
+    assert await router.documents.get("users/alice", "profile") is None
+
+
+async def test_documents_are_in_no_recall_and_in_no_other_project(store: PromptStore, clock: ManualClock) -> None:
+    async with router_over(store, None, clock) as router:
+        await router.documents.put("notes", "one", {"text": "the flamingo is pink"})
+        assert not list(await router.search("flamingo"))
+        assert not (await router.list()).memories
+        assert await router.get("one") is None
+        assert (await router.status())["memories"]["total"] == 0
+        assert [one.document.key for one in await router.documents.search(query="flamingo")] == ["one"]
+
+
+@pytest.mark.parametrize(("there", "expected", "fits"), [(0, 0, True), (0, 1, False), (2, 2, True), (2, 1, False)])
+@pytest.mark.parametrize("verb", ["put", "delete"])
+async def test_only_over_the_version_that_was_seen(
+    router: MemoryRouter, there: int, expected: int, fits: bool, verb: str
+) -> None:
+    for number in range(there):
+        await router.documents.put("app", "settings", number)
+    before = await router.documents.get("app", "settings")
+    put, delete = Put("app", "settings", "new", expected), Remove("app", "settings", expected)
+    change = put if verb == "put" else delete
+    if fits:
+        await router.documents.write([change])
+        after = await router.documents.get("app", "settings")
+        assert (after and after.value) == ("new" if verb == "put" else None)
+    else:
+        with pytest.raises(VersionConflict, match=f"has version {there}" if there else "is not there"):
+            await router.documents.write([change])
+        assert await router.documents.get("app", "settings") == before
+
+
+async def test_several_changes_are_done_together_or_not_at_all(router: MemoryRouter) -> None:
+    await router.documents.put("files", "old", "text")
+    moved = await router.documents.write([Remove("files", "old", if_version=1), Put("files", "new", "text")])
+    assert [one and one.value for one in moved] == ["text", "text"]
+    with pytest.raises(VersionConflict):
+        await router.documents.write([Put("files", "third", "x"), Put("files", "new", "y", if_version=9)])
+    assert [one.key for one in await router.documents.list()] == ["new"]
+
+
+async def test_an_operation_that_is_told_again_changes_nothing(router: MemoryRouter) -> None:
+    first = await router.documents.put("n", "k", 1, operation_id="op-1", if_version=0)
+    await router.documents.put("n", "k", 2)
+    assert await router.documents.put("n", "k", 1, operation_id="op-1", if_version=0) == first
+    assert (await router.documents.get("n", "k")).value == 2  # type: ignore[union-attr]
+    with pytest.raises(VersionConflict, match="done before with other contents"):
+        await router.documents.put("n", "k", 3, operation_id="op-1")
+    assert await router.documents.delete("n", "k", operation_id="op-2") is True
+    assert await router.documents.delete("n", "k", operation_id="op-2") is True
+    assert await router.documents.delete("n", "k") is False
+
+
+async def test_a_document_ends_when_it_was_said_to_and_begins_anew(router: MemoryRouter, clock: ManualClock) -> None:
+    brief = await router.documents.put("cache", "brief", "text", ttl="1h")
+    await router.documents.put("cache", "lasting", "text")
+    clock.jump(3_000)
+    await router.documents.touch([brief])
+    clock.jump(3_000)
+    assert [one.key for one in await router.documents.list("cache")] == ["brief", "lasting"]
+    clock.jump(3_000)
+    assert await router.documents.get("cache", "brief") is None
+    assert [one.key for one in await router.documents.list("cache")] == ["lasting"]
+    assert [one.document.key for one in await router.documents.search("cache", "text")] == ["lasting"]
+    assert (await router.documents.put("cache", "brief", "again", if_version=0)).version == 1
+
+
+async def test_a_sweep_removes_what_has_ended_from_the_file(
+    store: PromptStore, router: MemoryRouter, clock: ManualClock
+) -> None:
+    await router.documents.put("cache", "brief", "text", ttl=5, operation_id="op")
+    clock.jump(40 * 86_400)
+    await router.sweep()
+    with sqlite3.connect(store.home / "store" / "cache.db") as connection:
+        for table in ("km_documents", "km_documents_text", "km_operations"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608
+
+
+async def test_pages_and_prefixes_go_by_whole_labels(router: MemoryRouter) -> None:
+    places = [("a",), ("a", "b"), ("ab",), ("a b",), ("a%",), ("A",), ("a", "b", "c")]
+    for place in places:
+        await router.documents.put(place, "k", list(place))
+    assert set(await router.documents.namespaces()) == set(places)
+    assert await router.documents.namespaces("a") == (("a",), ("a", "b"), ("a", "b", "c"))
+    assert {one.namespace for one in await router.documents.list("a/b")} == {("a", "b"), ("a", "b", "c")}
+    seen, last = [], None
+    while page := await router.documents.list(limit=2, after=last):
+        seen += [one.namespace for one in page]
+        last = page[-1]
+    assert sorted(seen) == sorted(places)
+
+
+async def test_words_find_documents_best_first_and_fields_filter_them(router: MemoryRouter) -> None:
+    for key, status, score, text in (
+        ("one", "open", 3, "the deploy window is on friday"),
+        ("two", "open", 5, "friday is friday: deploy, deploy, deploy"),
+        ("three", "done", 9, "a cake for the birthday"),
+        ("四", "open", 1, "東京の天気"),
+    ):
+        await router.documents.put("tasks", key, {"status": status, "score": score, "at": {"text": text}})
+
+    async def keys(query: str = "", **wanted: Any) -> list[str]:
+        found = await router.documents.search("tasks", query, **wanted)
+        assert all((one.relevance is None) == (query in ("", "東京")) for one in found)
+        return [one.document.key for one in found]
+
+    assert await keys("when do we deploy?") == ["two", "one"]
+    assert await keys("東京") == ["四"]
+    assert await keys() == ["四", "three", "two", "one"]
+    assert await keys(filter={"status": "open"}, limit=2, offset=1) == ["two", "one"]
+    assert await keys("friday", filter={"score": {"$gt": 3}}) == ["two"]
+    assert await keys("a nonsensical zebra") == []
+
+
+async def test_only_named_fields_are_found_by_their_words(router: MemoryRouter) -> None:
+    await router.documents.put("n", "some", {"title": "harbour", "body": "lighthouse"}, index=["title"])
+    await router.documents.put("n", "none", {"title": "harbour"}, index=False)
+    assert [one.document.key for one in await router.documents.search(query="harbour")] == ["some"]
+    assert not await router.documents.search(query="lighthouse")
+    assert len(await router.documents.search()) == 2
+
+
+@given(value=JSON)
+def test_json_comes_back_the_same(value: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    import json
+
+    assert json.loads(json_text("value", value)) == value
+
+
+async def test_long_values_and_lone_surrogates_come_back_whole(router: MemoryRouter) -> None:
+    for value in ("x" * (MOST_BYTES - 2), "half \ud83d of a pair", {"ключ": ["värde", 1e300, 2**63, None]}):
+        await router.documents.put("n", "k", value)
+        assert (await router.documents.get("n", "k")).value == value  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"value": float("nan")}, "value: is no JSON"),
+        ({"value": {1: 2}}, "value: has a name that is not text"),
+        ({"value": b"bytes"}, "value: is no JSON"),
+        ({"value": "x" * MOST_BYTES}, "at most 16,777,216 are stored"),
+        ({"namespace": ""}, "namespace: is empty"),
+        ({"namespace": ["a", ""]}, "namespace: is empty"),
+        ({"namespace": "a\x1fb"}, "namespace: contains control characters"),
+        ({"namespace": ["x"] * 33}, "namespace: has 33 labels"),
+        ({"key": ""}, "key: is empty"),
+        ({"ttl": 0}, "ttl: 0 is not between"),
+        ({"ttl": 1e300}, "ttl: 1e[+]300 is not between"),
+        ({"if_version": -1}, "if_version: -1 is outside 0"),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_in_a_sentence(
+    router: MemoryRouter, how: dict[str, Any], problem: str
+) -> None:
+    given = {"namespace": "n", "key": "k", "value": "text", **how}
+    with pytest.raises(InvalidInput, match=problem):
+        await router.documents.put(**given)
+    deep: Any = None
+    for _ in range(101):
+        deep = [deep]
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await router.documents.put("n", "k", deep)
+    assert await router.documents.list() == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "passes"),
+    [
+        ({}, {}, True),
+        ({"a": 1}, {"a": 1}, True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": None}, {}, True),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, True),
+        ({"a": {"b": 1}}, {"a": 3}, False),
+        ({"a": [1, 2]}, {"a": [1, 2]}, True),
+        ({"a": [1, 2]}, {"a": [1]}, False),
+        ({"a": {"$gt": 1, "$lt": 3}}, {"a": 2}, True),
+        ({"a": {"$gte": 2}}, {"a": "2"}, False),
+        ({"a": {"$lte": "b"}}, {"a": "a"}, True),
+        ({"a": {"$ne": 1}}, {}, True),
+        ({"a": {"$eq": {"b": 1}}}, {"a": {"b": 1}}, True),
+        ({"a": {"$in": [1, "x"]}}, {"a": "x"}, True),
+        ({"a": {"$in": []}}, {"a": 1}, False),
+        ({"a": 1}, "text", False),
+    ],
+)
+def test_a_filter_lets_through_what_has_its_fields(wanted: dict[str, Any], value: Any, passes: bool) -> None:
+    assert admits(check_filter("filter", wanted), value) is passes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ("status", "expected field names"),
+        ({"$gt": 3}, "'[$]gt' stands where a field name should"),
+        ({"a": {"$near": 3}}, "'[$]near' is unknown; choose one of [$]eq"),
+        ({"a": {"$gt": None}}, "compares numbers with numbers"),
+        ({"a": {"$in": "abc"}}, "needs a list"),
+        ({"a": {"b": {"$no": 1}}}, "'[$]no' is unknown"),
+        ({"a": object()}, "is no JSON"),
+    ],
+)
+async def test_a_filter_that_makes_no_sense_is_refused(router: MemoryRouter, wanted: Any, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        await router.documents.search(filter=wanted)
+
+
+def test_another_process_reads_them_without_awaiting(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", project="app") as memory:
+        memory.documents.put("n", "k", {"a": [1, 2]})
+        memory.log("talk").append([{"role": "user"}])
+    with SyncMemoryRouter.open(tmp_path / "home", project="app") as memory:
+        assert memory.documents.get("n", "k").value == {"a": [1, 2]}  # type: ignore[union-attr]
+        assert memory.log("talk").last() == [{"role": "user"}]
+    with SyncMemoryRouter.open(tmp_path / "home", project="other") as memory:
+        assert memory.documents.list() == ()
+        assert memory.logs() == ()

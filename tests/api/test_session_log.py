@@ -1,0 +1,91 @@
+"""The log of a session: exact items in order, appended together, popped, replaced and branched."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kingly_memory import MemoryRouter
+from kingly_memory.errors import InvalidInput
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, router_over
+
+
+@pytest.fixture
+async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with router_over(store, None, clock) as opened:
+        yield opened
+
+
+async def test_items_come_back_in_order_and_exactly(router: MemoryRouter) -> None:
+    turns = [{"role": "user", "content": "Grüße 👋", "extra": [1, None, {"x": 1.5}]}, "plain", 3, None]
+    log = router.log("talk")
+    assert await log.append(turns) == 4
+    assert await log.append([]) == 4
+    assert await log.last() == turns
+    assert await log.last(2) == [3, None]
+    assert await log.last(0) == []
+    assert [one.position for one in await log.items(2, before=4)] == [2, 3]
+    assert not list(await router.search("plain"))
+
+
+async def test_the_last_item_is_taken_off_until_there_is_none(router: MemoryRouter) -> None:
+    log = router.log("talk")
+    await log.append(["a", "b"])
+    assert [await log.pop(), await log.pop(), await log.pop()] == ["b", "a", None]
+    assert await log.append(["c"]) == 1
+
+
+async def test_sessions_do_not_know_each_other(router: MemoryRouter, clock: ManualClock) -> None:
+    await router.log("one").append([1, 2])
+    await router.log("two").append([3])
+    assert await router.log("one").clear() == 2
+    assert await router.log("two").last() == [3]
+    assert [(one.session, one.items, one.last_at) for one in await router.logs()] == [("two", 1, clock.now())]
+
+
+async def test_an_end_is_replaced_and_a_beginning_is_copied(router: MemoryRouter) -> None:
+    log = router.log("talk")
+    await log.append(["a", "b", "c"])
+    assert await log.copy("branch", until=2) == 2
+    assert await log.replace(2, ["x", "y", "z"]) == 4
+    await router.log("branch").append(["other"])
+    assert await log.last() == ["a", "x", "y", "z"]
+    assert await router.log("branch").last() == ["a", "b", "other"]
+
+
+async def test_what_many_append_at_once_is_all_there(router: MemoryRouter) -> None:
+    log = router.log("talk")
+    ends = await asyncio.gather(*(log.append([(number, 0), (number, 1)]) for number in range(40)))
+    assert sorted(ends) == list(range(2, 82, 2))
+    found = await log.last()
+    assert [first for first, _ in found[::2]] == [first for first, _ in found[1::2]]
+    assert len(found) == 80
+
+
+async def test_an_item_that_cannot_be_read_is_stepped_over(
+    router: MemoryRouter, store: PromptStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = router.log("talk")
+    await log.append(["a", "b", "c"])
+    with sqlite3.connect(store.home / "store" / "cache.db") as connection:
+        connection.execute("UPDATE km_log SET item = '{' WHERE position = 3")
+    assert await log.last(2) == ["a", "b"]
+    assert await log.pop() == "b"
+    assert await log.last() == ["a"]
+    assert "item 3 of a log cannot be read" in caplog.text
+
+
+async def test_an_item_that_is_no_json_keeps_all_of_them_out(router: MemoryRouter) -> None:
+    log = router.log("talk")
+    with pytest.raises(InvalidInput, match="items: is no JSON"):
+        await log.append(["fine", {1, 2}])
+    assert await log.last() == []
+    for wrong in ({"session": ""}, {"session": "a\nb"}):
+        with pytest.raises(InvalidInput, match="session"):
+            router.log(**wrong)
+    with pytest.raises(InvalidInput, match="to: is this session itself"):
+        await log.copy("talk")
