@@ -19,7 +19,7 @@ from benchmarks.processes import COMMAND
 from benchmarks.searching import load
 from benchmarks.texts import Note
 from kingly_memory import MemoryRouter
-from kingly_memory.api.memories_verbs import MOST_KEYS
+from kingly_memory.api.tools import MOST_KEYS
 
 MOST_STARTS = 30
 MOST_CALLS = 500

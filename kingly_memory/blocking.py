@@ -199,14 +199,16 @@ class SyncAttention(Face):
     _awaiting: Attention
 
     def focus(self, topic: str, weight: float = 0.8) -> Focused:
-        """Have threads about a topic, or the thread that it names, injected first. The same topic again is updated.
+        """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
+        updates the weight.
 
         `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.focus(topic, weight=weight))
 
     def unfocus(self, topic: str | None = None) -> Unfocused:
-        """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
+        """Take the focus off a topic, or off everything that holds for you, also where others have set it for all.
+
         Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.unfocus(topic=topic))
@@ -228,9 +230,10 @@ class SyncAttention(Face):
         significance: float | None = None,
         origin: str = "agent",
     ) -> Pinned:
-        """Keep something in view: a new memory in a thread of its own, which weighs 1 + `weight_boost` (brought into
-        0 to 0.5) and which nothing takes away until `unpin`. The text is kept as it is, the topics become tags, and
-        without a title its first sentence is one. Raises InvalidInput, StoreError.
+        """Keep something important: a new thread that weighs more, and that nothing takes away until it is unpinned.
+        Sessions that begin with a hook of the same agent begin with it; beside a prompt it must fit like anything else.
+
+        It weighs 1 + `weight_boost` (brought into 0 to 0.5). The topics become tags. Raises InvalidInput, StoreError.
         """
         return self._call(
             lambda: self._awaiting.pin(
@@ -245,16 +248,17 @@ class SyncAttention(Face):
         )
 
     def unpin(self, thread_id: str) -> Unpinned:
-        """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
-        stays, and lifetimes begin now. Raises InvalidInput.
+        """Let a pinned thread be as any other. Nothing that was said in it is lost.
+
+        Lifetimes begin now. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.unpin(thread_id))
 
     def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
-        """Say whether a thread was useful when it was put into a prompt: later injections heed that.
+        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for
+        each session that it was put into.
 
-        Names the thread by its id, or by the key or id of a memory of it. Each session that it was put into can be
-        rated once; again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
+        Again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
         """
         return self._call(lambda: self._awaiting.rate(thread_id, useful, reason=reason))
 
@@ -265,52 +269,65 @@ class SyncThreads(Face):
     _awaiting: Threads
 
     def list(self, limit: int = 50, status: str = "active") -> tuple[Glance, ...]:
-        """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
-        that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError.
+        """List the threads (contexts), the latest first.
+
+        A memory that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.list(limit=limit, status=status))
 
     def get(self, thread_id: str, first: int = 0, limit: int = 20) -> ThreadView:
-        """A thread with its messages from number `first` on. One that was merged into another is shown as that one,
-        with `status` merged-into. No use of the memories. Raises InvalidInput, StoreError.
+        """Show all that is known of a thread, with its messages.
+
+        One that was merged into another is shown as that one, with `status` merged-into. No use of the memories. Raises
+        InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.get(thread_id, first=first, limit=limit))
 
     def merge(self, thread_a: str, thread_b: str) -> Merged:
-        """Make the second thread a part of the first. All that was said stays where it is, the larger weight counts,
-        and ratings and topics count together. `split` takes it back. Raises InvalidInput, StoreError.
+        """Have two threads go on as one. All that was said is kept, and ai_split parts them again.
+
+        The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.merge(thread_a, thread_b))
 
     def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
-        """Part the threads that were merged into one, or those of them that `topics` name by id or title. Else divide
-        its messages by topic, or take out those about the `topics`: each part gets an id of its own, and the largest
-        keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError.
+        """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
+
+        `topics` name merged threads by id or title, or what to take out. Each part gets an id of its own, and the
+        largest keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError.
         """
         return self._call(lambda: self._awaiting.split(thread_id, topics=topics))
 
     def rename(self, thread_id: str, title: str) -> ThreadView:
-        """Call a thread something else. Raises InvalidInput, StoreError."""
+        """Call a thread something else. Its id stays.
+
+        Raises InvalidInput, StoreError.
+        """
         return self._call(lambda: self._awaiting.rename(thread_id, title))
 
     def recall(self, topic: str, limit: int = 5, *, restore: bool = False) -> Recalled:
-        """The threads on a topic, those first to which somebody has given such a title, or the one of that id; archived
-        ones too. Each counts as recalled. `restore` brings back what compaction or an import has archived of a thread
-        that is named by its id. Raises InvalidInput, StoreError.
+        """Bring back to mind what was said about a topic, thread by thread, archived ones too.
+
+        First come those to which somebody has given such a title. Each counts as recalled. Raises InvalidInput,
+        StoreError.
         """
         return self._call(lambda: self._awaiting.recall(topic, limit=limit, restore=restore))
 
     def status(self) -> Overview:
-        """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
+        """See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is
+        what was said in one context.
+
+        Raises StoreError.
+        """
         return self._call(self._awaiting.status)
 
-    def suggestions(self, context: str | None = None, within: float = 0.1) -> Suggestions:
-        """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
-        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words.
+    def suggestions(self, context: str | None = None, within: float = 2.0) -> Suggestions:
+        """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
+        1,000 threads are looked at.
 
-        At most 1,000 threads are looked at, the latest. Those that have changed since the last call are read for about
-        `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all active
-        threads were not looked at. Changes nothing, and nothing counts as used. Raises InvalidInput, StoreError.
+        Each suggestion has the command that does it. Those threads that have changed since the last call are read for
+        about `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all
+        active threads were not looked at. Nothing counts as used. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.suggestions(context=context, within=within))
 
@@ -533,16 +550,17 @@ class SyncMemoryRouter(Portal):
     _awaiting: MemoryRouter
 
     def status(self) -> JsonObject:
-        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
+        """See how many memories there are, whether the remote is connected, and what waits for it.
 
-        `vectors` is there where memories are found by meaning too, and says how many wait for their vector; `focus`
-        where something is in it.
+        It is plain JSON, and reads the local layer only. `vectors` is there where memories are found by meaning too,
+        and says how many wait for their vector; `focus` where something is in it.
         """
         return self._call(self._awaiting.status)
 
     def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
-        """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
-        InvalidInput.
+        """Try the remote now and deliver what waits for it.
+
+        That is each remote, or the one of that name. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.sync(timeout=timeout, remote=remote))
 
@@ -557,34 +575,40 @@ class SyncMemoryRouter(Portal):
     def outbox(
         self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
     ) -> Sequence[OutboxEntry]:
-        """What waits for the remotes (or the one of that name) or was refused by them, oldest memory first, at most
-        1,000 entries. Raises InvalidInput.
+        """List what the remote has not acknowledged.
+
+        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, at most 1,000
+        entries. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.outbox(states=states, remote=remote))
 
     def outbox_retry(self, ids: Sequence[str] | None = None, remote: str | None = None) -> int:
-        """Make those deliveries due now, at every remote or at the one of that name; all dead ones when no ids are
-        given. Returns how many. Raises InvalidInput.
+        """Send dead entries again: the named ones, or all.
+
+        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.outbox_retry(ids=ids, remote=remote))
 
     def outbox_drop(self, ids: Sequence[str], remote: str | None = None) -> int:
-        """Never deliver those, to no remote or not to the one of that name. The memories stay in the local layer.
-        Returns how many deliveries were taken out. Raises InvalidInput.
+        """Stop sending the named memories; they stay on this machine.
+
+        They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
+        InvalidInput.
         """
         return self._call(lambda: self._awaiting.outbox_drop(ids, remote=remote))
 
     def remotes(self) -> tuple[KnownRemote, ...]:
-        """Every remote that the home knows, in use here or not: its address, how many memories it has got, how many
-        wait for it, and how many it refused.
+        """List the remotes that this home knows, in use or not, and what waits for each; the same as `remotes`.
+
+        Each has its address, how many memories it has got, how many wait for it, and how many it refused.
         """
         return self._call(self._awaiting.remotes)
 
     def forget_remote(self, address: str) -> KnownRemote:
-        """Take a remote out of the home: nothing waits for it any more and nothing becomes due there. The memories
-        stay. Says what was known of it.
+        """Take a remote out of this home, with all that waits for it; the memories stay.
 
-        Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
+        Nothing becomes due there any more. Says what was known of it. Raises InvalidInput for one that is in use here
+        or not known; StoreError, after which it can be repeated.
         """
         return self._call(lambda: self._awaiting.forget_remote(address))
 
@@ -601,7 +625,8 @@ class SyncMemoryRouter(Portal):
     def inject(
         self, prompt: str, budget_tokens: int = 1000, *, session: str | None = None, explain: bool = False
     ) -> Injection:
-        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
+        """Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the
+        user or this agent said; search for the rest.
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
@@ -623,8 +648,8 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.remember_focus(focus))
 
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Let go of what has outlived its lifetime, and, where asked for, of what others say as well, of what has faded
-        or has no room in its tier.
+        """Archive what has ended, and what other policies want to archive, merge or move; a dry run says it first. What
+        is archived can be restored.
 
         `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
         Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
@@ -634,8 +659,8 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.sweep(policies=policies, dry_run=dry_run))
 
     def compact(self, strategy: str = "normal", dry_run: bool = False) -> JsonObject:
-        """Merge the threads (contexts) whose topics are alike, archive those that have been idle for long or are too
-        many, and make the others lighter; `strategy` (gentle, normal, aggressive) says how hard.
+        """Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others
+        lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.
 
         Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
         SweepUnderWay, StoreError.
@@ -656,20 +681,24 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.archive(key_or_id, reason=reason))
 
     def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
-        """`archive` for several memories, or for none of them where one cannot be: each with whether it was there
-        already, with a reason of its own. Raises InvalidInput, StoreError.
+        """Put memories away into the archive. Those that lie there already stay as they are.
+
+        None is archived where one cannot be. Each comes with whether it was there already, with a reason of its own.
+        Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.archive_all(keys_or_ids, reason=reason))
 
     def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
-        """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
-        InvalidInput.
+        """List what lies in the archive, and why.
+
+        The most recently stored come first. `before` continues a page. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.archived(limit=limit, before=before))
 
     def reinforce(self, key_or_id: str) -> JsonObject:
-        """Hold a memory against fading, and begin its lifetime anew. Answers with its strength and what that rests on.
-        Raises InvalidInput, StoreError.
+        """Hold a memory against fading: it was right, and will be needed again.
+
+        Its lifetime begins anew. Answers with its strength and what that rests on. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.reinforce(key_or_id))
 
@@ -686,7 +715,10 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.feedback(key_or_id, actual, predicted=predicted))
 
     def weak(self, agent: str | None = None) -> WeakMemories:
-        """The memories that have faded: forgettable, recoverable by a use, and forgettable but protected."""
+        """See which memories have faded and may be forgotten. Looking at them is no use of them.
+
+        They are forgettable, recoverable by a use, or forgettable but protected.
+        """
         return self._call(lambda: self._awaiting.weak(agent=agent))
 
     def explain(self, key_or_id: str) -> JsonObject | None:
@@ -697,8 +729,9 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.explain(key_or_id))
 
     def stats(self) -> JsonObject:
-        """How many memories are in each tier and in each state of strength, moves of the last hour, how often a search
-        finds something, and the average surprise.
+        """See how many memories are in which tier and how strong they are.
+
+        Also the moves of the last hour, how often a search finds something, and the average surprise.
         """
         return self._call(self._awaiting.stats)
 
@@ -731,11 +764,12 @@ class SyncMemoryRouter(Portal):
         wait: float | None = None,
         require_remote: bool = False,
     ) -> Receipt:
-        """Store a memory; it is durable and searchable when this returns, whatever the remote does.
+        """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
-        A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
-        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. A new memory
-        is semantic, with significance and confidence 0.5, unless you say otherwise.
+        It is searchable then, whatever the remote does. A key that the project has already gets a new revision,
+        whichever agent stored it: the text is replaced, and what you do not say (type, significance, tags, …) stays as
+        it was; `tags=[]` takes all tags away. A new memory is semantic, with significance and confidence 0.5, unless
+        you say otherwise.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
@@ -787,8 +821,10 @@ class SyncMemoryRouter(Portal):
         budget_tokens: int | None = None,
         by_ranks: bool = False,
     ) -> Results:
-        """The memories that answer the query, best first, from every layer that answers within 200 ms. When nothing
-        that is alive answers it, memories that have ended do, and these hits say `archived`.
+        """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
+
+        Every layer is asked that answers within 200 ms. When nothing that is alive answers, memories that have ended
+        do, and these hits say `archived`.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
@@ -883,8 +919,10 @@ class SyncMemoryRouter(Portal):
         )
 
     def get(self, key_or_id: str) -> Memory | None:
-        """The memory under that key or id, or None, also when it has ended or lies in the archive. `ends_at` says when
-        it ends. Counts as a use. Raises InvalidInput on a hostile name.
+        """Read whole memories by key or id.
+
+        None where there is none, also when it has ended or lies in the archive. `ends_at` says when it ends. Counts as
+        a use. Raises InvalidInput on a hostile name.
         """
         return self._call(lambda: self._awaiting.get(key_or_id))
 
@@ -898,7 +936,10 @@ class SyncMemoryRouter(Portal):
         context_id: str | None = None,
         include_archived: bool = False,
     ) -> Page:
-        """The most recently stored memories. `before` takes the previous page's `next_before`."""
+        """List memories, the latest first; assessments of tasks only with the tag confidence_assessment.
+
+        `before` takes the previous page's `next_before`.
+        """
         return self._call(
             lambda: self._awaiting.list(
                 limit=limit,
@@ -912,15 +953,18 @@ class SyncMemoryRouter(Portal):
         )
 
     def forget(self, key_or_id: str) -> Memory | None:
-        """Take a memory out of sight, here at once and on the remote when it answers, and out of the summaries that
-        tell of it. None when there is none.
+        """Forget a memory, here and on the remote. A person can restore it.
 
-        `restore` brings it back.
+        It is out of sight here at once, on the remote when that answers, and out of the summaries that tell of it.
+        None when there is none. `restore` brings it back.
         """
         return self._call(lambda: self._awaiting.forget(key_or_id))
 
     def restore(self, key_or_id: str) -> Memory | None:
-        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
+        """Bring a forgotten or archived memory back.
+
+        It comes back here and on the remote. None when there is none.
+        """
         return self._call(lambda: self._awaiting.restore(key_or_id))
 
     def remember(self, items: Iterable[Imported]) -> Taken:
@@ -932,11 +976,12 @@ class SyncMemoryRouter(Portal):
         return self._awaiting.export()
 
     def working_context(self, context_id: str = "current", include_related: bool = True) -> WorkingContext:
-        """What is at hand in a context: its latest items (20 at most) here, merged with what the remote holds for it.
+        """Read the latest memories of a conversation or task. Call it when you resume one.
 
-        `current` is the last context used by this process, else the last in which this agent stored something, else
-        the last in which anybody of the project did. A context is over 30 minutes after its last use, and reading it is
-        one. `include_related` adds the memories that are linked to the items. Raises InvalidInput.
+        These are the latest 20 at most, here and on the remote. `current` is the last context used by this process,
+        else the last in which this agent stored something, else the last in which anybody of the project did. A context
+        is over 30 minutes after its last use, and reading it is one. `include_related` adds the memories that are
+        linked to the items. Raises InvalidInput.
         """
         return self._call(
             lambda: self._awaiting.working_context(context_id=context_id, include_related=include_related)
@@ -950,10 +995,11 @@ class SyncMemoryRouter(Portal):
         strength: float = 1.0,
         description: str | None = None,
     ) -> Link:
-        """Link two memories of the project, each named by key or id; docs/tasks.md lists the types.
+        """Link two memories, so that one is shown with the other.
 
-        The same ends and type again are the same link, with its new strength and description. It goes to every remote
-        that has both ends. Raises InvalidInput, StoreError.
+        Both are in the project, each named by key or id; docs/tasks.md lists the types. The same ends and type again
+        are the same link, with its new strength and description. It goes to every remote that has both ends. Raises
+        InvalidInput, StoreError.
         """
         return self._call(
             lambda: self._awaiting.link_memories(
@@ -962,7 +1008,10 @@ class SyncMemoryRouter(Portal):
         )
 
     def links(self, key_or_id: str) -> tuple[Link, ...]:
-        """The links that begin or end at a memory, oldest first; none to a forgotten one. Raises InvalidInput."""
+        """List the links of a memory.
+
+        Those that begin or end at it, oldest first; none to a forgotten one. Raises InvalidInput.
+        """
         return self._call(lambda: self._awaiting.links(key_or_id))
 
     def task(
@@ -1004,7 +1053,7 @@ class SyncMemoryRouter(Portal):
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> Receipt:
-        """Store what came of a task, for later assessments: `status` is completed, failed or cancelled.
+        """Record how a task ended, failures too: later assessments learn from it.
 
         `approach` names who or what did it. Raises InvalidInput, StoreError.
         """
@@ -1024,18 +1073,18 @@ class SyncMemoryRouter(Portal):
         )
 
     def assess_confidence(self, task: str, context_id: str | None = None, significance: float = 0.4) -> Assessment:
-        """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
+        """Estimate how likely a task is to succeed, by how similar ones ended. Call it before you begin.
 
-        docs/tasks.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
-        With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
-        task's text on this machine. Raises InvalidInput.
+        The answer is 0 to 1, with what it rests on; docs/tasks.md has the rule. The assessment is stored as a
+        procedural memory and never counts as evidence. With a context, what is at hand there comes along.
+        `significance` is the assessment's: 0.3 or less keeps the task's text on this machine. Raises InvalidInput.
         """
         return self._call(
             lambda: self._awaiting.assess_confidence(task, context_id=context_id, significance=significance)
         )
 
     def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
-        """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.
+        """Rank candidates (agents or approaches) by what came of similar tasks.
 
         Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
         """
@@ -1051,10 +1100,11 @@ class SyncMemoryRouter(Portal):
         context_id: str | None = None,
         significance: float = 0.5,
     ) -> Thought:
-        """Store a step of a chain of reasoning. It is a semantic memory with tags `thought`, its type and its chain.
+        """Record one step of reasoning; the answer holds the chain so far, in order.
 
-        It follows the chain's last thought unless a parent is named. Without `chain_id` it goes on in its parent's
-        chain, or begins a new one; a `chain_id` that is new begins that chain. Raises InvalidInput, StoreError.
+        It is a semantic memory with tags `thought`, its type and its chain. It follows the chain's last thought unless
+        a parent is named. Without `chain_id` it goes on in its parent's chain, or begins a new one; a `chain_id` that
+        is new begins that chain. Raises InvalidInput, StoreError.
         """
         return self._call(
             lambda: self._awaiting.record_thought(
@@ -1068,7 +1118,7 @@ class SyncMemoryRouter(Portal):
         )
 
     def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
-        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+        """Show a chain of thoughts in its order, archived ones included. Raises InvalidInput."""
         return self._call(lambda: self._awaiting.thoughts(chain_id))
 
     def compress_and_learn(
@@ -1090,9 +1140,8 @@ class SyncMemoryRouter(Portal):
         """Remember a text by its summary: an `outcome` is episodic, `knowledge` semantic, a `heuristic` procedural.
 
         Summarised by `language_model`, else by that of KINGLY_LLM_URL, else by rules, to the `level` none, light,
-        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests
-        in the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find
-        it.
+        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests in
+        the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find it.
         Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
         """
         return self._call(

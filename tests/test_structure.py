@@ -22,7 +22,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("settings_file", "secret_file", "own_files", "remote_names", "extras"),
     ("query_extraction", "topics", "trust", "remote_record"),
     ("validation", "place"),
-    ("ports", "settings", "observe", "thread_files"),
+    ("ports", "settings", "observe", "thread_files", "declare"),
     ("model_calls",),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),

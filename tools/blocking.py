@@ -1,4 +1,5 @@
-"""Writes `kingly_memory/blocking.py`, the public verbs without `await`: `python -m tools.blocking`, after changing one.
+"""Writes `kingly_memory/blocking.py`, the public verbs without `await`, and `api/declared.py`. After changing a verb:
+`python -m tools.blocking`.
 
 Signatures, types and docstrings are those of the awaiting classes. What waits and who owns the event loop is written by
 hand in `kingly_memory/portal.py`.
@@ -92,11 +93,11 @@ def written() -> str:
         f"from typing import TYPE_CHECKING\n\n{_imports(needed.values)}\n\n"
         f"if TYPE_CHECKING:\n{indent(_imports(needed.types), '    ')}\n\n\n{classes}\n"
     )
-    return _ruff(["format"], _ruff(["check", "--select", "I", "--fix"], body))
+    return ruff(["format"], ruff(["check", "--select", "I", "--fix"], body))
 
 
-def _ruff(arguments: list[str], text: str) -> str:
-    command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename", str(TARGET), "-"]
+def ruff(arguments: list[str], text: str, target: Path = TARGET) -> str:
+    command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename", str(target), "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  # our own
     return done.stdout
 
@@ -141,7 +142,18 @@ def _public(face: Face) -> Iterator[tuple[str, ModuleType, Function]]:
             yield face.renamed.get(name, name), module, node
 
 
+class _Plain(ast.NodeTransformer):
+    """Types without what the faces say of a parameter."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if ast.unparse(node.value) == "Annotated" and isinstance(node.slice, ast.Tuple):
+            return node.slice.elts[0]
+        return node
+
+
 def _method(face: Face, name: str, module: ModuleType, node: Function, needed: Needed) -> str:
+    for one in (*node.args.args, *node.args.kwonlyargs):
+        one.annotation = one.annotation and _Plain().visit(one.annotation)
     _need(node, module, needed)
     kept = [*node.args.posonlyargs, *node.args.args][1:]
     defaults = len(kept) - len(node.args.defaults)
@@ -196,7 +208,7 @@ def _need(node: Function, module: ModuleType, needed: Needed) -> None:
 def _plain(default: ast.expr, module: ModuleType) -> ast.expr:
     """The figure or text that a constant stands for: whoever reads the signature wants that, and it loads nothing."""
     value = eval(ast.unparse(default), vars(module))  # noqa: S307  # our own source
-    return ast.Constant(value) if type(value) in {int, float, str} else default
+    return ast.Constant(value) if type(value) in {int, float, str, tuple} else default
 
 
 def _origins(module: ModuleType) -> dict[str, tuple[str, str]]:
@@ -220,3 +232,6 @@ def _origins(module: ModuleType) -> dict[str, tuple[str, str]]:
 
 if __name__ == "__main__":
     TARGET.write_text(written(), encoding="utf-8")
+    from tools import declared
+
+    declared.TARGET.write_text(declared.written(), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.lifecycle import LifecycleVerbs
@@ -15,6 +15,7 @@ from kingly_memory.cognition.confidence import Assessment, Routing
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
+from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
@@ -27,6 +28,10 @@ from kingly_memory.router.agents.stream import MemoryStream
 
 if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.router.learning import Lesson
+
+
+_TASK = ("task_description", "taskDescription", "task")
+"""The names of the seeds for a task."""
 
 
 class AgentVerbs(MemoryVerbs, LifecycleVerbs):
@@ -52,21 +57,29 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             description, context_id, approach=approach, significance=significance, tags=tuple(tags)
         )
 
+    @verb(
+        "task record",
+        "record_task_outcome",
+        "memory",
+        "Record how a task ended",
+        '{"task": "migrate the users table", "status": "failed", "reason": "a lock timed out"}',
+        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+    )
     async def record_task_outcome(
         self,
-        task: str,
-        status: str = "completed",
+        task: Annotated[str, Arg("what was to be done, in a sentence", also=_TASK)],
+        status: Annotated[str, Arg("how it ended", choices=("completed", "failed", "cancelled"))] = "completed",
         *,
-        context_id: str | None = None,
-        approach: str | None = None,
-        notes: Sequence[str] = (),
-        reason: str | None = None,
-        duration_s: float | None = None,
-        significance: float = OUTCOME_SIGNIFICANCE,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
+        context_id: Annotated[str | None, CONTEXT] = None,
+        approach: Annotated[str | None, Arg("how it was done, or by whom", "NAME")] = None,
+        notes: Annotated[Sequence[str], Arg("what was learnt on the way", "TEXT", option="note")] = (),
+        reason: Annotated[str | None, Arg("why it failed or was cancelled", "TEXT")] = None,
+        duration_s: Annotated[float | None, Arg("seconds it took", "S", option="duration", least=0)] = None,
+        significance: Annotated[float, SIGNIFICANCE] = OUTCOME_SIGNIFICANCE,
+        tags: Annotated[Sequence[str], OWN_TAGS] = (),
+        metadata: Annotated[Mapping[str, Any] | None, FACTS] = None,
     ) -> Receipt:
-        """Store what came of a task, for later assessments: `status` is completed, failed or cancelled.
+        """Record how a task ended, failures too: later assessments learn from it.
 
         `approach` names who or what did it. Raises InvalidInput, StoreError.
         """
@@ -83,19 +96,38 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             metadata=metadata,
         )
 
+    @verb(
+        "confidence",
+        "assess_task_confidence",
+        "memory",
+        "Assess a task",
+        '{"task_description": "migrate the users table"}',
+        "confidence confidence_factors similar_tasks_count memory_informed interval evidence assessment_id "
+        "source context",
+    )
     async def assess_confidence(
-        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+        self,
+        task: Annotated[
+            str, Arg("what is to be done, in a sentence", tool="task_description", also=_TASK, is_sentence=True)
+        ],
+        context_id: Annotated[str | None, CONTEXT] = None,
+        significance: float = ASSESSMENT_SIGNIFICANCE,
     ) -> Assessment:
-        """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
+        """Estimate how likely a task is to succeed, by how similar ones ended. Call it before you begin.
 
-        docs/tasks.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
-        With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
-        task's text on this machine. Raises InvalidInput.
+        The answer is 0 to 1, with what it rests on; docs/tasks.md has the rule. The assessment is stored as a
+        procedural memory and never counts as evidence. With a context, what is at hand there comes along.
+        `significance` is the assessment's: 0.3 or less keeps the task's text on this machine. Raises InvalidInput.
         """
         return await self._tasks.assess(task, context_id, significance)
 
-    async def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
-        """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.
+    @verb("task route", reads=True)
+    async def route_task(
+        self,
+        description: Annotated[str, Arg("what is to be done", "TASK")],
+        candidates: Annotated[Sequence[str], Arg("who or what could do it", "CANDIDATE")],
+    ) -> Routing:
+        """Rank candidates (agents or approaches) by what came of similar tasks.
 
         Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
         """
@@ -114,20 +146,35 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
 
     # --- thoughts -----------------------------------------------------------------------------------------------------
 
+    @verb(
+        "thought record",
+        "record_thought",
+        "thoughts",
+        "Record a thought",
+        '{"content": "The cache is stale, since only reads after 10:00 fail", "thought_type": "hypothesis"}',
+        "success id chain_id thought_type parent_id position chain mcp_id storage_layers delivery",
+    )
     async def record_thought(
         self,
-        content: str,
+        content: Annotated[str, Arg("the thought")],
         *,
-        chain_id: str | None = None,
-        thought_type: str = "inference",
-        parent_id: str | None = None,
-        context_id: str | None = None,
-        significance: float = 0.5,
+        chain_id: Annotated[
+            str | None, Arg("the chain it goes on with; left out, a new one begins", "ID", "chain")
+        ] = None,
+        thought_type: Annotated[
+            str, Arg("such as inference, hypothesis, evidence, decision", "TYPE", "type")
+        ] = "inference",
+        parent_id: Annotated[
+            str | None, Arg("the thought it follows from, if not the last one", "ID", option="parent")
+        ] = None,
+        context_id: Annotated[str | None, CONTEXT] = None,
+        significance: Annotated[float, SIGNIFICANCE] = 0.5,
     ) -> Thought:
-        """Store a step of a chain of reasoning. It is a semantic memory with tags `thought`, its type and its chain.
+        """Record one step of reasoning; the answer holds the chain so far, in order.
 
-        It follows the chain's last thought unless a parent is named. Without `chain_id` it goes on in its parent's
-        chain, or begins a new one; a `chain_id` that is new begins that chain. Raises InvalidInput, StoreError.
+        It is a semantic memory with tags `thought`, its type and its chain. It follows the chain's last thought unless
+        a parent is named. Without `chain_id` it goes on in its parent's chain, or begins a new one; a `chain_id` that
+        is new begins that chain. Raises InvalidInput, StoreError.
         """
         engine = self._engine
         said = thoughts.step(
@@ -144,8 +191,9 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         await engine.follow(recorded.stored)
         return recorded.thought
 
-    async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
-        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+    @verb("thought list", reads=True)
+    async def thoughts(self, chain_id: Annotated[str, Arg("id of the chain", "CHAIN", "chain")]) -> tuple[Thought, ...]:
+        """Show a chain of thoughts in its order, archived ones included. Raises InvalidInput."""
         return await self._engine.read(lambda: self._engine.associations.thoughts(chain_id))
 
     # --- what agents remember -----------------------------------------------------------------------------------------
@@ -169,9 +217,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         """Remember a text by its summary: an `outcome` is episodic, `knowledge` semantic, a `heuristic` procedural.
 
         Summarised by `language_model`, else by that of KINGLY_LLM_URL, else by rules, to the `level` none, light,
-        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests
-        in the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find
-        it.
+        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests in
+        the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find it.
         Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
         """
         from kingly_memory.lifecycle import compression

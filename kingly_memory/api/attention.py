@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory.api.family import Family
 from kingly_memory.attention.injection import Injection
+from kingly_memory.declare import Arg, verb
 from kingly_memory.models import Taken
 from kingly_memory.router.attention.candidates import Surroundings
 from kingly_memory.router.attention.inject import TOKENS, checked, injected
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.threads import transfer
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
+from kingly_memory.validation import MOST_TOKENS
 
 if TYPE_CHECKING:  # read when they are first used
     from kingly_memory.router.attention.verbs import Attention
@@ -38,10 +40,29 @@ class AttentionVerbs(Family):
         engine = self._engine
         return Threads(engine, engine, project=engine.project, in_focus=focus.applying, flush=engine.flush)
 
+    @verb(
+        "inject",
+        "memory_inject",
+        "ai",
+        "Take notes for a prompt",
+        '{"prompt": "who has to review a deploy?"}',
+        "success message text tokens put_in left_out asked considered",
+        reads=True,
+    )
     async def inject(
-        self, prompt: str, budget_tokens: int = TOKENS, *, session: str | None = None, explain: bool = False
+        self,
+        prompt: Annotated[str, Arg("what is about to be asked or done", is_sentence=True, reads_input=True)],
+        budget_tokens: Annotated[
+            int, Arg("most tokens of the results, about", "N", option="budget", least=1, most=MOST_TOKENS)
+        ] = TOKENS,
+        *,
+        session: Annotated[
+            str | None, Arg("an id: what this session was told is left out, unless it has changed", "ID")
+        ] = None,
+        explain: Annotated[bool, Arg("also say why each memory is in or out")] = False,
     ) -> Injection:
-        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
+        """Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the
+        user or this agent said; search for the rest.
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
+from kingly_memory.declare import BEFORE, LIMIT, Arg, verb
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.lifecycle.policies import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Standing
@@ -23,9 +24,32 @@ from kingly_memory.router.write import WriteContext
 class LifecycleVerbs(Family):
     """The verbs of upkeep."""
 
-    async def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Let go of what has outlived its lifetime, and, where asked for, of what others say as well, of what has faded
-        or has no room in its tier.
+    @verb(
+        "sweep",
+        "memory_sweep",
+        "lifecycle",
+        "Sweep",
+        '{"policies": ["strength"], "dry_run": true}',
+        "success dry_run policies archived erased promoted demoted summarised summaries merged waiting spared skipped "
+        "kept_for_keys elsewhere reasons before after actions twins undo",
+        destroys=True,
+        repeatable=True,
+        reads="dry_run",
+    )
+    async def sweep(
+        self,
+        policies: Annotated[
+            Sequence[str] | None,
+            Arg(
+                "lifetimes, merging, strength, tiers; left out, lifetimes and what settings switch on",
+                "POLICY",
+                option="policy",
+            ),
+        ] = None,
+        dry_run: Annotated[bool, Arg("only say what would happen; false carries it out", tool_default=True)] = False,
+    ) -> SweepReport:
+        """Archive what has ended, and what other policies want to archive, merge or move; a dry run says it first. What
+        is archived can be restored.
 
         `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
         Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
@@ -36,9 +60,30 @@ class LifecycleVerbs(Family):
         await self._engine.opened()
         return await self._engine.sweep(chosen, dry_run=dry_run)
 
-    async def compact(self, strategy: str = compaction.NORMAL, dry_run: bool = False) -> JsonObject:
-        """Merge the threads (contexts) whose topics are alike, archive those that have been idle for long or are too
-        many, and make the others lighter; `strategy` (gentle, normal, aggressive) says how hard.
+    @verb(
+        "compact",
+        "ai_compact",
+        "ai",
+        "Compact the threads",
+        '{"strategy": "aggressive", "dry_run": true}',
+        "strategy dry_run actions before after",
+        destroys=True,
+        reads="dry_run",
+    )
+    async def compact(
+        self,
+        strategy: Annotated[
+            str,
+            Arg(
+                "gentle (merges above 0.95, archives after 30 days, keeps 50), normal (0.85, 14 days, 30) or "
+                "aggressive (0.75, 7 days, 15)",
+                choices=(*compaction.COMPACTION_STRATEGIES,),
+            ),
+        ] = compaction.NORMAL,
+        dry_run: Annotated[bool, Arg("only say what would happen")] = False,
+    ) -> JsonObject:
+        """Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others
+        lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.
 
         Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
         SweepUnderWay, StoreError.
@@ -64,9 +109,17 @@ class LifecycleVerbs(Family):
         [one] = await self.archive_all([validation.required("key_or_id", key_or_id)], reason)
         return one.memory
 
-    async def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
-        """`archive` for several memories, or for none of them where one cannot be: each with whether it was there
-        already, with a reason of its own. Raises InvalidInput, StoreError."""
+    @verb("archive add")
+    async def archive_all(
+        self,
+        keys_or_ids: Annotated[Sequence[str], Arg("keys or ids of the memories", "KEY_OR_ID")],
+        reason: Annotated[str | None, Arg("why, to be read in the archive", "TEXT")] = None,
+    ) -> tuple[PutAway, ...]:
+        """Put memories away into the archive. Those that lie there already stay as they are.
+
+        None is archived where one cannot be. Each comes with whether it was there already, with a reason of its own.
+        Raises InvalidInput, StoreError.
+        """
         names, said = validation.texts("keys_or_ids", keys_or_ids), validation.label("reason", reason)
         context = self._engine.write_context()
 
@@ -78,18 +131,39 @@ class LifecycleVerbs(Family):
             self._engine.take_away(one.memory)
         return put_away
 
-    async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
-        """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
-        InvalidInput."""
+    @verb("archive list", reads=True)
+    async def archived(
+        self, limit: Annotated[int, LIMIT] = 50, before: Annotated[int | None, BEFORE] = None
+    ) -> ArchivePage:
+        """List what lies in the archive, and why.
+
+        The most recently stored come first. `before` continues a page. Raises InvalidInput.
+        """
         most = validation.count("limit", limit, least=1, most=1_000)
         start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await self._engine.read(lambda: self._condition.archived(most, start))
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 
-    async def reinforce(self, key_or_id: str) -> JsonObject:
-        """Hold a memory against fading, and begin its lifetime anew. Answers with its strength and what that rests on.
-        Raises InvalidInput, StoreError."""
+    @verb(
+        "reinforce",
+        "alma_reinforce",
+        "alma",
+        "Hold against fading",
+        '{"memory_id": "deploy"}',
+        "success memory_id new_strength access_count state reinforcements days_until_forgettable",
+    )
+    async def reinforce(
+        self,
+        key_or_id: Annotated[
+            str,
+            Arg("id or key of the memory", "KEY_OR_ID", tool="memory_id", also=("memory_id", "key_or_id", "key")),
+        ],
+    ) -> JsonObject:
+        """Hold a memory against fading: it was right, and will be needed again.
+
+        Its lifetime begins anew. Answers with its strength and what that rests on. Raises InvalidInput, StoreError.
+        """
         await self._engine.flush()
         name = validation.required("key_or_id", key_or_id)
         one = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
@@ -112,8 +186,12 @@ class LifecycleVerbs(Family):
 
     # --- how memories are doing ---------------------------------------------------------------------------------------
 
+    @verb("weak", reads=True)
     async def weak(self, agent: str | None = None) -> WeakMemories:
-        """The memories that have faded: forgettable, recoverable by a use, and forgettable but protected."""
+        """See which memories have faded and may be forgotten. Looking at them is no use of them.
+
+        They are forgettable, recoverable by a use, or forgettable but protected.
+        """
         await self._engine.opened()
         await self._engine.flush()
         return await asyncio.to_thread(self._condition.weak, self._engine.now_s(), validation.label("agent", agent))
@@ -130,9 +208,20 @@ class LifecycleVerbs(Family):
         now_s = engine.now_s()
         return await engine.read(lambda: self._condition.explained(row, now_s))
 
+    @verb(
+        "stats",
+        "get_memory_stats",
+        "lifecycle",
+        "See how memories do",
+        answers="success tier_counts promotions_last_hour demotions_last_hour hit_rate searches avg_surprise_score "
+        "strength archived",
+        reads=True,
+    )
     async def stats(self) -> JsonObject:
-        """How many memories are in each tier and in each state of strength, moves of the last hour, how often a search
-        finds something, and the average surprise."""
+        """See how many memories are in which tier and how strong they are.
+
+        Also the moves of the last hour, how often a search finds something, and the average surprise.
+        """
         engine = self._engine
         await engine.flush()
         now_s = engine.now_s()

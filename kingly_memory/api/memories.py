@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.choices import DetailName, ModeName, TypeName
@@ -16,8 +16,21 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import replace
+from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken
+from kingly_memory.models import (
+    DEEP_KINDS,
+    KINDS,
+    QUICK_KINDS,
+    Memory,
+    MemoryType,
+    Page,
+    Receipt,
+    Results,
+    RetrievalMode,
+    Standing,
+    Taken,
+)
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking, write
 from kingly_memory.router.context_gather import RELATED_LIMIT
@@ -34,6 +47,16 @@ if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
 IMPORT_BATCH = 200
 USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
+MOST_GOT = 20
+LONGEST_WAIT_S = 60.0
+"""A host gives up on a call about then."""
+BUDGET_TOKENS = 2_000
+"""What a search may take of a model's context unless it is told: ten usual memories, whole."""
+
+_KINDS = (*MemoryType, *KINDS)
+_TYPES = Arg("only these types", "TYPE", option="type", tool="memory_types", choices=_KINDS)
+_TAGS = Arg("only with all of these tags", "TAG", option="tag")
+_ONE_CONTEXT = Arg("only this conversation or task", "ID", option="context")
 
 
 class MemoryVerbs(Family):
@@ -57,27 +80,72 @@ class MemoryVerbs(Family):
         engine = self._engine
         return tuple(await engine.read(lambda: engine.reader.documents.sessions(engine.project)))
 
+    @verb(
+        "store",
+        "memory_intelligent_store",
+        "memory",
+        "Store a memory",
+        '{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
+        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+        destroys=True,
+    )
     async def store(
         self,
-        content: str,
-        key: str | None = None,
-        type: TypeName | None = None,
-        significance: float | None = None,
-        confidence: float | None = None,
-        tags: Sequence[str] = (),
-        title: str | None = None,
-        context_id: str | None = None,
-        origin: str = "agent",
-        metadata: Mapping[str, Any] | None = None,
-        ttl: Ttl = USUAL,
-        wait: float | None = None,
-        require_remote: bool = False,
+        content: Annotated[str, Arg("what to remember, understandable on its own", reads_input=True)],
+        key: Annotated[
+            str | None,
+            Arg("only for what you may correct: storing a key again replaces its text", if_empty="leave it out"),
+        ] = None,
+        type: Annotated[
+            TypeName | None,
+            Arg(
+                "semantic: a fact; procedural: how something is done; episodic: what happened; "
+                "working: only for this task",
+                tool="memory_type",
+                choices=_KINDS,
+                usual="semantic",
+            ),
+        ] = None,
+        significance: Annotated[float | None, SIGNIFICANCE._replace(usual=0.5)] = None,
+        confidence: Annotated[float | None, Arg("how sure it is", least=0, most=1, usual=0.5)] = None,
+        tags: Annotated[Sequence[str], OWN_TAGS] = (),
+        title: Annotated[str | None, Arg("a short title", "TEXT")] = None,
+        context_id: Annotated[str | None, CONTEXT] = None,
+        origin: Annotated[
+            str,
+            # not user: only what a person's own command or prompt says is the user's
+            Arg(
+                "web or tool: copied from a web page or a tool's output",
+                choices=("agent", "tool", "web"),
+                is_closed=True,
+                only="tool",
+            ),
+        ] = "agent",
+        metadata: Annotated[Mapping[str, Any] | None, FACTS] = None,
+        ttl: Annotated[
+            Ttl,
+            Arg(
+                "when it ends, from now: 30m, 12h, 7d, seconds, or never; left out, as its type says",
+                "TIME",
+                type="number or text",
+                tool_default=None,
+                command_default=None,
+            ),
+        ] = USUAL,
+        wait: Annotated[
+            float | None,
+            Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S),
+        ] = None,
+        require_remote: Annotated[
+            bool, Arg("fail when the remote has not acknowledged in time", only="command")
+        ] = False,
     ) -> Receipt:
-        """Store a memory; it is durable and searchable when this returns, whatever the remote does.
+        """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
-        A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
-        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. A new memory
-        is semantic, with significance and confidence 0.5, unless you say otherwise.
+        It is searchable then, whatever the remote does. A key that the project has already gets a new revision,
+        whichever agent stored it: the text is replaced, and what you do not say (type, significance, tags, …) stays as
+        it was; `tags=[]` takes all tags away. A new memory is semantic, with significance and confidence 0.5, unless
+        you say otherwise.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
@@ -106,31 +174,101 @@ class MemoryVerbs(Family):
         wait_s = usual_s if wait is None else validation.seconds("wait", wait)
         return await self._engine.put_at_remotes(draft, wait_s, require=require_remote)
 
+    @verb(
+        "search",
+        "memory_hybrid_search",
+        "memory",
+        "Search memories",
+        '{"query": "who reviews a deploy", "limit": 5}',
+        "success results count excluded source failures repaired asked took_ms",
+        reads=True,
+    )
     async def search(
         self,
-        query: str,
-        limit: int = 10,
-        types: Sequence[TypeName] | None = None,
-        tags: Sequence[str] | None = None,
-        agent: str | None = None,
-        context_id: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        prefer_speed: bool = False,
-        include_semantic: bool = True,
-        include_archived: bool = False,
-        include_linked: bool = False,
-        mode: ModeName | None = None,
+        query: Annotated[
+            str,
+            Arg(
+                "what to look for, in plain words",
+                is_sentence=True,
+                reads_input=True,
+                if_empty="say what to look for",
+            ),
+        ],
+        limit: Annotated[
+            int,
+            Arg(
+                "how many at most",
+                "N",
+                command_words="how many to show (default 10, or what suits the mode)",
+                least=1,
+                most=validation.RESULTS_LIMIT,
+                command_default=None,
+            ),
+        ] = 10,
+        types: Annotated[Sequence[TypeName] | None, _TYPES] = None,
+        tags: Annotated[Sequence[str] | None, _TAGS] = None,
+        agent: Annotated[str | None, Arg("only what this agent stored", only="tool")] = None,
+        context_id: Annotated[str | None, _ONE_CONTEXT] = None,
+        since: Annotated[datetime | str | None, Arg("only from this ISO 8601 date or time on (UTC)", "TIME")] = None,
+        until: Annotated[
+            datetime | str | None, Arg("only up to this ISO 8601 time, or the end of that day (UTC)", "TIME")
+        ] = None,
+        prefer_speed: Annotated[
+            bool,
+            Arg(
+                "ask the remote only if this machine finds nothing",
+                command_words="by words alone, and do not ask the remote when this machine has an answer",
+            ),
+        ] = False,
+        include_semantic: Annotated[
+            bool,
+            Arg(
+                "ask the remote too",
+                option="semantic",
+                also=("semantic",),
+                command_words="ask the remote for memories of similar meaning",
+            ),
+        ] = True,
+        include_archived: Annotated[bool, Arg("search archived ones too", option="archived")] = False,
+        include_linked: Annotated[bool, Arg("show linked memories", only="tool")] = False,
+        mode: Annotated[
+            ModeName | None,
+            Arg("what it is for; auto: the question decides", choices=(*RetrievalMode, "auto"), only="command"),
+        ] = None,
         top_k: int | None = None,
-        min_confidence: float | None = None,
-        min_similarity: float | None = None,
-        fold: bool = True,
-        detail: DetailName = "full",
-        budget_tokens: int | None = None,
+        min_confidence: Annotated[
+            float | None, Arg("only memories at least that sure", least=0, most=1, only="command")
+        ] = None,
+        min_similarity: Annotated[
+            float | None, Arg("least likeness of hits without the words", least=0, most=1, only="command")
+        ] = None,
+        fold: Annotated[bool, Arg("fold memories that say the same into one", only="command")] = True,
+        detail: Annotated[
+            DetailName,
+            Arg(
+                "how much of each memory; titles cost least",
+                "HOW",
+                command_words="how much of each memory: titles, passages or full (default: a line of each)",
+                choices=(*validation.DETAILS,),
+                command_default=None,
+            ),
+        ] = "full",
+        budget_tokens: Annotated[
+            int | None,
+            Arg(
+                "most tokens of the results, about",
+                "N",
+                least=1,
+                most=validation.MOST_TOKENS,
+                tool_default=BUDGET_TOKENS,
+            ),
+        ] = None,
         by_ranks: bool = False,
     ) -> Results:
-        """The memories that answer the query, best first, from every layer that answers within 200 ms. When nothing
-        that is alive answers it, memories that have ended do, and these hits say `archived`.
+        """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
+
+        Every layer is asked that answers within 200 ms. When nothing that is alive answers, memories that have ended
+        do, and these hits say `archived`.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
@@ -258,25 +396,53 @@ class MemoryVerbs(Family):
         engine.note_found([one.memory.id for one in results])
         return results
 
-    async def get(self, key_or_id: str) -> Memory | None:
-        """The memory under that key or id, or None, also when it has ended or lies in the archive. `ends_at` says when
-        it ends. Counts as a use. Raises InvalidInput on a hostile name."""
+    @verb(
+        "get",
+        "memory_get",
+        "memory",
+        "Read a memory",
+        '{"key_or_id": "deploy"}',
+        "success memory memories missing",
+        reads=True,
+    )
+    async def get(
+        self,
+        key_or_id: Annotated[
+            str,
+            Arg(
+                f"key or id, or a list of up to {MOST_GOT}",
+                "KEY_OR_ID",
+                most=MOST_GOT,
+                type="text or texts",
+                command_words="key or id of the memory",
+            ),
+        ],
+    ) -> Memory | None:
+        """Read whole memories by key or id.
+
+        None where there is none, also when it has ended or lies in the archive. `ends_at` says when it ends. Counts as
+        a use. Raises InvalidInput on a hostile name.
+        """
         memory = await self._engine.read(lambda: self._engine.view.get(key_or_id))
         if memory is not None:
             self._engine.usage.note([memory.id], self._engine.now_s())
         return memory
 
+    @verb("list")
     async def list(
         self,
-        limit: int = 50,
-        before: int | None = None,
-        types: Sequence[TypeName] | None = None,
-        tags: Sequence[str] | None = None,
+        limit: Annotated[int, LIMIT] = 50,
+        before: Annotated[int | None, BEFORE] = None,
+        types: Annotated[Sequence[TypeName] | None, _TYPES] = None,
+        tags: Annotated[Sequence[str] | None, _TAGS] = None,
         agent: str | None = None,
-        context_id: str | None = None,
-        include_archived: bool = False,
+        context_id: Annotated[str | None, _ONE_CONTEXT] = None,
+        include_archived: Annotated[bool, Arg("show archived memories as well", option="archived")] = False,
     ) -> Page:
-        """The most recently stored memories. `before` takes the previous page's `next_before`."""
+        """List memories, the latest first; assessments of tasks only with the tag confidence_assessment.
+
+        `before` takes the previous page's `next_before`.
+        """
         engine = self._engine
         query = validation.query(
             "",
@@ -292,11 +458,21 @@ class MemoryVerbs(Family):
         start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await engine.read(lambda: engine.view.page(query, start))
 
-    async def forget(self, key_or_id: str) -> Memory | None:
-        """Take a memory out of sight, here at once and on the remote when it answers, and out of the summaries that
-        tell of it. None when there is none.
+    @verb(
+        "forget",
+        "memory_forget",
+        "memory",
+        "Forget a memory",
+        '{"key_or_id": "deploy"}',
+        "success id key restore",
+        destroys=True,
+    )
+    async def forget(self, key_or_id: Annotated[str, KEY_OR_ID]) -> Memory | None:
+        """Forget a memory, here and on the remote. A person can restore it.
 
-        `restore` brings it back."""
+        It is out of sight here at once, on the remote when that answers, and out of the summaries that tell of it.
+        None when there is none. `restore` brings it back.
+        """
         name = validation.required("key_or_id", key_or_id)
         gone = await self._engine.write(write.forget(name, self._engine.write_context()))
         self._engine.wake(*(() if gone is None else gone.others))
@@ -305,8 +481,20 @@ class MemoryVerbs(Family):
         self._engine.take_away(gone.memory)
         return gone.memory
 
-    async def restore(self, key_or_id: str) -> Memory | None:
-        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
+    @verb(
+        "restore",
+        "memory_restore",
+        "lifecycle",
+        "Restore a memory",
+        '{"key_or_id": "deploy"}',
+        "success id key memory_type",
+        repeatable=True,
+    )
+    async def restore(self, key_or_id: Annotated[str, KEY_OR_ID]) -> Memory | None:
+        """Bring a forgotten or archived memory back.
+
+        It comes back here and on the remote. None when there is none.
+        """
         name = validation.required("key_or_id", key_or_id)
         restored = await self._engine.write(write.restore(name, self._engine.write_context()))
         self._engine.wake(*([] if restored is None else [restored.id]))
@@ -325,29 +513,57 @@ class MemoryVerbs(Family):
         """Every live and archived memory of the project, in the order they were first stored."""
         return self._engine.view.export()
 
-    async def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
-        """What is at hand in a context: its latest items (20 at most) here, merged with what the remote holds for it.
+    @verb(
+        "context",
+        "memory_get_working_context",
+        "memory",
+        "Read the working context",
+        '{"context_id": "deploy-42"}',
+        "working_memory local_state context_id last_updated memory_count related_memories source tokens "
+        "whispers reason",
+        reads=True,
+    )
+    async def working_context(
+        self,
+        context_id: Annotated[str, Arg("left out: the last one worked in", "ID", is_positional=True)] = CURRENT,
+        include_related: Annotated[bool, Arg("show linked memories", only="tool")] = True,
+    ) -> WorkingContext:
+        """Read the latest memories of a conversation or task. Call it when you resume one.
 
-        `current` is the last context used by this process, else the last in which this agent stored something, else
-        the last in which anybody of the project did. A context is over 30 minutes after its last use, and reading it is
-        one. `include_related` adds the memories that are linked to the items. Raises InvalidInput.
+        These are the latest 20 at most, here and on the remote. `current` is the last context used by this process,
+        else the last in which this agent stored something, else the last in which anybody of the project did. A context
+        is over 30 minutes after its last use, and reading it is one. `include_related` adds the memories that are
+        linked to the items. Raises InvalidInput.
         """
         await self._engine.opened()
         named = self._engine.contexts.resolve(validation.required("context_id", context_id))
         return await self._engine.context_gatherer.gather(named or CURRENT, include_related=include_related)
 
+    @verb(
+        "link",
+        "memory_link",
+        "thoughts",
+        "Link two memories",
+        '{"source": "deploy", "target": "outage-march", "link_type": "follows"}',
+        "success id source target link_type strength description created_at",
+        repeatable=True,
+    )
     async def link_memories(
         self,
-        source: str,
-        target: str,
-        link_type: str = "related",
-        strength: float = 1.0,
-        description: str | None = None,
+        source: Annotated[str, Arg("key or id of the memory it begins at")],
+        target: Annotated[str, Arg("key or id of the memory it leads to")],
+        link_type: Annotated[
+            str,
+            Arg("what the source is to the target", "TYPE", option="type", choices=(*links.LinkType,)),
+        ] = "related",
+        strength: Annotated[float, Arg("how strong the link is", least=0, most=1)] = 1.0,
+        description: Annotated[str | None, Arg("what the link means", "TEXT")] = None,
     ) -> Link:
-        """Link two memories of the project, each named by key or id; docs/tasks.md lists the types.
+        """Link two memories, so that one is shown with the other.
 
-        The same ends and type again are the same link, with its new strength and description. It goes to every remote
-        that has both ends. Raises InvalidInput, StoreError.
+        Both are in the project, each named by key or id; docs/tasks.md lists the types. The same ends and type again
+        are the same link, with its new strength and description. It goes to every remote that has both ends. Raises
+        InvalidInput, StoreError.
         """
         said = links.draft(link_type, strength, description)
         ends = (validation.required("source", source), validation.required("target", target))
@@ -355,6 +571,10 @@ class MemoryVerbs(Family):
         self._engine.wake()
         return link
 
-    async def links(self, key_or_id: str) -> tuple[Link, ...]:
-        """The links that begin or end at a memory, oldest first; none to a forgotten one. Raises InvalidInput."""
+    @verb("links", reads=True)
+    async def links(self, key_or_id: Annotated[str, KEY_OR_ID]) -> tuple[Link, ...]:
+        """List the links of a memory.
+
+        Those that begin or end at it, oldest first; none to a forgotten one. Raises InvalidInput.
+        """
         return await self._engine.read(lambda: self._engine.associations.links(key_or_id))

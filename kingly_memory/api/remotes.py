@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
+from kingly_memory.declare import Arg, verb
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.attention import focus
@@ -14,15 +16,26 @@ from kingly_memory.router.known_remotes import KnownRemote
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.remotes import SyncReport
 
+STATES = ("pending", "leased", "dead")
+_REMOTE_NAME = Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")
+
 
 class RemoteVerbs(Family):
     """The verbs on remotes."""
 
+    @verb(
+        "status",
+        "memory_status",
+        "lifecycle",
+        "See the memory's status",
+        answers="home project durability memories link outbox versions …",
+        reads=True,
+    )
     async def status(self) -> JsonObject:
-        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
+        """See how many memories there are, whether the remote is connected, and what waits for it.
 
-        `vectors` is there where memories are found by meaning too, and says how many wait for their vector; `focus`
-        where something is in it.
+        It is plain JSON, and reads the local layer only. `vectors` is there where memories are found by meaning too,
+        and says how many wait for their vector; `focus` where something is in it.
         """
         engine = self._engine
 
@@ -33,9 +46,16 @@ class RemoteVerbs(Family):
 
         return await engine.read(look)
 
-    async def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
-        """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
-        InvalidInput."""
+    @verb("sync")
+    async def sync(
+        self,
+        timeout: Annotated[float, Arg("seconds to spend at most", "S", command_default=60.0)] = 30.0,
+        remote: Annotated[str | None, _REMOTE_NAME] = None,
+    ) -> SyncReport:
+        """Try the remote now and deliver what waits for it.
+
+        That is each remote, or the one of that name. Raises InvalidInput.
+        """
         await self._engine.opened()
         timeout_s = validation.seconds("timeout", timeout)
         if not self._engine.remotes.connections:
@@ -58,16 +78,31 @@ class RemoteVerbs(Family):
             return False
         return True
 
+    @verb("outbox list", reads=True)
     async def outbox(
-        self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
+        self,
+        states: Annotated[
+            Sequence[str], Arg("only entries that are", "STATE", option="state", choices=STATES)
+        ] = STATES,
+        remote: Annotated[str | None, _REMOTE_NAME] = None,
     ) -> Sequence[OutboxEntry]:
-        """What waits for the remotes (or the one of that name) or was refused by them, oldest memory first, at most
-        1,000 entries. Raises InvalidInput."""
+        """List what the remote has not acknowledged.
+
+        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, at most 1,000
+        entries. Raises InvalidInput.
+        """
         return await self._engine.read(lambda: self._engine.view.outbox(states, remote))
 
-    async def outbox_retry(self, ids: Sequence[str] | None = None, remote: str | None = None) -> int:
-        """Make those deliveries due now, at every remote or at the one of that name; all dead ones when no ids are
-        given. Returns how many. Raises InvalidInput."""
+    @verb("outbox retry")
+    async def outbox_retry(
+        self,
+        ids: Annotated[Sequence[str] | None, Arg("key or id of a memory", "KEY_OR_ID", is_positional=True)] = None,
+        remote: Annotated[str | None, _REMOTE_NAME] = None,
+    ) -> int:
+        """Send dead entries again: the named ones, or all.
+
+        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput.
+        """
         engine, now_s = self._engine, self._engine.now_s()
         changes = []
         for route in engine.view.routes(remote):
@@ -77,23 +112,37 @@ class RemoteVerbs(Family):
         engine.wake()
         return count
 
-    async def outbox_drop(self, ids: Sequence[str], remote: str | None = None) -> int:
-        """Never deliver those, to no remote or not to the one of that name. The memories stay in the local layer.
-        Returns how many deliveries were taken out. Raises InvalidInput."""
+    @verb("outbox drop")
+    async def outbox_drop(
+        self,
+        ids: Annotated[Sequence[str], Arg("key or id of a memory", "KEY_OR_ID")],
+        remote: Annotated[str | None, _REMOTE_NAME] = None,
+    ) -> int:
+        """Stop sending the named memories; they stay on this machine.
+
+        They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
+        InvalidInput.
+        """
         engine = self._engine
         changes = [outbox.drop(route.name, list(ids), engine.project) for route in engine.view.routes(remote)]
         return await engine.write(lambda transaction: sum(change(transaction) for change in changes))
 
+    @verb("remotes list", reads=True)
     async def remotes(self) -> tuple[KnownRemote, ...]:
-        """Every remote that the home knows, in use here or not: its address, how many memories it has got, how many
-        wait for it, and how many it refused."""
+        """List the remotes that this home knows, in use or not, and what waits for each; the same as `remotes`.
+
+        Each has its address, how many memories it has got, how many wait for it, and how many it refused.
+        """
         return await self._engine.read(self._engine.view.remotes)
 
-    async def forget_remote(self, address: str) -> KnownRemote:
-        """Take a remote out of the home: nothing waits for it any more and nothing becomes due there. The memories
-        stay. Says what was known of it.
+    @verb("remotes forget")
+    async def forget_remote(
+        self, address: Annotated[str, Arg("its name or address, as `remotes list` shows it", "REMOTE")]
+    ) -> KnownRemote:
+        """Take a remote out of this home, with all that waits for it; the memories stay.
 
-        Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
+        Nothing becomes due there any more. Says what was known of it. Raises InvalidInput for one that is in use here
+        or not known; StoreError, after which it can be repeated.
         """
         named = validation.required("address", address)
         found = known_remotes.forgettable(await self.remotes(), named, self._engine.name_at(named))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kingly_memory.api.declare import NOT_GIVEN, Arg, Parameter, Verb, verbs
+from kingly_memory.api.declared import VERBS
+from kingly_memory.declare import NOT_GIVEN, Arg, Parameter, Type, Verb
 
 
 class Command(NamedTuple):
@@ -22,12 +23,14 @@ class Command(NamedTuple):
 
 def commands() -> Sequence[Command]:
     """Every command in the order of help and docs."""
-    derived = [Command(verb.command, verb.summary, verb=verb) for verb in verbs() if verb.command is not None]
-    return (OWN[0], *derived, *OWN[1:])
+    derived = [Command(verb.command, verb.summary, verb=verb) for verb in VERBS if verb.command is not None]
+    back = next(one.verb for one in derived if one.name == "restore")
+    restore = Command("archive restore", "Bring a memory back from the archive.", verb=back)
+    return (OWN[0], *derived, restore, *OWN[1:])
 
 
 def parameters_of(command: Command) -> Sequence[Parameter]:
-    """What the command takes, read from its declaration when it is asked for: that takes its time."""
+    """What the command takes."""
     if command.verb is None:
         return command.parameters
     return (*command.verb.of("command"), *EXTRA.get(command.name, ()))
@@ -37,11 +40,11 @@ def _takes(spelling: str, words: str, default: Any = None) -> Parameter:
     """A parameter as help spells it: `--flag`, `--option VALUE`, `--several VALUE…`, or `positional VALUE`. An option
     of N is a whole number; a positional is required unless it has a default."""
     name, _, metavar = spelling.partition(" ")
-    kind: Any = list[str] if metavar.endswith("…") else int if metavar == "N" else str if metavar else bool
+    kind: Type = "texts" if metavar.endswith("…") else "integer" if metavar == "N" else "text" if metavar else "flag"
     arg = Arg(words, metavar.removesuffix("…") or None)
     is_option = name.startswith("--")
     name = name.removeprefix("--").replace("-", "_")
-    return Parameter(name, kind, arg, False if kind is bool else default, is_option)
+    return Parameter(name, kind, arg, False if kind == "flag" else default, is_option)
 
 
 COMMON = (
@@ -78,6 +81,17 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     "sweep": (_takes("--undo", "take back what the last sweep archived and moved"),),
 }
 """What the command line adds to a verb."""
+
+FILES: Mapping[str, str] = {
+    **dict.fromkeys(("store", "get", "list", "forget", "restore"), "memories"),
+    **dict.fromkeys(("context", "task", "confidence", "thought", "link", "links"), "tasks"),
+    **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
+    **dict.fromkeys(("focus", "pin", "inject"), "attention"),
+    **dict.fromkeys(("sweep", "weak", "reinforce", "archive", "stats"), "lifecycle"),
+    **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
+    "search": "search",
+}
+"""The files with what the commands of verbs print, by command or group; the others print the answer as it is."""
 
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",

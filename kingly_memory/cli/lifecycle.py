@@ -183,7 +183,7 @@ def reinforce_lines(held: JsonObject, options: Namespace) -> list[str]:
     return [f"reinforced {options.key_or_id}: {strength_line(held)}"]
 
 
-def archived(options: Namespace, out: Output) -> int:
+def archive_list(options: Namespace, out: Output) -> int:
     limit = validation.count("limit", options.limit, most=1_000)
     before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
@@ -207,7 +207,7 @@ def archived(options: Namespace, out: Output) -> int:
     return 0
 
 
-def archive(options: Namespace, out: Output) -> int:
+def archive_add(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         resting = router.archive_all(options.keys_or_ids, options.reason)
     gone = [one.memory for one in resting]

@@ -10,11 +10,11 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
 
-from kingly_memory.api.declare import NothingUnder, Verb
-from kingly_memory.cli.commands import Command
+from kingly_memory.cli.commands import FILES, Command
 from kingly_memory.cli.output import Output, facts
 from kingly_memory.cli.parser import UsageError, build, parse
 from kingly_memory.cli.place import arguments, place_of, routing
+from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
 
@@ -56,21 +56,20 @@ def _run(command: Command, options: Namespace, out: Output) -> int:
         module, _, name = command.target.partition(":")
         code = getattr(import_module(f"kingly_memory.cli.{module}"), name)(options, out)
         return code
-    verb = cast("Verb", command.verb)
-    own = _of_the_family(verb, verb.name)
-    code = _run_verb(verb, options, out) if own is None else own(options, out)
+    own = _of_the_family(command, "")
+    code = _run_verb(command, options, out) if own is None else own(options, out)
     return code
 
 
-def _run_verb(verb: Verb, options: Namespace, out: Output) -> int:
+def _run_verb(command: Command, options: Namespace, out: Output) -> int:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
-    place = place_of(options, out)
+    place, verb = place_of(options, out), cast("Verb", command.verb)
     said = arguments(verb, options, place)
-    with routing(place, out, reads=verb.reads(**said) if callable(verb.reads) else verb.reads) as router:
-        result = verb.function(router, **said)
+    with routing(place, out, reads=verb.only_reads(said)) as router:
+        result = verb.call(router, said)
     if result is None:
         raise NothingUnder(said["key_or_id"])
-    data, lines = _as_json(verb, result), _of_the_family(verb, f"{verb.name}_lines")
+    data, lines = _as_json(verb, result), _of_the_family(command, "_lines")
     if lines is not None:
         out.show(data, lines(result, options))
     elif hasattr(result, "message"):
@@ -80,15 +79,11 @@ def _run_verb(verb: Verb, options: Namespace, out: Output) -> int:
     return 0
 
 
-def _of_the_family(verb: Verb, name: str) -> Any:
-    """What the verb's family has on the command line: `<verb>` does it all, `<verb>_lines` prints the answer."""
-    module = f"kingly_memory.cli.{verb.family}"
-    try:
-        return getattr(import_module(module), name, None)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        return None
+def _of_the_family(command: Command, ending: str) -> Any:
+    """What the command has in `FILES`: `<command>` does it all, `<command>_lines` prints the answer."""
+    file = FILES.get(command.name) or FILES.get(command.name.partition(" ")[0])
+    name = "list_memories" if command.name == "list" else f"{command.name.replace(' ', '_')}{ending}"
+    return None if file is None else getattr(import_module(f"kingly_memory.cli.{file}"), name, None)
 
 
 def _as_json(verb: Verb, result: Any) -> JsonObject:
@@ -122,7 +117,7 @@ def _failed(error: Exception, command: Command | None, out: Output) -> int:
 
 def sentence(error: Exception, command: Command | None = None) -> str:
     if isinstance(error, InvalidInput) and command is not None and command.verb is not None:
-        named = {one.name: one.arg.option for one in command.verb.of("command")}
+        named = {one.dest: one.arg.option for one in command.verb.parameters}
         also = {"top_k": "limit", "ground_truth": "source"}
         return f"{named.get(error.field) or also.get(error.field, error.field)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from kingly_memory import validation
-from kingly_memory.api.declare import NothingUnder
 from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, is_about_a_token, place_of, reading, routing
+from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, Receipt, RemoteUse, moment_text
 
@@ -34,7 +34,7 @@ def store(options: Namespace, out: Output) -> int:
     if options.wait is None and place.has_remote and not options.require_remote:
         said["wait"] = REMOTE_WAIT_S
     with routing(place, out) as router:
-        receipt: Receipt = options.command.verb.function(router, **said)
+        receipt: Receipt = options.command.verb.call(router, said)
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
         lines = receipt_lines(receipt)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from kingly_memory.api.declare import NOT_GIVEN, Parameter
 from kingly_memory.cli.commands import BARE, COMMON, GROUPS, Command, commands, parameters_of
 from kingly_memory.cli.output import width
+from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.place import DEFAULT_ENDPOINT
 
@@ -127,24 +127,24 @@ def build(wanted: Sequence[Command] | None = None) -> ArgumentParser:
 def described(one: Parameter) -> str:
     """The words for a parameter, with what its declaration says of it."""
     arg, words = one.arg, one.arg.command_words or one.arg.words
-    if one.type is bool and one.default is True:
+    if one.type == "flag" and one.default is True:
         words = f"do not {words}"
     if one.arg.reads_input:
         words += ", or - to read it from standard input"
-    if not all(choice in words for choice in one.choices):
-        words += f" ({', '.join(one.choices)})"
+    if not all(choice in words for choice in arg.choices):
+        words += f" ({', '.join(arg.choices)})"
     if (arg.least, arg.most) == (0, 1):
         words = f"0 to 1, {words}"
     default = one.arg.usual if one.default is None else one.default
     if one.is_option and isinstance(default, str | int | float) and not isinstance(default, bool):
         words += f" (default {default:g})" if isinstance(default, float | int) else f" (default {default})"
-    if one.is_option and one.type == list[str]:
+    if one.is_option and one.type == "texts":
         words += "; may be repeated"
     return f"{words}; or -n N" if one.option == "limit" else words
 
 
 def metavar(one: Parameter) -> str:
-    kinds = {float: "N", int: "N", dict: "JSON"}
+    kinds = {"number": "N", "integer": "N", "object": "JSON"}
     named = one.option.upper().replace("-", "_")
     return one.arg.metavar or (kinds.get(one.type, named) if one.is_option else named)
 
@@ -152,24 +152,24 @@ def metavar(one: Parameter) -> str:
 def _add(parser: ArgumentParser, parameters: Iterable[Parameter]) -> None:
     for one in parameters:
         settings: dict[str, Any] = {"help": described(one).replace("%", "%%")}
-        if one.type is bool and one.is_option:
+        if one.type == "flag" and one.is_option:
             settings["action"] = "store_false" if one.default is True else "store_true"
         else:
             settings["metavar"] = metavar(one)
-        if one.type in (float, int):
-            settings["type"] = _number if one.type is float else _whole_number
+        if one.type in ("number", "integer"):
+            settings["type"] = _number if one.type == "number" else _whole_number
         if one.is_option:
             # An option of every command may have been given before the command: it has its default from `parse`.
-            settings["default"] = SUPPRESS if one.name in _COMMON_NAMES else one.default
-            if one.type == list[str]:
+            settings["default"] = SUPPRESS if one.dest in _COMMON_NAMES else one.default
+            if one.type == "texts":
                 settings["action"] = "append"
             if one.name == "remote" and one in COMMON:
                 settings |= {"action": "append", "nargs": "?", "const": True}
-            parser.add_argument(f"--{one.option}", dest=one.name, **settings)
+            parser.add_argument(f"--{one.option}", dest=one.dest, **settings)
             continue
         if one.default is not NOT_GIVEN:
             settings["default"] = one.default
-        is_many = one.type == list[str] or one.arg.is_sentence
+        is_many = one.type == "texts" or one.arg.is_sentence
         if is_many or one.default is not NOT_GIVEN:
             settings["nargs"] = ("+" if one.default is NOT_GIVEN else "*") if is_many else "?"
         parser.add_argument(one.name, **settings)

@@ -10,12 +10,12 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
-from kingly_memory.api.declare import Verb
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
+from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, LinkState, RemoteUse
 from kingly_memory.place import Place
@@ -96,21 +96,22 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
     """What the command line says of the verb's parameters. Raises InvalidInput."""
     said: dict[str, Any] = {}
     for one in verb.of("command"):
-        value = getattr(options, one.name)
+        value = getattr(options, one.dest)
         if one.arg.reads_input and value in ("-", ["-"]):
             value = standard_input(place, one.name)
         elif one.arg.is_sentence:
             value = " ".join(value)
-        elif get_origin(one.type) is dict and value is not None:
+        elif one.type == "object" and value is not None:
             value = _parsed(one.name, value)
-        elif one.type is bool and not one.is_option:
+        elif one.type == "flag" and not one.is_option:
             yes, _, no = str(one.arg.metavar).partition("|")
             if value not in (yes, no):
                 raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
             value = value == yes
         said[one.name] = value
-    if any(one.name == "agent" for one in verb.parameters):
+    if verb.name in ("search", "list"):
         said["agent"] = options.agent
+    verb.check(said)
     return said
 
 

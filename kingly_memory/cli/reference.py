@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from kingly_memory.api.declare import NOT_GIVEN, Parameter
 from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
 from kingly_memory.cli.parser import described, metavar
 from kingly_memory.dataclass import fields
+from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.settings import TABLES, Settings, written
 
 _HEAD = """\
@@ -134,7 +134,7 @@ def _spelled(one: Parameter) -> str:
     value = metavar(one)
     if not one.is_option:
         return value
-    if one.type is bool:
+    if one.type == "flag":
         return f"--{one.option}"
     return f"--{one.option} [{value}]" if one.name == "remote" else f"--{one.option} {value}"
 
@@ -142,7 +142,7 @@ def _spelled(one: Parameter) -> str:
 def _usage(one: Parameter) -> str:
     if one.is_option:
         return f"[{_spelled(one)}]"
-    many = "…" if one.type == list[str] or one.arg.is_sentence else ""
+    many = "…" if one.type == "texts" or one.arg.is_sentence else ""
     named = f"{_spelled(one)}{many}"
     return named if one.default is NOT_GIVEN else f"[{named}]"
 

@@ -8,8 +8,6 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
-from kingly_memory.api.declare import NothingUnder
-from kingly_memory.api.remotes_verbs import STATES
 from kingly_memory.cli.output import Output, counted, duration, facts, table
 from kingly_memory.cli.place import (
     command,
@@ -23,8 +21,9 @@ from kingly_memory.cli.place import (
     without_address,
 )
 from kingly_memory.dataclass import replace
+from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, RemoteError
-from kingly_memory.models import JsonObject, RemoteUse
+from kingly_memory.models import DeliveryState, JsonObject, RemoteUse
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from kingly_memory.remote_record import AddedRemote
 
 
+STATES = (DeliveryState.PENDING, DeliveryState.LEASED, DeliveryState.DEAD)
 _DURABILITY = {
     "power": "power (what is stored survives a power cut)",
     "process": "process (what is stored survives kill -9, not a power cut)",
@@ -92,7 +92,7 @@ def add(options: Namespace, out: Output) -> int:
     return 0
 
 
-def remotes(options: Namespace, out: Output) -> int:
+def remotes_list(options: Namespace, out: Output) -> int:
     with reading(place_of(options, out, needs_record=True), out) as reader:
         known = reader.remotes()
     rows = [
@@ -115,7 +115,7 @@ def remotes(options: Namespace, out: Output) -> int:
     return 0
 
 
-def forget_remote(options: Namespace, out: Output) -> int:
+def remotes_forget(options: Namespace, out: Output) -> int:
     from kingly_memory import remote_record
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
@@ -175,7 +175,7 @@ def sync(options: Namespace, out: Output) -> int:
     return 1 if report.reason else 0
 
 
-def outbox(options: Namespace, out: Output) -> int:
+def outbox_list(options: Namespace, out: Output) -> int:
     place, states = remote_place(options, out), tuple(options.states or STATES)
     for state in states:
         if state not in STATES:
@@ -195,7 +195,7 @@ def outbox(options: Namespace, out: Output) -> int:
     return 0
 
 
-def retry(options: Namespace, out: Output) -> int:
+def outbox_retry(options: Namespace, out: Output) -> int:
     place = remote_place(options, out)
     ids = _ids(place, options.ids, out) or None
     with routing(place, out) as router:
@@ -204,7 +204,7 @@ def retry(options: Namespace, out: Output) -> int:
     return 0
 
 
-def drop(options: Namespace, out: Output) -> int:
+def outbox_drop(options: Namespace, out: Output) -> int:
     place = remote_place(options, out)
     ids = _ids(place, options.ids, out)
     with routing(place, out) as router:

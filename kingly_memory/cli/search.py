@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
-from kingly_memory.api.declare import checked
-from kingly_memory.api.search_verbs import SAY_WHAT
 from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
@@ -33,7 +31,7 @@ def search(options: Namespace, out: Output) -> int:
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
-    text = checked("query", said.pop("query"), SAY_WHAT)
+    text = said.pop("query")
     if options.verify or options.source:
         return _search_verified(options, place, text, said, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit

@@ -28,7 +28,7 @@ def confidence(options: Namespace, out: Output) -> int:
     return 0
 
 
-def thoughts(options: Namespace, out: Output) -> int:
+def thought_list(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), reads=True) as router:
         found = router.thoughts(options.chain_id)
     rows = [(str(one.position), one.thought_type, one_line(one.content)) for one in found]
@@ -36,16 +36,16 @@ def thoughts(options: Namespace, out: Output) -> int:
     return 0
 
 
-def record_lines(receipt: Receipt, _: Namespace) -> list[str]:
+def task_record_lines(receipt: Receipt, _: Namespace) -> list[str]:
     return receipt_lines(receipt)
 
 
-def route_lines(found: Routing, _: Namespace) -> list[str]:
+def task_route_lines(found: Routing, _: Namespace) -> list[str]:
     rows = [(one.name, f"{one.score:.2f}", str(one.successes), str(one.failures)) for one in found.ranked]
     return table(rows, ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"))
 
 
-def think_lines(thought: Thought, _: Namespace) -> list[str]:
+def thought_record_lines(thought: Thought, _: Namespace) -> list[str]:
     return [f"thought {thought.position} of chain {thought.chain_id}", *receipt_lines(thought.receipt)]
 
 

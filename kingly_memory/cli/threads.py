@@ -27,7 +27,7 @@ _GAPS = 8
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
-def list_threads(options: Namespace, out: Output) -> int:
+def threads_list(options: Namespace, out: Output) -> int:
     """The threads, under a line that says how they do."""
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
@@ -46,7 +46,7 @@ def list_threads(options: Namespace, out: Output) -> int:
     return 0
 
 
-def show(options: Namespace, out: Output) -> int:
+def threads_show(options: Namespace, out: Output) -> int:
     first = validation.count("first", options.first, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
         found = router.threads.get(options.thread_id, first, options.limit)
@@ -54,15 +54,15 @@ def show(options: Namespace, out: Output) -> int:
     return 0
 
 
-def recall_lines(found: Recalled, _: Namespace) -> list[str]:
+def threads_recall_lines(found: Recalled, _: Namespace) -> list[str]:
     return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
 
 
-def merge_lines(done: Merged, options: Namespace) -> list[str]:
+def threads_merge_lines(done: Merged, options: Namespace) -> list[str]:
     return [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"]
 
 
-def split_lines(done: Split, options: Namespace) -> list[str]:
+def threads_split_lines(done: Split, options: Namespace) -> list[str]:
     rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
     told = f"split {options.thread_id} into {len(rows)}"
     if not done.is_left:
@@ -70,7 +70,7 @@ def split_lines(done: Split, options: Namespace) -> list[str]:
     return [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
 
 
-def rename_lines(named: ThreadView, _: Namespace) -> list[str]:
+def threads_rename_lines(named: ThreadView, _: Namespace) -> list[str]:
     return [f"{named.id} is called {named.title}"]
 
 

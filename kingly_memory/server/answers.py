@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.api.declare import NothingUnder, Verb
+from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source, moment_text
 from kingly_memory.validation import shown
@@ -45,7 +45,11 @@ MOST_ACTIONS = 50
 
 async def answer(verb: Verb, memory: MemoryRouter, said: JsonObject) -> JsonObject:
     """Call the verb and word what came of it."""
-    result = verb.function(memory, **said)
+    names = said.get("key_or_id")
+    if isinstance(names, list):
+        result: Any = {name: await memory.get(name) for name in names}
+    else:
+        result = verb.call(memory, said)
     if inspect.isawaitable(result):
         result = await result
     shape = ANSWERS.get(str(verb.tool))
@@ -365,6 +369,7 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "alma_reinforce": reinforced,
     "alma_get_weak_memories": weak,
     "memory_sweep": swept,
+    "ai_status": lambda found, *_: {"message": found.message, **found.to_json()},
     "ai_focus": lambda done, *_: {"thread_id": None, **done.to_json()},
     "ai_unfocus": lambda done, *_: {"for_everyone": [], **done.to_json()},
     "ai_recall": threads,

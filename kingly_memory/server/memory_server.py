@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
 from pydantic import Field
 
-from kingly_memory.api.declare import Verb
+from kingly_memory.declare import Verb
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources

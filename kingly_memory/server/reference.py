@@ -50,7 +50,7 @@ def _section(tool: Tool) -> Iterator[str]:
     fields = ", ".join(f"`{name}`" for name in verb.answers if name != "…")
     yield f"{tool.description} {_effect(tool)} Answers {fields}."
     yield ""
-    yield f"    {tool.name} {verb.doc('Example')}"
+    yield f"    {tool.name} {verb.example}"
     yield ""
     spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in verb.of("tool")}
     rows = [_row(name, one, tool, spellings[name]) for name, one in tool.parameters["properties"].items()]

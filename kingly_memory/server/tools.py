@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Collection, Iterator
-from typing import Annotated, Any, get_origin
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from kingly_memory.api.declare import Parameter, Verb, verbs
+from kingly_memory.api.declared import VERBS
+from kingly_memory.declare import Parameter, Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
@@ -29,6 +30,16 @@ TOOLSETS = {
     "legacy": "keys and values: remember, recall, list",
 }
 """Every toolset and what is in it."""
+_TYPES: Mapping[str, Any] = {
+    "text": str,
+    "integer": int,
+    "number": float,
+    "flag": bool,
+    "texts": list[str],
+    "object": dict[str, Any],
+    "text or texts": str | list[str],
+    "number or text": float | str,
+}
 DEFAULT = ("memory",)
 ALL = "all"
 
@@ -49,8 +60,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
 
 def tool_verbs() -> dict[str, Verb]:
     """Every verb that is a tool, by the tool's name, one toolset after the other."""
-    found = [one for one in verbs() if one.tool is not None]
-    return {str(one.tool): one for toolset in TOOLSETS for one in found if one.toolset == toolset}
+    return {str(one.tool): one for toolset in TOOLSETS for one in VERBS if one.tool and one.toolset == toolset}
 
 
 def tools(memory: LazyRouter, toolsets: Collection[str]) -> list[Tool]:
@@ -101,7 +111,7 @@ def _tool(verb: Verb, memory: LazyRouter) -> Tool:
         act,
         name=verb.tool,
         title=verb.title,
-        description=verb.doc(),
+        description=verb.says,
         annotations=ToolAnnotations(
             read_only_hint=verb.reads is True or None,
             destructive_hint=None if verb.reads is True else verb.destroys,
@@ -126,14 +136,16 @@ def _annotation(one: Parameter) -> Any:
     if arg.also:
         outer["validation_alias"] = AliasChoices(*dict.fromkeys((one.tool_name, *arg.also)))
     inner: dict[str, Any] = {}
-    accepted: Any = one.type
-    if one.type in (int, float):
+    accepted: Any = _TYPES[one.type]
+    if one.type in ("integer", "number"):
         inner = {name: limit for name, limit in (("ge", arg.least), ("le", arg.most)) if limit is not None}
-    elif one.type == list[str] and arg.choices:
-        accepted = list[Annotated[str, Field(json_schema_extra={"enum": [*one.choices]})]]
-    elif one.type is str and arg.choices:
-        inner = {"json_schema_extra": {"enum": [*one.choices]}}
-    elif one.type == str | list[str]:
+    elif arg.choices and arg.is_closed:
+        accepted = Literal[arg.choices]
+    elif arg.choices and one.type == "texts":
+        accepted = list[Annotated[str, Field(json_schema_extra={"enum": [*arg.choices]})]]
+    elif arg.choices:
+        inner = {"json_schema_extra": {"enum": [*arg.choices]}}
+    elif one.type == "text or texts":
         accepted = str | Annotated[list[str], Field(min_length=1, max_length=int(arg.most or 1))]
     accepted = Annotated[accepted, Field(**inner), BeforeValidator(_reader(one))]
     return Annotated[accepted | None if default is None else accepted, Field(**outer)]
@@ -141,15 +153,15 @@ def _annotation(one: Parameter) -> Any:
 
 def _reader(one: Parameter) -> Any:
     """What stands before the type's own check."""
-    if one.type in (int, float):
+    if one.type in ("integer", "number"):
         return _number
     if one.arg.takes_anything:
         return lambda value: value if isinstance(value, str) else _compact(value)
-    if one.type == list[str]:
+    if one.type == "texts":
         return _listed
-    if one.type == str | list[str]:
+    if one.type == "text or texts":
         return lambda value: _names(value, int(one.arg.most or 1))
-    return _parsed if get_origin(one.type) is dict else lambda value: value
+    return _parsed if one.type == "object" else lambda value: value
 
 
 def _number(value: object) -> object:

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from pydantic import ValidationError
 
-from kingly_memory.api.declare import Verb
+from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.validation import mended, shown
 

@@ -3,70 +3,66 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import Annotated, Any
 
 import pytest
 
-from kingly_memory.api import declare
-from kingly_memory.api.declare import verbs
+from kingly_memory.api.declared import VERBS
+from kingly_memory.cli import commands
 from kingly_memory.cli.reference import cli_reference
+from kingly_memory.declare import Arg, verb
+from kingly_memory.server import tools
 from kingly_memory.server.reference import tools_reference
 from kingly_memory.server.tools import TOOLSETS, tool_verbs
 from tests.cli_runner import runner
 from tests.mcp_sessions import session
-
-SOURCE = '''
-from __future__ import annotations
-from typing import Annotated, Any
-from kingly_memory.api.declare import Arg, verb
+from tools import declared
 
 
-@verb("shout", "memory_shout", "memory", title="Shout", reads=True)
+@verb("shout", "memory_shout", "memory", "Shout", '{"key_or_id": "deploy"}', reads=True)
 def shout(
     memory: Any,
     key_or_id: Annotated[str, Arg("what to say aloud", "KEY_OR_ID")],
-    *,
     times: Annotated[int, Arg("how often", least=1, most=3)] = 1,
+    volume: float = 1.0,
 ) -> Any:
     """Say a memory aloud. Nobody is woken.
 
-    Example: {"key_or_id": "deploy"}
+    That is for Python alone.
     """
     return memory.explain(key_or_id)
-'''
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A module that declares one more verb, as long as the test runs."""
-    verbs()
-    before = dict(declare._DECLARED)
-    module = ModuleType("kingly_memory.api.loud_verbs")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(SOURCE, "loud_verbs.py", "exec"), module.__dict__)  # noqa: S102  # our own source
-    yield
-    declare._DECLARED.clear()
-    declare._DECLARED.update(before)
+def loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more verb, as long as the test runs."""
+    found = declared.declared(f"{__name__}:shout", shout, shout.__dict__["declared"])
+    for face in (commands, tools):
+        monkeypatch.setattr(face, "VERBS", (*VERBS, found))
 
 
-@pytest.mark.usefixtures("declared")
+def test_the_table_is_what_is_declared() -> None:
+    assert declared.TARGET.read_text(encoding="utf-8") == declared.written(), "run: python -m tools.blocking"
+
+
+@pytest.mark.usefixtures("loud")
 def test_a_new_verb_is_a_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run = runner(capsys, monkeypatch)
     place = ("--home", str(tmp_path / "home"), "--project", "app")
     run("store", "Deploys need two reviews", "--key", "deploy", *place)
-    assert "how often (default 1)" in run("shout", "--help").out
+    told = run("shout", "--help").out
+    assert "how often (default 1)" in told
+    assert "volume" not in told
     assert run("shout", "deploy", "--json", *place).json["standing"] == "live"
     assert "standing" in run("shout", "deploy", *place).out
     assert run("shout", "deploy", "--times", "x").err.startswith("kingly-memory: times: 'x' is not a whole number")
     assert "nothing is stored under 'nobody'" in run("shout", "nobody", *place).err
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("loud")
 async def test_a_new_verb_is_a_tool(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         await client.ok("memory_intelligent_store", content="Deploys need two reviews", key="deploy")
@@ -77,7 +73,7 @@ async def test_a_new_verb_is_a_tool(tmp_path: Path) -> None:
     assert tool.input_schema["properties"]["times"]["maximum"] == 3
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("loud")
 def test_a_new_verb_is_on_the_reference_pages() -> None:
     command, tool = cli_reference(), tools_reference()
     assert "## shout\n\n    kingly-memory shout KEY_OR_ID [--times N]\n\nSay a memory aloud.\n" in command
@@ -86,19 +82,11 @@ def test_a_new_verb_is_on_the_reference_pages() -> None:
 
 
 def test_every_verb_says_what_it_does_and_what_it_takes() -> None:
-    for verb in verbs():
-        assert verb.summary.endswith("."), verb.name
-        assert all(one.arg.words for one in verb.parameters), verb.name
-    assert {str(verb.toolset) for verb in tool_verbs().values()} == set(TOOLSETS)
-    assert len(tool_verbs()) == sum(verb.tool is not None for verb in verbs())
-
-
-def test_a_cold_command_reads_the_declaration_of_its_own_verb_alone() -> None:
-    from kingly_memory.cli.parser import parse
-
-    read = [verb for verb in verbs() if "parameters" in vars(verb)]
-    parse(["get", "deploy"])
-    assert {verb.name for verb in verbs() if "parameters" in vars(verb)} - {verb.name for verb in read} <= {"get"}
+    for one in VERBS:
+        assert one.summary.endswith("."), one.name
+        assert all(parameter.arg.words for parameter in one.parameters), one.name
+    assert {one.toolset for one in tool_verbs().values()} == set(TOOLSETS)
+    assert len(tool_verbs()) == sum(one.tool is not None for one in VERBS)
 
 
 SPARSE = {"ends_at", "memories", "missing", "asked", "considered"}
@@ -111,12 +99,12 @@ async def test_tools_answer_with_the_fields_that_they_declare(tmp_path: Path) ->
         for key in ("deploy", "outage-march"):
             await client.ok("memory_intelligent_store", key=key, content=f"Two reviews: {key}", context_id="deploy-42")
         await client.ok("memory_intelligent_store", content="Login", context_id="login")
-        for name, verb in tool_verbs().items():
-            result = await client.client.call_tool(name, json.loads(verb.doc("Example")))
+        for name, one in tool_verbs().items():
+            result = await client.client.call_tool(name, json.loads(one.example))
             if not result.is_error:
                 answered.add(name)
                 fields = set(result.structured_content or {})
-                declared = set(verb.answers)
-                assert declared - fields - {"…"} <= SPARSE, name
-                assert "…" in declared or fields <= declared, name
+                fixed = set(one.answers)
+                assert fixed - fields - {"…"} <= SPARSE, name
+                assert "…" in fixed or fields <= fixed, name
     assert len(answered) >= 25, sorted(set(tool_verbs()) - answered)

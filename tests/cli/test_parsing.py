@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.api.declare import NOT_GIVEN
 from kingly_memory.cli.commands import Command, commands, parameters_of
 from kingly_memory.cli.parser import UsageError, metavar, parse
+from kingly_memory.declare import NOT_GIVEN
 from kingly_memory.place import DEFAULT_ENDPOINT
 from tests.cli_runner import Run, runner
 

@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, TextContent, Tool
 
-from kingly_memory.api.memories_verbs import MOST_KEYS
+from kingly_memory.api.tools import MOST_KEYS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
@@ -152,7 +152,7 @@ async def test_schemas_are_sound_and_closed_to_arguments_that_are_not_there(tmp_
 
 def test_every_tool_has_an_example_that_its_schema_takes() -> None:
     for tool in tools(cast("LazyRouter", None), TOOLSETS):
-        Draft202012Validator(tool.parameters).validate(json.loads(tool_verbs()[tool.name].doc("Example")))
+        Draft202012Validator(tool.parameters).validate(json.loads(tool_verbs()[tool.name].example))
 
 
 async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path: Path) -> None:

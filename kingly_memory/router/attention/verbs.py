@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import urandom
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.attention import pins
@@ -13,6 +13,7 @@ from kingly_memory.attention.pins import BOOST
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.declare import THREAD_ID, Arg, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Receipt, Standing
@@ -186,8 +187,24 @@ class Attention:
         self._access = access
         self._log = log
 
-    async def focus(self, topic: str, weight: float = WEIGHT) -> Focused:
-        """Have threads about a topic, or the thread that it names, injected first. The same topic again is updated.
+    @verb(
+        "focus",
+        "ai_focus",
+        "ai",
+        "Focus on a topic",
+        '{"topic": "authentication", "weight": 0.8}',
+        "success message topic weight affected_threads more clamped thread_id",
+        repeatable=True,
+    )
+    async def focus(
+        self,
+        topic: Annotated[
+            str, Arg("a topic in a word or two, or the id of a thread or key of a note", command_default=None)
+        ],
+        weight: Annotated[float, Arg("how strongly, from 0 to 1", command_default=None)] = WEIGHT,
+    ) -> Focused:
+        """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
+        updates the weight.
 
         `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
         """
@@ -203,9 +220,23 @@ class Attention:
 
         return await self._access.read(look)
 
-    async def unfocus(self, topic: str | None = None) -> Unfocused:
-        """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
-        Raises InvalidInput."""
+    @verb(
+        "unfocus",
+        "ai_unfocus",
+        "ai",
+        "Take focus off",
+        '{"topic": "authentication"}',
+        "success message cleared active_focus for_everyone",
+        destroys=True,
+        repeatable=True,
+    )
+    async def unfocus(
+        self, topic: Annotated[str | None, Arg("left out, all focus is cleared", is_positional=True)] = None
+    ) -> Unfocused:
+        """Take the focus off a topic, or off everything that holds for you, also where others have set it for all.
+
+        Raises InvalidInput.
+        """
         which = "say which, or leave it out to clear all focus"
         asked = None if topic is None else validation.required("topic", topic, which).strip()
         cleared = await self._access.write(focused.clear(asked, self._access.write_context()))
@@ -217,20 +248,29 @@ class Attention:
         context, reader = self._access.write_context(), self._access.reader
         return await self._access.read(lambda: focused.applying(reader, context.project, context.agent))
 
+    @verb(
+        "pin",
+        "ai_pin",
+        "ai",
+        "Pin a text",
+        '{"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}',
+        "success message thread_id memory_id title weight clamped storage_layers",
+    )
     async def pin(
         self,
-        content: str,
-        title: str | None = None,
-        topics: Sequence[str] | None = None,
-        weight_boost: float = BOOST,
+        content: Annotated[str, Arg("what to keep in view; stored as it is", "TEXT", reads_input=True)],
+        title: Annotated[str | None, Arg("left out, its first sentence", "TEXT")] = None,
+        topics: Annotated[Sequence[str] | None, Arg("words to find it by", "TOPIC", option="topic")] = None,
+        weight_boost: Annotated[float, Arg("weight beyond that of others, from 0 to 0.5", option="boost")] = BOOST,
         *,
-        key: str | None = None,
+        key: Annotated[str | None, Arg("its name, which must be a new one", only="command")] = None,
         significance: float | None = None,
         origin: str = "agent",
     ) -> Pinned:
-        """Keep something in view: a new memory in a thread of its own, which weighs 1 + `weight_boost` (brought into
-        0 to 0.5) and which nothing takes away until `unpin`. The text is kept as it is, the topics become tags, and
-        without a title its first sentence is one. Raises InvalidInput, StoreError.
+        """Keep something important: a new thread that weighs more, and that nothing takes away until it is unpinned.
+        Sessions that begin with a hook of the same agent begin with it; beside a prompt it must fit like anything else.
+
+        It weighs 1 + `weight_boost` (brought into 0 to 0.5). The topics become tags. Raises InvalidInput, StoreError.
         """
         weight, context = pins.weight(weight_boost), self._access.write_context()
         tags = validation.tag_list("topics", topics or ())
@@ -264,9 +304,20 @@ class Attention:
         receipt = await self._access.keep(change)
         return Pinned(thread_id, draft.title, weight.value, receipt, weight.clamped)
 
-    async def unpin(self, thread_id: str) -> Unpinned:
-        """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
-        stays, and lifetimes begin now. Raises InvalidInput."""
+    @verb(
+        "unpin",
+        "ai_unpin",
+        "ai",
+        "Take a pin off",
+        '{"thread_id": "thread_20260201_083000_abc123"}',
+        "success message thread_id memories",
+        destroys=True,
+    )
+    async def unpin(self, thread_id: Annotated[str, THREAD_ID]) -> Unpinned:
+        """Let a pinned thread be as any other. Nothing that was said in it is lost.
+
+        Lifetimes begin now. Raises InvalidInput.
+        """
         said = validation.required("thread_id", thread_id)
         context = self._access.write_context()
         thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.project))
@@ -292,11 +343,24 @@ class Attention:
 
         return Unpinned(thread.id, await self._access.write(change))
 
-    async def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
-        """Say whether a thread was useful when it was put into a prompt: later injections heed that.
+    @verb(
+        "rate",
+        "ai_rate_context",
+        "ai",
+        "Rate what was injected",
+        '{"thread_id": "thread_20260201_083000_abc123", "useful": false, "reason": "API was redesigned"}',
+        "success message thread_id useful relevance_before relevance_score raw_score ratings reason replaced",
+    )
+    async def rate(
+        self,
+        thread_id: Annotated[str, THREAD_ID],
+        useful: Annotated[bool, Arg("true: it helped; false: it was noise", "useful|noise", option="rating")],
+        reason: Annotated[str | None, Arg("why, in a sentence; it is kept", "TEXT")] = None,
+    ) -> Rated:
+        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for
+        each session that it was put into.
 
-        Names the thread by its id, or by the key or id of a memory of it. Each session that it was put into can be
-        rated once; again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
+        Again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
         """
         said = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.attention import drift
@@ -14,6 +14,7 @@ from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
+from kingly_memory.declare import LIMIT, THREAD_ID, Arg, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
@@ -42,7 +43,8 @@ from kingly_memory.validation import shown
 MOST_LISTED = 1_000
 MESSAGES = 20
 """Messages that are shown of a thread unless the caller says how many."""
-WITHIN_S = 0.1
+WITHIN_S = 2.0
+"""At its first call a process reads some hundred threads in that time."""
 RECALLED = 5
 EACH = 3
 """Messages that are shown of each of several threads."""
@@ -75,9 +77,16 @@ class Threads:
         self._searcher = searcher
         self._flush = flush
 
-    async def list(self, limit: int = 50, status: str = ACTIVE) -> tuple[Glance, ...]:
-        """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
-        that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError."""
+    @verb("threads list", reads=True)
+    async def list(
+        self,
+        limit: Annotated[int, LIMIT] = 50,
+        status: Annotated[str, Arg("which ones", choices=(*STATUSES, "all"))] = ACTIVE,
+    ) -> tuple[Glance, ...]:
+        """List the threads (contexts), the latest first.
+
+        A memory that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError.
+        """
         most = validation.count("limit", limit, most=MOST_LISTED)
         if status not in (*STATUSES, "all"):
             known = ", ".join((*STATUSES, "all"))
@@ -87,9 +96,18 @@ class Threads:
         found = await self._access.read(lambda: reading.listed(self._reader, self._project, now_s, wanted, most))
         return tuple(found)
 
-    async def get(self, thread_id: str, first: int = 0, limit: int = MESSAGES) -> ThreadView:
-        """A thread with its messages from number `first` on. One that was merged into another is shown as that one,
-        with `status` merged-into. No use of the memories. Raises InvalidInput, StoreError."""
+    @verb("threads show", reads=True)
+    async def get(
+        self,
+        thread_id: Annotated[str, THREAD_ID],
+        first: Annotated[int, Arg("number of the first message shown", "N")] = 0,
+        limit: Annotated[int, LIMIT] = MESSAGES,
+    ) -> ThreadView:
+        """Show all that is known of a thread, with its messages.
+
+        One that was merged into another is shown as that one, with `status` merged-into. No use of the memories. Raises
+        InvalidInput, StoreError.
+        """
         said = validation.required("thread_id", thread_id)
         start = validation.count("first", first, least=0, most=2**62)
         most = validation.count("limit", limit, least=0, most=MOST_LISTED)
@@ -104,9 +122,23 @@ class Threads:
 
         return await self._access.read(look)
 
-    async def merge(self, thread_a: str, thread_b: str) -> Merged:
-        """Make the second thread a part of the first. All that was said stays where it is, the larger weight counts,
-        and ratings and topics count together. `split` takes it back. Raises InvalidInput, StoreError."""
+    @verb(
+        "threads merge",
+        "ai_merge",
+        "ai",
+        "Merge two threads",
+        '{"thread_a": "login", "thread_b": "authentication"}',
+        "success message merged thread",
+    )
+    async def merge(
+        self,
+        thread_a: Annotated[str, Arg("id of the thread that goes on", "A")],
+        thread_b: Annotated[str, Arg("id of the thread that goes on as the first one", "B")],
+    ) -> Merged:
+        """Have two threads go on as one. All that was said is kept, and ai_split parts them again.
+
+        The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
+        """
         names = {
             field: validation.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))
         }
@@ -123,10 +155,27 @@ class Threads:
         self._access.wake(*revised)
         return Merged(await self.get(kept.id, limit=0), gone.id, before)
 
-    async def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
-        """Part the threads that were merged into one, or those of them that `topics` name by id or title. Else divide
-        its messages by topic, or take out those about the `topics`: each part gets an id of its own, and the largest
-        keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError."""
+    @verb(
+        "threads split",
+        "ai_split",
+        "ai",
+        "Split a thread",
+        '{"thread_id": "api-design", "topics": ["database schema"]}',
+        "success message threads",
+    )
+    async def split(
+        self,
+        thread_id: Annotated[str, THREAD_ID],
+        topics: Annotated[
+            Sequence[str] | None,
+            Arg("topics to take out, or merged threads to part; left out, it is divided by topic", "TOPIC", "topic"),
+        ] = None,
+    ) -> Split:
+        """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
+
+        `topics` name merged threads by id or title, or what to take out. Each part gets an id of its own, and the
+        largest keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError.
+        """
         said = validation.required("thread_id", thread_id)
         wanted = validation.tag_list("topics", topics or ())
         context = await self._context()
@@ -140,8 +189,23 @@ class Threads:
 
         return Split(await self._access.read(look), thread.id)
 
-    async def rename(self, thread_id: str, title: str) -> ThreadView:
-        """Call a thread something else. Raises InvalidInput, StoreError."""
+    @verb(
+        "threads rename",
+        "ai_rename",
+        "ai",
+        "Name a thread",
+        '{"thread_id": "thread_20260201_083000_abc123", "title": "User preferences"}',
+        "success message thread_id title",
+        destroys=True,
+        repeatable=True,
+    )
+    async def rename(
+        self, thread_id: Annotated[str, THREAD_ID], title: Annotated[str, Arg("a short title")]
+    ) -> ThreadView:
+        """Call a thread something else. Its id stays.
+
+        Raises InvalidInput, StoreError.
+        """
         said = validation.required("thread_id", thread_id)
         called = validation.required("title", title, "say what to call the thread")
         now_s = (await self._context()).now_s
@@ -149,10 +213,27 @@ class Threads:
         await self._access.write(changes.rename(thread, called))
         return await self.get(thread.id, limit=0)
 
-    async def recall(self, topic: str, limit: int = RECALLED, *, restore: bool = False) -> Recalled:
-        """The threads on a topic, those first to which somebody has given such a title, or the one of that id; archived
-        ones too. Each counts as recalled. `restore` brings back what compaction or an import has archived of a thread
-        that is named by its id. Raises InvalidInput, StoreError."""
+    @verb(
+        "threads recall",
+        "ai_recall",
+        "ai",
+        "Recall threads",
+        '{"topic": "solana"}',
+        "success message threads restored left",
+        reads="not restore",
+    )
+    async def recall(
+        self,
+        topic: Annotated[str, Arg("a topic in a few words, or the id of a thread", is_sentence=True)],
+        limit: Annotated[int, Arg("how many threads at most", "N", least=1, most=20)] = RECALLED,
+        *,
+        restore: Annotated[bool, Arg("bring back what was archived of a thread that is named by its id")] = False,
+    ) -> Recalled:
+        """Bring back to mind what was said about a topic, thread by thread, archived ones too.
+
+        First come those to which somebody has given such a title. Each counts as recalled. Raises InvalidInput,
+        StoreError.
+        """
         said = validation.required("topic", topic, "say what to recall")
         most = validation.count("limit", limit, most=LOOKED_AT)
         context = await self._context()
@@ -175,8 +256,21 @@ class Threads:
 
         return Recalled(said, tuple(await self._access.read(look)), back, left)
 
+    @verb(
+        None,
+        "ai_status",
+        "ai",
+        "See how the threads are",
+        answers="success message active_threads total_weight context_pressure utilisation max_active_threads pinned "
+        "archived_memories focus heaviest latest",
+        reads=True,
+    )
     async def status(self) -> Overview:
-        """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
+        """See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is
+        what was said in one context.
+
+        Raises StoreError.
+        """
         context = await self._context()
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
@@ -186,13 +280,30 @@ class Threads:
 
         return await self._access.read(look)
 
-    async def suggestions(self, context: str | None = None, within: float = WITHIN_S) -> Suggestions:
-        """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
-        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words.
+    @verb(
+        "suggestions",
+        "ai_suggestions",
+        "ai",
+        "See what might be done",
+        '{"context": "working on authentication"}',
+        "merge_candidates split_candidates recall_hints health more unread",
+        reads=True,
+    )
+    async def suggestions(
+        self,
+        context: Annotated[
+            str | None,
+            Arg("what is being worked on, in a few words: hints what to recall for it", is_positional=True),
+        ] = None,
+        within: float = WITHIN_S,
+    ) -> Suggestions:
+        """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
+        1,000 threads are looked at.
 
-        At most 1,000 threads are looked at, the latest. Those that have changed since the last call are read for about
-        `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all active
-        threads were not looked at. Changes nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
+        Each suggestion has the command that does it. Those threads that have changed since the last call are read for
+        about `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all
+        active threads were not looked at. Nothing counts as used. Raises InvalidInput, StoreError.
+        """
         now_s = self._access.write_context().now_s
         within_s = within if within == math.inf else validation.seconds("within", within)
         said: object = context

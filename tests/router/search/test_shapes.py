@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from kingly_memory.api.search_verbs import BUDGET_TOKENS
+from kingly_memory.api.memories import BUDGET_TOKENS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter

@@ -1,0 +1,203 @@
+"""A verb is declared once, above the method that does it: what the faces call it, and in few words what it takes.
+
+The command line, the MCP tools and both reference pages are derived from that. `python -m tools.blocking` reads the
+declarations with the signatures and writes `api/declared.py`, a plain table: a cold command pays for every import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.validation import shown
+
+NOT_GIVEN: Any = ...
+F = TypeVar("F", bound=Callable[..., Any])
+Type = Literal["text", "integer", "number", "flag", "texts", "object", "text or texts", "number or text"]
+
+
+class Arg(NamedTuple):
+    """What the faces say of a parameter, in `Annotated[T, Arg(…)]`. A parameter without it is for Python alone.
+
+    What must be given is positional on the command line, everything else is an option.
+    """
+
+    words: str
+    metavar: str | None = None
+    option: str | None = None
+    """Its name on the command line, where that is not its own."""
+    tool: str | None = None
+    """Its name as an argument of the MCP tool, where that is not its own."""
+    also: tuple[str, ...] = ()
+    """Other names under which the MCP tool takes it."""
+    choices: tuple[str, ...] = ()
+    """What is shown; the verb itself refuses others."""
+    is_closed: bool = False
+    """The tool takes those choices and no others, whatever the verb takes."""
+    least: float | None = None
+    most: float | None = None
+    only: Literal["command", "tool"] | None = None
+    type: Type | None = None
+    """What the faces take, where the signature does not say it."""
+    command_words: str | None = None
+    """What a person is told instead."""
+    usual: Any = None
+    """What is meant by None, where a new memory and a new revision of one mean different things by it."""
+    tool_default: Any = NOT_GIVEN
+    command_default: Any = NOT_GIVEN
+    is_positional: bool = False
+    """It is positional on the command line although it may be left out."""
+    is_sentence: bool = False
+    """On the command line: all words up to the next option, joined."""
+    reads_input: bool = False
+    """On the command line `-` reads it from standard input."""
+    takes_anything: bool = False
+    """The MCP tool turns what is no text into JSON."""
+    if_empty: str | None = None
+    """What to say where the text has nothing but spaces."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a verb or of a command."""
+
+    name: str
+    type: Type
+    arg: Arg
+    default: Any = NOT_GIVEN
+    is_option: bool = True
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line, without dashes; `no-…` switches off what is on."""
+        name = (self.arg.option or self.name).replace("_", "-")
+        return f"no-{name}" if self.type == "flag" and self.default is True else name
+
+    @property
+    def dest(self) -> str:
+        """Where the parser puts it; `--remote` of every command is another one than the `remote` of a verb."""
+        return "remote_label" if self.name == "remote" and self.arg.option else self.name
+
+    @property
+    def tool_name(self) -> str:
+        return self.arg.tool or self.name
+
+
+class Verb(NamedTuple):
+    """One verb of the public API with its names in the faces; None where a face does not have it."""
+
+    calls: str
+    """`store` and `threads.merge` are methods of the router, `module:function` is a function that takes it first."""
+    command: str | None
+    tool: str | None
+    toolset: str
+    title: str
+    says: str
+    """The first paragraph of the docstring."""
+    parameters: tuple[Parameter, ...]
+    example: str = "{}"
+    answers: tuple[str, ...] = ()
+    """The fields of the tool's answer."""
+    reads: bool | str = False
+    """It changes nothing; or the flag with which that is so, or `not` and the flag without which it is."""
+    destroys: bool = False
+    """It may replace or take away."""
+    repeatable: bool = False
+    """The same call again changes nothing more."""
+
+    @property
+    def name(self) -> str:
+        return self.calls.replace(":", ".").rpartition(".")[2]
+
+    @property
+    def summary(self) -> str:
+        """The first sentence."""
+        first, end, _ = self.says.partition(". ")
+        return f"{first}{end.strip()}"
+
+    def of(self, face: Literal["command", "tool"]) -> list[Parameter]:
+        """The parameters that the face has, with its defaults."""
+        found = [one for one in self.parameters if one.arg.only in (None, face)]
+        own = [one.arg.tool_default if face == "tool" else one.arg.command_default for one in found]
+        return [
+            one if default is NOT_GIVEN else one._replace(default=default)
+            for one, default in zip(found, own, strict=True)
+        ]
+
+    def only_reads(self, said: dict[str, Any]) -> bool:
+        """Whether the call with these arguments changes nothing."""
+        if isinstance(self.reads, bool):
+            return self.reads
+        *without, flag = self.reads.split()
+        return bool(said[flag]) is not bool(without)
+
+    def check(self, said: dict[str, Any]) -> None:
+        """Raise InvalidInput for a text that has to be more than spaces."""
+        for one in self.parameters:
+            text = said.get(one.name)
+            if one.arg.if_empty is not None and isinstance(text, str) and not text.strip():
+                raise InvalidInput(one.name, f"is empty; {one.arg.if_empty}")
+
+    def call(self, memory: Any, said: dict[str, Any]) -> Any:
+        """Do it with a router, blocking or awaiting. What is None was not said, and the verb's own default holds."""
+        self.check(said)
+        given = {name: value for name, value in said.items() if value is not None}
+        if ":" in self.calls:
+            module, _, name = self.calls.partition(":")
+            return getattr(import_module(module), name)(memory, **given)
+        for part in self.calls.split("."):
+            memory = getattr(memory, part)
+        return memory(**given)
+
+
+class Declared(NamedTuple):
+    """What `verb` says of the function below it, besides its signature and docstring."""
+
+    command: str | None
+    tool: str | None
+    toolset: str
+    title: str
+    example: str
+    answers: str
+    effect: dict[str, Any]
+
+
+def verb(  # noqa: PLR0917  # a line each above every verb, in this order
+    command: str | None = None,
+    tool: str | None = None,
+    toolset: str = "",
+    title: str = "",
+    example: str = "{}",
+    answers: str = "",
+    *,
+    reads: bool | str = False,
+    destroys: bool = False,
+    repeatable: bool = False,
+) -> Callable[[F], F]:
+    """Declare the method below as a verb, or a function that takes a router first; see `Verb` for the words. `example`
+    is the JSON of a call of the tool, `answers` the fields of its answer."""
+    effect = {"reads": reads, "destroys": destroys, "repeatable": repeatable}
+
+    def declare(function: F) -> F:
+        function.__dict__["declared"] = Declared(command, tool, toolset, title, example, answers, effect)
+        return function
+
+    return declare
+
+
+class NothingUnder(InvalidInput):
+    """Nothing in the project has that key or id."""
+
+    def __init__(self, name: str, what: str = "is stored") -> None:
+        super().__init__("key_or_id", f"nothing {what} under {shown(name)!r} in this project")
+
+
+KEY_OR_ID = Arg("key or id of a memory", "KEY_OR_ID")
+THREAD_ID = Arg("id of a thread, or key or id of a memory in it", "THREAD", option="thread")
+CONTEXT = Arg("conversation or task it belongs to; 'current': the last one", "ID", option="context")
+OWN_TAGS = Arg("words to filter by", "TAG", option="tag")
+SIGNIFICANCE = Arg("how much it matters; 0.3 or less never leaves this machine", least=0, most=1)
+FACTS = Arg("further facts", "JSON")
+LIMIT = Arg("how many to show", "N", command_default=20)
+BEFORE = Arg("go on from this position, which the page before names", "POSITION")
