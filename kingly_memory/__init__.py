@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.thoughts import Thought
+    from kingly_memory.documents import Document, Put, Remove, VersionConflict
     from kingly_memory.errors import (
         InvalidInput,
         InvalidSetting,
@@ -45,6 +46,7 @@ __all__ = [
     "Assessment",
     "CognitiveMemory",
     "DeliveryState",
+    "Document",
     "Hit",
     "InvalidInput",
     "InvalidSetting",
@@ -56,9 +58,11 @@ __all__ = [
     "MemoryRouter",
     "MemoryType",
     "Origin",
+    "Put",
     "Receipt",
     "RemoteError",
     "RemoteUnavailable",
+    "Remove",
     "Results",
     "RouterClosed",
     "Scope",
@@ -68,6 +72,7 @@ __all__ = [
     "SyncMemoryRouter",
     "Task",
     "Thought",
+    "VersionConflict",
     "WorkingContext",
     "get_hybrid_memory_search",
 ]
@@ -84,6 +89,7 @@ _HOMES = {
     "Task": "kingly_memory.cognition.tasks",
     "Thought": "kingly_memory.cognition.thoughts",
     "WorkingContext": "kingly_memory.cognition.context",
+    **dict.fromkeys(("Document", "Put", "Remove", "VersionConflict"), "kingly_memory.documents"),
     **dict.fromkeys(
         (
             "DeliveryState",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,8 +18,6 @@ from kingly_memory.documents import MOST_BYTES, Put, Remove, VersionConflict, ad
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
-
-pytestmark = pytest.mark.requirement("N10")
 
 
 @pytest.fixture
@@ -175,9 +174,7 @@ async def test_only_named_fields_are_found_by_their_words(router: MemoryRouter) 
 
 
 @given(value=JSON)
-def test_json_comes_back_the_same(value: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    import json
-
+def test_json_comes_back_the_same(value: Any) -> None:
     assert json.loads(json_text("value", value)) == value
 
 
