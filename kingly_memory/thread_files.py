@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,9 +12,6 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.validation import Imported
 
-FILE = "thread_file"
-"""The facet `thread_file:<owner>`: `said`, all that the thread's file said beside its messages; `blank`, messages
-without a text, each as [place, message]; `facets`, what was made of it; `last_s`, when the thread was active last."""
 FROM_FILE = ("thread", "attention", "ratings")
 """The facets that a thread's file speaks of."""
 
@@ -23,46 +19,38 @@ FROM_FILE = ("thread", "attention", "ratings")
 @dataclass(frozen=True, slots=True)
 class ImportedThread:
     """A thread as its file has it. `facets` are what the file says of FROM_FILE; each memory has an id, and those whose
-    ids are in `pinned` are never to be swept away.
-
-    `into` names the thread that it was merged into. `is_alone`: it is one memory that belongs to no context, and
-    has its id. `ahead`: how many of its times lay in the future and were taken as the time of reading.
-    """
+    ids are in `pinned` are never to be swept away. `into` names the thread that it was merged into. `is_alone`: it is
+    one memory that belongs to no context, and has its id."""
 
     path: Path
     id: str
     memories: tuple[Imported, ...]
     facets: Mapping[str, JsonObject] = field(default_factory=dict)
     pinned: frozenset[str] = frozenset()
-    said: JsonObject = field(default_factory=dict)
-    blank: tuple[tuple[int, JsonObject], ...] = ()
     into: str | None = None
-    last_active: datetime | None = None
     is_alone: bool = False
-    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFocus:
-    """What a focus.json says is in focus, in its own form. `ahead`: how many of its times lay in the future and were
-    taken as the time of reading."""
+    """What a focus.json says is in focus, in its own form."""
 
     path: Path
     focus: JsonObject
-    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedThread:
     """A thread as the store has it: its memories in the order they were first stored, archived ones too, and its facets
-    (those of FROM_FILE and FILE) as far as they exist. `title` and `topics` are what it is about where nobody has said.
-    `is_active` is False for one that lies in the archive."""
+    of FROM_FILE as far as they exist. `title` and `topics` are what it is about where nobody has said. `is_active` is
+    False for one that lies in the archive."""
 
     id: str
     memories: tuple[tuple[Memory, Standing], ...]
     facets: Mapping[str, JsonObject]
     title: str
     topics: tuple[str, ...]
+    drift_history: tuple[str, ...]
     relevance: float
     is_active: bool
     is_alone: bool = False

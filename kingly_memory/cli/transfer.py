@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout, old_home
+from kingly_memory.adapters.files import ai, jsonl, kingly_layout, old_home
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Format, Source, source
 from kingly_memory.adapters.files.old_home import ImportedLink
@@ -41,19 +41,19 @@ Exported = Iterable[tuple[Memory, Standing]]
 
 
 def export(options: Namespace, out: Output) -> int:
-    if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai_threads.FORMAT):
+    if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai.FORMAT):
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
     place, target = place_of(options, out), options.file
     if options.layout != jsonl.FORMAT and target in (None, "-"):
         raise InvalidInput("file", f"name the folder that the files of --layout {options.layout} are written to")
     with reading(place, out) as reader:
-        if options.layout == ai_threads.FORMAT:
+        if options.layout == ai.FORMAT:
             path = Path(target)
-            counts = ai_layout.write(path, reader.threads(), reader.focus())
-            threads, focus = path / ai_threads.THREADS, path / ai_threads.FOCUS
-            lines = [f"{threads}: {counted(counts[ai_threads.THREADS], 'thread')}"]
+            counts = ai.write(path, reader.threads(), reader.focus())
+            threads, focus = path / ai.THREADS, path / ai.FOCUS
+            lines = [f"{threads}: {counted(counts[ai.THREADS], 'thread')}"]
             if focus.is_file():
-                lines.append(f"{focus}: {counted(counts[ai_threads.FOCUS], 'topic')} in focus")
+                lines.append(f"{focus}: {counted(counts[ai.FOCUS], 'topic')} in focus")
             out.show({"folder": target, "files": counts}, lines)
         elif options.layout == kingly_layout.FORMAT:
             counts = kingly_layout.write(
@@ -110,7 +110,7 @@ def _source(path: Path, format_name: str | None, place: Place) -> Source:
         rows = local_home.rows(path)
         told = old_home.entries(path, rows, project=place.project, agent=place.agent, content_limit_bytes=limit)
         return Source(Format.HOME, told)
-    return source(path, content_limit_bytes=limit, format_name=format_name, now=datetime.now(UTC))
+    return source(path, content_limit_bytes=limit, format_name=format_name)
 
 
 @dataclass(slots=True)
@@ -128,8 +128,6 @@ class Tally:
     in_threads: int = 0
     links: int = 0
     focus_set: bool | None = None
-    ahead: int = 0
-    """Times of threads and of the focus that lie in the future."""
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -145,10 +143,10 @@ class Tally:
 
     @property
     def has_threads(self) -> bool:
-        return bool({ai_threads.FORMAT, old_home.FORMAT} & set(self.format.split("+")))
+        return bool({ai.FORMAT, old_home.FORMAT} & set(self.format.split("+")))
 
     def to_json(self) -> JsonObject:
-        of_threads = {"threads": self.threads, "focus_set": self.focus_set, "future_times": self.ahead}
+        of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
         if self.links:
             of_threads["links"] = self.links
         return {
@@ -173,8 +171,6 @@ class Tally:
             yield f"{counted(self.threads, 'thread')}{where}{FOCUS_TOLD[self.focus_set]}"
         if self.links:
             yield counted(self.links, "link")
-        if self.ahead:
-            yield f"{counted(self.ahead, 'date')} in the future taken as the time of the import"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -204,7 +200,7 @@ class Progress:
 
 def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
     """Threads one by one, since each may be large."""
-    at_once = 1 if found.format == ai_threads.FORMAT else BATCH
+    at_once = 1 if found.format == ai.FORMAT else BATCH
     try:
         while batch := list(islice(found.entries, at_once)):
             tally.problems.extend(one for one in batch if isinstance(one, Problem))
@@ -231,6 +227,5 @@ def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: S
             tally.add(router.remember_thread(found))
             tally.threads += 1
             tally.in_threads += tally.done - before
-        tally.ahead += found.ahead
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))

@@ -12,7 +12,6 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, into, texts
-from kingly_memory.thread_files import FILE
 
 _MERGES = ("context_id", "into", "holds", "at")
 """Fields of the facet `thread` that only say what was merged."""
@@ -52,7 +51,7 @@ def _clean_up(transaction: Transaction, project: str, context_id: str, *, erased
 def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, *, whole: bool = False) -> None:
     """Take away what was said of a thread, but for `kept` in its facet `thread`; `whole`: its weight and pin, too."""
     transaction.set_facet(THREAD, whose, kept)
-    for name in (RATINGS, FILE, *((ATTENTION, contexts.FACET) if whole else ())):
+    for name in (RATINGS, *((ATTENTION, contexts.FACET) if whole else ())):
         transaction.set_facet(name, whose, None)
 
 

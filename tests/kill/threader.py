@@ -7,10 +7,11 @@ import asyncio
 import sys
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.adapters.files import ai_threads
+from kingly_memory.adapters.files import ai
 from kingly_memory.settings import Pace
 from tests.kill.writer import PROJECT, StatementKiller
 
@@ -43,7 +44,7 @@ async def change(home: str, verb: str) -> None:
         elif verb == "rename":
             await memory.threads.rename("mixed", "Deploys")
         else:
-            await memory.remember_thread(ai_threads.thread(FILE, Path("brought.json"), 10_000))
+            await memory.remember_thread(ai.thread(FILE, Path("brought.json"), 10_000, datetime.now(UTC)))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.adapters.files import ai_threads
 from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.router.thread_lookup import Named, named
-from kingly_memory.router.threads import changes, suggesting
+from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
@@ -121,48 +119,6 @@ async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thre
         assert all(isinstance(result, InvalidInput) for result in refused)
         assert all([(await one.threads.get(part.id)).message_count for result in found for part in result.threads])
         assert sum(await counts(one)) == 8
-
-
-@pytest.mark.parametrize(
-    ("messages", "is_suggested"),
-    [
-        (["one message about gardens"], False),
-        ([f"message {n} about gardens" for n in range(3)], False),
-        (
-            [f"{topic} is what message {n} says" for topic in ("alpha", "beta", "gamma", "delta") for n in range(2)],
-            True,
-        ),
-    ],
-)
-async def test_only_what_a_split_would_divide_is_suggested_for_one(
-    memory: MemoryRouter, messages: list[str], *, is_suggested: bool
-) -> None:
-    said = {"id": "t", "drift_history": ["alpha", "beta", "gamma", "delta"]}
-    file = {**said, "messages": [{"content": one} for one in messages]}
-    await memory.remember_thread(ai_threads.thread(file, Path("t.json"), 10_000))
-    found = await memory.threads.suggestions()
-    assert [one["thread_id"] for one in found.split_candidates] == (["t"] if is_suggested else [])
-    assert ("splitting" in found.health["recommendation"]) == is_suggested
-    if is_suggested:
-        assert len((await memory.threads.split("t")).threads) > 1
-    else:
-        with pytest.raises(InvalidInput):
-            await memory.threads.split("t")
-
-
-@pytest.mark.parametrize(("most", "suggested"), [(8, 1), (7, 0)])
-async def test_a_thread_too_long_to_be_split_at_once_is_not_suggested_for_it(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, most: int, suggested: int
-) -> None:
-    topics = ["alpha", "beta", "gamma", "delta"]
-    file = {
-        "id": "t",
-        "drift_history": topics,
-        "messages": [{"content": f"{topic} is what message {n} says"} for topic in topics for n in range(2)],
-    }
-    await memory.remember_thread(ai_threads.thread(file, Path("t.json"), 10_000))
-    monkeypatch.setattr(suggesting, "MOST_MOVED", most)
-    assert len((await memory.threads.suggestions()).split_candidates) == suggested
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kingly_memory.adapters.files import ai_threads
+from kingly_memory.adapters.files import ai
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import Standing
@@ -19,7 +20,7 @@ from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
 HOUR_S = 3_600.0
-NAMES = ("thread", "ratings", "thread_file", "attention", "course", "topic", "context")
+NAMES = ("thread", "ratings", "attention", "course", "topic", "context")
 
 
 @asynccontextmanager
@@ -57,7 +58,7 @@ async def test_forgetting_the_last_memory_forgets_what_was_said_of_the_thread(tm
             assert "Zebrafish plan" in text(told(store, whose))
             assert "is over" in text(told(store, whose))
         await memory.forget(last)
-        assert not {"thread", "ratings", "thread_file", "course", "topic"} & told(store, whose).keys()
+        assert not {"thread", "ratings", "course", "topic"} & told(store, whose).keys()
         await memory.store("Deploys need two reviews", context_id="main")
         thread = await memory.threads.get("main")
         assert (thread.title, thread.relevance, thread.rated.ratings) == ("Deploys need two reviews", 1.0, ())
@@ -128,11 +129,11 @@ async def test_a_thread_whose_own_memories_are_gone_keeps_its_name_for_those_tha
 async def test_what_a_file_said_of_a_thread_goes_with_it(tmp_path: Path, *, alone: bool) -> None:
     thread_id = "0" * 8 + "-0000-8000-8000-" + "0" * 12
     messages = [{"content": "secret", **({"memory_id": thread_id} if alone else {})}]
-    said = {"id": thread_id, "title": "Zebrafish", "secret": "zebrafish", "messages": messages}
+    said = {"id": thread_id, "title": "Zebrafish", "messages": messages}
     async with opened(tmp_path) as (memory, store, _):
-        await memory.remember_thread(ai_threads.thread({**said, "is_alone": alone}, Path("t.json"), LIMIT))
+        await memory.remember_thread(ai.thread({**said, "is_alone": alone}, Path("t.json"), LIMIT, datetime.now(UTC)))
         whose = thread_id if alone else owner("app", thread_id)
-        assert "thread_file" in told(store, whose)
+        assert "Zebrafish" in text(told(store, whose))
         for one in (await memory.list()).memories:
             await memory.forget(one.id)
         assert told(store, whose) == {}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, notes, old_home
-from kingly_memory.adapters.files.ai_threads import AiEntry
+from kingly_memory.adapters.files import ai, jsonl, kingly_layout, legacy, notes, old_home
+from kingly_memory.adapters.files.ai import AiEntry
 from kingly_memory.adapters.files.old_home import ImportedLink
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
@@ -28,7 +27,7 @@ class Format(StrEnum):
     NOTES = notes.FORMAT
     LEGACY = legacy.FORMAT
     KINGLY = kingly_layout.FORMAT
-    AI = ai_threads.FORMAT
+    AI = ai.FORMAT
     HOME = old_home.FORMAT
     """Read by `adapters.local`, so `source` refuses it."""
 
@@ -51,10 +50,8 @@ def source(
     *,
     content_limit_bytes: int,
     format_name: str | None = None,
-    now: datetime | None = None,
 ) -> Source:
-    """Open a path for import. `format_name` settles what the path is; without one, its content does. Times of a thread
-    that lie beyond `now` are not believed.
+    """Open a path for import. `format_name` settles what the path is; without one, its content does.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
@@ -65,7 +62,7 @@ def source(
         raise InvalidInput("file", f"{path} is no home of Kingly Memory")
 
     def threads(inside: Path | None = None) -> Source:
-        entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
+        entries = ai.read(inside or path, content_limit_bytes=content_limit_bytes)
         return Source(Format.AI, entries, inside=inside)
 
     if path.is_dir():
@@ -76,12 +73,12 @@ def source(
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
     if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
-    if given is Format.AI or (given is None and ai_threads.has_place(path)):
+    if given is Format.AI or (given is None and ai.has_place(path)):
         return threads()
     if given is None and _begins_with_a_memory(path):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
     content = document(path)
-    if given is None and ai_threads.looks_like(content):
+    if given is None and ai.looks_like(content):
         return threads()
     found = given or _shape(content, path)
     read = legacy.entries if found is Format.LEGACY else kingly_layout.entries
@@ -95,13 +92,13 @@ def _of_folder(
     if given is Format.KINGLY or (given is None and cache.is_file()):
         entries = kingly_layout.entries(document(cache), cache, content_limit_bytes=content_limit_bytes)
         return Source(Format.KINGLY, entries)
-    inside = ai_threads.in_project(path)
+    inside = ai.in_project(path)
     if given is None and inside is not None:  # the notes of a project folder and the threads inside it, or these alone
         written = notes.read(path, content_limit_bytes=content_limit_bytes)
         first = next(written, None)
         found = threads(inside)
         return found if first is None else Source(Format.NOTES, chain([first], written), beside=found)
-    if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
+    if given is Format.AI or (given is None and ai.is_folder_of_threads(path)):
         return threads(inside)
     if given not in (None, Format.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
@@ -116,7 +113,7 @@ def _begins_with_a_memory(path: Path) -> bool:
     except InvalidInput:
         return False
     is_memory = isinstance(data, Mapping) and isinstance(data.get("content"), str)
-    return is_memory and not ai_threads.looks_like(data)
+    return is_memory and not ai.looks_like(data)
 
 
 def _shape(content: Any, path: Path) -> Format:

@@ -84,9 +84,7 @@ def _memories(
         said = _said_of(facets, _owner(project, context_id))
         pinned = {str(item.id) for item in items if facets.get(f"attention:{item.id}", {}).get("pinned")}
         into = said.get("thread", {}).get("into")
-        yield ImportedThread(
-            path, context_id, tuple(items), facets=said, pinned=frozenset(pinned), said=said, into=into
-        )
+        yield ImportedThread(path, context_id, tuple(items), facets=said, pinned=frozenset(pinned), into=into)
 
 
 def _owner(*parts: str | None) -> str:

@@ -7,22 +7,17 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
-from kingly_memory.adapters.files import ai_layout, ai_threads
+from kingly_memory.adapters.files import ai
 from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.adapters.files.reading import Problem
-from kingly_memory.attention.ratings import Rating, Ratings, relevance
+from kingly_memory.attention.ratings import Rating, Ratings
 from kingly_memory.cognition.owners import owner
-from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.threads.transfer import exported_focus, exported_threads
@@ -70,6 +65,7 @@ FOCUS = {
     ],
     "last_updated": "2026-02-01T08:05:00",
 }
+OTHERS = {"embedding", "summary"}
 MARCH = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 FAR = "9999-12-31T23:59:59"
 AHEAD = {
@@ -98,7 +94,7 @@ class Home:
         self.clock = ManualClock()
         self.store = PromptStore(folder)
 
-    def take_in(self, *found: ai_threads.AiEntry, project: str = "app") -> list[Mapping[str, int] | bool]:
+    def take_in(self, *found: ai.AiEntry, project: str = "app") -> list[Mapping[str, int] | bool]:
         async def scenario() -> list[Mapping[str, int] | bool]:
             said: list[Mapping[str, int] | bool] = []
             async with router_over(Lent(self.store), None, self.clock, project=project) as memory:
@@ -131,12 +127,12 @@ class Home:
         return {one.id: one for one in exported_threads(self.store.reader, project)}
 
     def document(self, thread_id: str, project: str = "app") -> dict[str, Any]:
-        return ai_layout.document(self.threads(project)[thread_id])
+        return ai.document(self.threads(project)[thread_id])
 
     def image(self) -> str:
         """All that lies in the store, as text."""
         rows = [(memory.to_json(), standing) for memory, standing in self.memories()]
-        names = ("thread", "attention", "ratings", "thread_file", "lifetime")
+        names = ("thread", "attention", "ratings", "lifetime")
         ids = {memory.scope.context_id for memory, _ in self.memories()} - {None}
         owners = [*(owner("app", str(one)) for one in ids), *(memory.id for memory, _ in self.memories())]
         return json.dumps([rows, {one: self.store.reader.facets(one, owners) for one in names}], sort_keys=True)
@@ -154,8 +150,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
-def parsed(data: Any, name: str = "thread.json", now: datetime | None = None) -> ImportedThread:
-    return ai_threads.thread(data, Path(name), LIMIT, now)
+def parsed(data: Any, name: str = "thread.json", now: datetime = MARCH) -> ImportedThread:
+    return ai.thread(data, Path(name), LIMIT, now)
 
 
 def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
@@ -170,47 +166,29 @@ def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
     return root
 
 
-def found(root: Path) -> list[ai_threads.AiEntry]:
-    return list(ai_threads.read(root, content_limit_bytes=LIMIT))
+def found(root: Path) -> list[ai.AiEntry]:
+    return list(ai.read(root, content_limit_bytes=LIMIT))
 
 
-# --- without a loss ---------------------------------------------------------------------------------------------------
+# --- there and back ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("SMT-029")
-def test_a_thread_comes_back_as_it_was(home: Home) -> None:
-    home.take_in(parsed(THREAD))
-    assert home.document(THREAD["id"]) == THREAD
-
-
-@pytest.mark.requirement("SMT-049")
-@pytest.mark.parametrize("missing", [name for name in THREAD if name not in ("id", "messages")])
-def test_a_missing_field_changes_nothing_about_the_others(home: Home, missing: str) -> None:
-    less = {name: one for name, one in THREAD.items() if name != missing}
-    home.take_in(parsed(less))
+@pytest.mark.requirement("SMT-029", "SMT-049")
+@pytest.mark.parametrize("missing", [None, *(name for name in THREAD if name not in ("id", "messages"))])
+def test_a_thread_comes_back_with_what_the_design_says_of_it(home: Home, missing: str | None) -> None:
+    home.take_in(parsed({name: one for name, one in THREAD.items() if name != missing}))
     given = home.document(THREAD["id"])
-    assert {name: one for name, one in given.items() if name in less and name != "relevance_score"} == {
-        name: one for name, one in less.items() if name != "relevance_score"
+    computed = {missing, "messages", "drift_history", "relevance_score", "created_at", "last_active", *OTHERS}
+    assert {name: given[name] for name in THREAD if name not in computed} == {
+        name: THREAD[name] for name in THREAD if name not in computed
     }
-
-
-@pytest.mark.requirement("SMT-049")
-def test_an_old_thread_without_ratings_is_as_relevant_and_heavy_as_any_other(home: Home) -> None:
-    home.take_in(parsed(OLD))
-    given = home.document("thread_old")
-    assert (given["ratings"], given["relevance_score"], given["weight"], given["status"]) == ([], 1.0, 1.0, "active")
-    assert home.facet("attention", "thread_old") is None
-
-
-@pytest.mark.requirement("SMT-029")
-def test_ratings_of_an_earlier_day_are_taken_in_too(home: Home) -> None:
-    home.take_in(parsed({**OLD, "ratings": [True, {"useful": False, "timestamp": "2026-02-01T09:00:00"}]}))
-    [first, second] = home.facet("ratings", "thread_old")["ratings"]
-    assert first == {"useful": True, "timestamp": None, "reason": None}
-    assert second == {"useful": False, "timestamp": "2026-02-01T09:00:00", "reason": None}
-    given = home.document("thread_old")
-    assert given["ratings"] == [True, {"useful": False, "timestamp": "2026-02-01T09:00:00"}]
-    assert given["relevance_score"] == round(relevance(Ratings.from_json({"ratings": [first, second]})), 4)
+    assert not OTHERS & given.keys()
+    [first, second] = given["messages"]
+    assert first.pop("record") == {"type": "episodic", "significance": 0.5, "confidence": 0.5, "tags": given["tags"]}
+    assert first == THREAD["messages"][0]
+    assert second["timestamp"] == "2026-01-31T08:17:00.250000"  # times are UTC
+    if missing is None:
+        assert given["relevance_score"] == THREAD["relevance_score"]
 
 
 def test_messages_become_memories_of_the_thread_that_nobody_vouches_for(home: Home) -> None:
@@ -222,9 +200,17 @@ def test_messages_become_memories_of_the_thread_that_nobody_vouches_for(home: Ho
         ("work",),
     )
     assert second.content == "Refresh them\r\nin the background 東京"
-    assert second.created_at.isoformat() == "2026-01-31T08:17:00.250000+00:00"
+    assert second.metadata == {"id": "m-3", "source": "response", "tokens": 7}
     assert {one.origin for one in (first, second)} == {Origin.IMPORT}
     assert {one.scope.context_id for one in (first, second)} == {THREAD["id"]}
+
+
+@pytest.mark.requirement("SMT-049")
+def test_an_old_thread_without_ratings_is_as_relevant_and_heavy_as_any_other(home: Home) -> None:
+    home.take_in(parsed(OLD))
+    given = home.document("thread_old")
+    assert (given["ratings"], given["relevance_score"], given["weight"], given["status"]) == ([], 1.0, 1.0, "active")
+    assert home.facet("attention", "thread_old") is None
 
 
 def test_who_says_in_a_file_to_be_the_user_is_not(home: Home) -> None:
@@ -240,15 +226,10 @@ def test_an_archived_thread_stays_in_the_archive_and_a_merged_one_goes_on_as_the
     merged = {**THREAD, "id": "b", "status": "merged", "merged_into": "c"}
     home.take_in(parsed(archived), parsed(merged), parsed({**THREAD, "id": "c"}))
     assert [standing for _, standing in home.memories()] == [Standing.ARCHIVED] * 2 + [Standing.LIVE] * 4
-    assert (home.document("a"), home.document("b")) == (archived, merged)
+    assert [home.document(name)["status"] for name in "abc"] == ["archived", "merged", "active"]
+    assert home.document("b")["merged_into"] == "c"
     assert home.facet("thread", "b")["into"] == "c"
     assert home.facet("thread", "c")["holds"] == ["b"]
-
-
-def test_a_status_of_another_program_is_kept_and_keeps_its_thread_out_of_sight(home: Home) -> None:
-    home.take_in(parsed({**THREAD, "status": "Suspended"}))
-    assert {standing for _, standing in home.memories()} == {Standing.ARCHIVED}
-    assert home.document(THREAD["id"])["status"] == "Suspended"
 
 
 def test_a_pinned_thread_is_pinned_here_too(home: Home) -> None:
@@ -259,13 +240,11 @@ def test_a_pinned_thread_is_pinned_here_too(home: Home) -> None:
     assert home.facet("attention", PINNED) == {"weight": 1.3, "pinned": True}
     assert home.store.reader.facets("attention", [memory.id]) == {memory.id: {"weight": 1.3, "pinned": True}}
     assert home.store.reader.facets("lifetime", [memory.id]) == {}
-    assert home.document(PINNED) == pin
-
-
-def test_a_thread_without_messages_is_kept_by_its_title(home: Home) -> None:
-    home.take_in(parsed({**THREAD, "messages": []}))
-    assert [memory.content for memory, _ in home.memories()] == ["Authentication flow"]
-    assert home.document(THREAD["id"]) == {**THREAD, "messages": []}
+    given = home.document(PINNED)
+    assert (given["tags"], given["weight"], given["messages"][0]["source"]) == (["pinned"], 1.3, "agent_pin")
+    home.store.write(lambda transaction: transaction.set_facet("attention", memory.id, None)).result()
+    home.take_in(parsed(pin))
+    assert home.store.reader.facets("attention", [memory.id]) == {}
 
 
 def test_a_long_thread_is_taken_in_by_several_transactions(home: Home) -> None:
@@ -288,25 +267,16 @@ def test_importing_twice_is_importing_once(home: Home) -> None:
     assert home.image() == before
 
 
-def test_what_was_changed_here_is_not_undone_by_the_same_file(home: Home) -> None:
+def test_a_later_file_adds_messages_and_changes_nothing_that_is_said_of_the_thread(home: Home) -> None:
     home.take_in(parsed(THREAD))
     home.change("thread", THREAD["id"], title="Signing in")
     home.change("attention", THREAD["id"], weight=0.5)
-    home.take_in(parsed(THREAD))
-    given = home.document(THREAD["id"])
-    assert (given["title"], given["weight"]) == ("Signing in", 0.5)
-    assert given["topics"] == THREAD["topics"]
-
-
-def test_a_file_that_says_something_new_is_heeded_where_nothing_was_changed_here(home: Home) -> None:
-    home.take_in(parsed(THREAD))
-    home.change("thread", THREAD["id"], title="Signing in")
     said = {"content": "And one more", "source": "prompt", "timestamp": "2026-02-02T10:00:00"}
-    newer = {**THREAD, "title": "Auth", "topics": ["login"], "weight": 0.7, "messages": [*THREAD["messages"], said]}
+    newer = {**THREAD, "topics": ["login"], "messages": [*THREAD["messages"], said]}
     assert home.take_in(parsed(newer)) == [{"stored": 1, "revised": 0, "unchanged": 2, "kept": 0}]
     given = home.document(THREAD["id"])
-    assert (given["title"], given["topics"], given["weight"]) == ("Signing in", ["login"], 0.7)
-    assert given["messages"] == newer["messages"]
+    assert (given["title"], given["weight"], given["topics"]) == ("Signing in", 0.5, THREAD["topics"])
+    assert given["messages"][-1]["content"] == "And one more"
 
 
 def test_a_message_that_was_edited_in_the_file_is_revised(home: Home) -> None:
@@ -355,36 +325,20 @@ def test_a_file_cannot_change_what_another_project_says_of_its_memory(home: Home
     memory_id = asyncio.run(theirs())
     said = {"id": memory_id, "is_alone": True, "title": "Owned", "weight": 0, "topics": ["evil"], "ratings": [False]}
     tags = {"tags": ["pinned"]} if is_pinned else {}
-    names = ("thread", "attention", "ratings", "thread_file")
+    names = ("thread", "attention", "ratings")
     thread = parsed({**said, **tags, "messages": [{"content": "evil", "memory_id": memory_id}]})
     home.take_in(thread)
     assert {name: home.store.reader.facets(name, [memory_id]) for name in names} == {name: {} for name in names}
     [(taken, _)] = home.memories()
     assert taken.id != memory_id
-    assert home.store.reader.facets("thread", [taken.id])[taken.id] == {"title": "Owned", "topics": ["evil"]}
+    assert home.store.reader.facets("thread", [taken.id])[taken.id] == {
+        "title": "Owned",
+        "topics": ["evil"],
+        "imported": True,
+    }
     before = home.image()
     home.take_in(thread)
     assert home.image() == before
-
-
-def test_a_memory_that_was_begun_here_under_the_id_made_for_this_project_stays_as_it_is(home: Home) -> None:
-    async def theirs() -> str:
-        async with router_over(Lent(home.store), None, home.clock, project="theirs") as memory:
-            return (await memory.store("Deploys need two reviews")).id
-
-    given = asyncio.run(theirs())
-    own = derived_id(given, "app")
-
-    def begin(transaction: Transaction) -> None:
-        row = transaction.row(given)
-        assert row is not None
-        scope = replace(row.memory.scope, project="app")
-        transaction.save(replace(row.memory, id=MemoryId(own), scope=scope, origin=Origin.USER), Standing.LIVE)
-
-    home.store.write(begin).result()
-    said = {"id": given, "is_alone": True, "title": "Owned", "messages": [{"content": "evil", "memory_id": given}]}
-    assert home.take_in(parsed(said)) == [{"stored": 0, "revised": 0, "unchanged": 0, "kept": 1}]
-    assert home.store.reader.facets("thread", [own, given]) == {}
 
 
 def test_a_memory_that_has_gone_into_a_thread_is_not_told_of_alone(home: Home) -> None:
@@ -451,33 +405,19 @@ def test_a_file_pins_nothing_that_no_file_brought(home: Home) -> None:
     assert home.store.reader.facets("attention", [memory_id]) == {}
 
 
-def test_a_pin_that_was_taken_off_here_stays_off_when_the_file_is_taken_in_again(home: Home) -> None:
-    pinned = {**OLD, "tags": ["pinned"]}
-    home.take_in(parsed(pinned))
-    [(memory, _)] = home.memories()
-    home.store.write(lambda transaction: transaction.set_facet("attention", memory.id, None)).result()
-    home.take_in(parsed(pinned))
-    assert home.store.reader.facets("attention", [memory.id]) == {}
-
-
-def test_a_message_that_a_pinned_thread_says_later_is_pinned_too(home: Home) -> None:
-    pinned = {**OLD, "tags": ["pinned"]}
-    home.take_in(parsed(pinned))
-    home.take_in(parsed({**pinned, "messages": [*OLD["messages"], {"content": "said later"}]}))
-    [_, (later, _)] = home.memories()
-    assert home.store.reader.facets("attention", [later.id])[later.id]["pinned"] is True
-
-
 @pytest.mark.requirement("SMT-029", "SMT-030")
 def test_ratings_that_are_given_here_stand_behind_those_of_the_file(home: Home) -> None:
-    several = [*THREAD["ratings"], *([True] * 98)]
-    home.take_in(parsed({**THREAD, "ratings": several}))
+    home.take_in(parsed({**THREAD, "ratings": [*THREAD["ratings"], True]}))
     one = Rating(useful=False, at=home.clock.now(), reason="old")
     rated = Ratings.from_json(home.facet("ratings", THREAD["id"])).rated(one)
     home.change("ratings", THREAD["id"], **rated.to_json())
     now = {"useful": False, "timestamp": home.clock.now().replace(tzinfo=None).isoformat(), "reason": "old"}
     document = home.document(THREAD["id"])
-    assert document["ratings"] == [*several, now]
+    assert document["ratings"] == [
+        *THREAD["ratings"],
+        {"useful": True, "timestamp": None, "reason": None} | {"timestamp": "1970-01-01T00:00:00"},
+        now,
+    ]
     assert document["relevance_score"] == round(home.threads()[THREAD["id"]].relevance, 4) < 1
 
 
@@ -494,133 +434,15 @@ def test_a_forgotten_message_stays_forgotten(home: Home) -> None:
     assert [standing for _, standing in home.memories()] == [Standing.FORGOTTEN]
 
 
-# --- times in the future ----------------------------------------------------------------------------------------------
-
-
 def test_what_lies_in_the_future_is_said_at_the_time_of_the_import(home: Home) -> None:
-    thread = parsed(AHEAD, now=MARCH)
-    home.take_in(thread)
+    home.take_in(parsed(AHEAD))
     [*earlier, (last, _)] = home.memories()
-    assert (thread.ahead, thread.last_active, last.created_at, last.updated_at) == (3, MARCH, MARCH, MARCH)
+    assert (last.created_at, last.updated_at) == (MARCH, MARCH)
     assert [memory for memory, _ in earlier if memory.created_at >= MARCH] == []
     assert home.facet("ratings", AHEAD["id"])["ratings"][-1]["timestamp"] == "2026-03-01T12:00:00"
-    assert home.document(AHEAD["id"]) == {**AHEAD, "relevance_score": home.document(AHEAD["id"])["relevance_score"]}
-
-
-def test_times_of_the_past_are_believed(home: Home) -> None:
-    assert parsed(THREAD, now=MARCH) == parsed(THREAD)
-    assert parsed(AHEAD).ahead == 0
-
-
-@pytest.mark.parametrize("status", ["active", "archived"])
-def test_a_file_of_the_future_that_is_imported_later_again_changes_nothing(home: Home, status: str) -> None:
-    home.take_in(parsed({**AHEAD, "status": status}, now=MARCH))
     before = home.image()
-    again = home.take_in(parsed({**AHEAD, "status": status}, now=MARCH + timedelta(days=30)))
-    assert again == [{"stored": 0, "revised": 0, "unchanged": 3, "kept": 0}]
+    home.take_in(parsed(AHEAD, now=MARCH + timedelta(days=30)))
     assert home.image() == before
-
-
-def test_a_focus_of_the_future_is_set_only_where_nothing_is_in_focus(home: Home, tmp_path: Path) -> None:
-    far = {"active_focus": [{"topic": "solana", "weight": 0.8, "set_at": FAR}], "last_updated": FAR}
-    root = folder(tmp_path, focus=far)
-    [first], [later] = (
-        list(ai_threads.read(root, content_limit_bytes=LIMIT, now=now)) for now in (MARCH, MARCH + timedelta(days=1))
-    )
-    assert isinstance(first, ImportedFocus)
-    assert first.ahead == 2
-    assert home.take_in(first, later) == [True, False]
-    assert home.take_in(ImportedFocus(Path("f"), {**FOCUS, "last_updated": "2026-03-01T13:00:00"})) == [True]
-
-
-def test_a_thread_of_the_future_is_not_in_front_for_ever_and_the_import_says_so(run: Run, tmp_path: Path) -> None:
-    ran = run("import", str(folder(tmp_path, AHEAD)))
-    assert (ran.code, "3 dates in the future taken as the time of the import\n" in ran.out) == (0, True)
-    run("store", "Basil grows beside tomatoes", "--context", "garden")
-    listed = run("threads", "list", "--json").json["threads"]
-    assert [one["id"] for one in listed] == ["garden", AHEAD["id"]]
-    assert "9999" not in run("threads", "list").out + run("suggestions").out
-    assert run("import", str(tmp_path / ".ai"), "--json").json["future_times"] == 3
-
-
-# --- laws -------------------------------------------------------------------------------------------------------------
-
-_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_word = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(str.strip)
-_time = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1)).map(datetime.isoformat) | st.just(  # noqa: DTZ001
-    "2026-02-01T08:00:00Z"
-)
-_json: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e9, 1e9) | _text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
-    max_leaves=4,
-)
-_OWN = {*THREAD, "merged_into", "is_alone"}
-_extras = st.dictionaries(_word.filter(lambda name: name not in _OWN), _json, max_size=3)
-_message = st.builds(
-    lambda said, more: {**more, **said},
-    st.fixed_dictionaries({"content": _text, "source": _word, "timestamp": _time}),
-    st.dictionaries(
-        _word.filter(lambda name: name not in ("id", "memory_id", "standing", "record", "content", "source")),
-        _json,
-        max_size=2,
-    ),
-)
-_rating = st.fixed_dictionaries({"useful": st.booleans(), "timestamp": _time, "reason": st.none() | _word})
-_thread = st.builds(
-    lambda said, more: {**more, **said},
-    st.fixed_dictionaries(
-        {
-            "title": _word.filter(lambda text: any(one.isprintable() and one != " " for one in text)),
-            "status": st.sampled_from(["active", "archived", "merged"]),
-            "messages": st.lists(_message, max_size=4),
-            "topics": st.lists(_text, max_size=3),
-            "tags": st.lists(_word, max_size=3, unique=True),
-            "weight": st.floats(0, 10),
-            "drift_history": st.lists(_word, max_size=3),
-            "activation_count": st.integers(0, 9),
-            "ratings": st.lists(_rating | st.booleans(), max_size=4),
-            "created_at": _time,
-            "last_active": _time,
-        }
-    ),
-    _extras,
-)
-_numbers = count()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    opened = Home(tmp_path_factory.mktemp("shared"))
-    yield opened
-    opened.store.close()
-
-
-@pytest.mark.requirement("SMT-029", "SMT-049")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=_thread, now=st.sampled_from([None, MARCH]))
-@example(data=THREAD, now=None)
-@example(data=AHEAD, now=MARCH)
-def test_export_after_import_is_the_identity_on_whole_files(
-    shared: Home, data: dict[str, Any], now: datetime | None
-) -> None:
-    project = f"p{next(_numbers)}"
-    said = {**data, "id": "t"}
-    shared.take_in(parsed(json.loads(json.dumps(said)), now=now), project=project)
-    given = shared.document("t", project)
-    assert isinstance(given.pop("relevance_score"), float)
-    said.pop("relevance_score", None)
-    assert given == said
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=_thread)
-def test_a_file_of_ours_says_the_same_after_another_journey(shared: Home, data: dict[str, Any]) -> None:
-    here, there = f"p{next(_numbers)}", f"p{next(_numbers)}"
-    shared.take_in(parsed({**data, "id": "t"}), project=here)
-    first = shared.document("t", here)
-    shared.take_in(parsed(json.loads(json.dumps(first))), project=there)
-    assert shared.document("t", there) == first
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -628,13 +450,10 @@ def test_a_file_of_ours_says_the_same_after_another_journey(shared: Home, data: 
 DEEP = "[" * 100_000
 HOSTILE: list[tuple[str, Any, str]] = [
     ("deep", DEEP, "nested too deeply"),
-    ("deep field", {**OLD, "x": json.loads("[" * 40 + "]" * 40)}, "nested deeper than 32"),
     ("not json", "{", "cannot be read"),
     ("not utf-8", b'{"id": "\xff\xfe\xfd"}', "not UTF-8"),
+    ("too large a number", '{"id": "a", "messages": [{"content": "x"}], "weight": 1e999}', "weight: "),
     ("nan", '{"id": "a", "title": "t", "weight": NaN}', "holds NaN"),
-    ("too large a number", '{"id": "a", "title": "t", "weight": 1e999}', "weight: is a number that is too large"),
-    ("too many digits", '{"id": "a", "title": "t", "x": ' + "9" * 5_000 + "}", "too many digits"),
-    ("beyond 64 bits", '{"id": "a", "title": "t", "x": {"y": [99999999999999999999]}}', "x.y[0]: is a whole number"),
     ("a name twice", '{"id": "a", "id": "b", "title": "t"}', "holds the name 'id' twice"),
     ("no object", [], "is not an object"),
     ("id", {**OLD, "id": 5}, "id: expected text"),
@@ -654,9 +473,8 @@ HOSTILE: list[tuple[str, Any, str]] = [
         "messages[1].id: is that of messages[0] too",
     ),
     ("memory id", {**OLD, "messages": [{"content": "x", "memory_id": "../x"}]}, "messages[0].memory_id: is not the id"),
-    ("record", {**OLD, "messages": [{"content": "x", "record": {"significance": 7}}]}, "messages[0].significance:"),
     ("message metadata", {**OLD, "messages": [{"content": "x", "y": "z" * 70_000}]}, "messages[0].metadata: has"),
-    ("no message and no title", {"id": "a", "messages": []}, "messages: holds no text"),
+    ("no message", {"id": "a", "messages": []}, "messages: holds no text"),
     ("too many messages", {"id": "a", "messages": [{}] * 10_001}, "messages: has 10,001 entries"),
     ("title", {**OLD, "title": 5}, "title: is not a text"),
     ("status", {**OLD, "status": 5}, "status: is not a text"),
@@ -676,7 +494,6 @@ HOSTILE: list[tuple[str, Any, str]] = [
         {**OLD, "status": "merged", "merged_into": "thread_old"},
         "merged_into: is the thread itself",
     ),
-    ("large", {**OLD, "embedding": ["x" * 300_000]}, "beside its messages"),
 ]
 
 
@@ -759,11 +576,11 @@ def test_threads_that_go_on_as_each_other_in_a_circle_are_refused(run: Run, tmp_
 def test_no_id_leads_out_of_the_folder(home: Home, tmp_path: Path, thread_id: str) -> None:
     home.take_in(parsed({**THREAD, "id": thread_id}))
     out = tmp_path / "deep" / "out"
-    ai_layout.write(out, home.threads().values(), None)
+    ai.write(out, home.threads().values(), None)
     [file] = [one for one in (tmp_path / "deep").rglob("*") if one.is_file()]
     assert file.parent == out / "threads"
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{12}\.json", file.name)
-    assert json.loads(file.read_text()) == {**THREAD, "id": thread_id}
+    assert json.loads(file.read_text())["id"] == thread_id
 
 
 @pytest.mark.parametrize(
@@ -806,10 +623,9 @@ def test_a_topic_that_is_in_a_focus_twice_is_there_once(tmp_path: Path) -> None:
     assert [(one["topic"], one["weight"]) for one in focus.focus["active_focus"]] == [("solana", 0.9)]
 
 
-def test_a_focus_that_was_set_here_later_stands(home: Home) -> None:
-    older = {**FOCUS, "last_updated": "2026-01-01T00:00:00", "active_focus": []}
-    said = home.take_in(ImportedFocus(Path("f"), FOCUS), ImportedFocus(Path("f"), older))
-    assert said == [True, False]
+def test_a_focus_of_a_file_is_taken_where_nothing_was_ever_in_focus(home: Home) -> None:
+    newer = {**FOCUS, "last_updated": "2026-03-01T00:00:00", "active_focus": []}
+    assert home.take_in(ImportedFocus(Path("f"), FOCUS), ImportedFocus(Path("f"), newer)) == [True, False]
     assert exported_focus(home.store.reader, "app", None) == FOCUS
 
 
@@ -818,14 +634,6 @@ def test_a_project_without_threads_or_focus_has_no_files(run: Run, tmp_path: Pat
     ran = run("export", "--layout", "ai", str(tmp_path / "out"), "--json").json
     assert ran["files"] == {"threads": 0, "focus.json": 0}
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.requirement("SMT-050")
-def test_a_folder_without_a_focus_or_without_threads_is_read_all_the_same(tmp_path: Path) -> None:
-    [thread] = found(folder(tmp_path / "a", OLD))
-    [focus] = found(folder(tmp_path / "b", focus=FOCUS))
-    assert isinstance(thread, ImportedThread)
-    assert isinstance(focus, ImportedFocus)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -855,10 +663,10 @@ MALFORMED = [
     ({"id": "a", "active_focus": {"solana": 1}}, "active_focus: is not a list"),
 ]
 ONLY_BY_PLACE = [
-    ({"id": "a"}, "messages: holds no text, and the thread has no title either"),
+    ({"id": "a"}, "messages: holds no text"),
     ({"messages": {"a": 1}}, "messages: is not a list"),
     ({"id": {"value": "a"}}, "id: expected text, not dict"),
-    ({"id": "a", "content": "b"}, "messages: holds no text, and the thread has no title either"),
+    ({"id": "a", "content": "b"}, "messages: holds no text"),
     ([{"key": "id", "value": "a"}], "is not an object"),
     (5, "is not an object"),
 ]
@@ -931,39 +739,9 @@ def test_a_folder_of_threads_is_read_itself_whatever_lies_hidden_in_it(tmp_path:
         assert thread.id == "thread_old"
 
 
-def test_import_says_what_it_took_and_what_it_refused(run: Run, tmp_path: Path) -> None:
-    ran = run("import", str(folder(tmp_path, THREAD, {**OLD, "weight": "heavy"}, focus=FOCUS)))
-    assert ran.code == 1
-    assert re.match(r"2 memories from ai in .*: 2 new, 0 revised, 0 as before\n1 thread; the focus is set\n", ran.out)
-    assert "1.json: weight: is not a number" in ran.err
-
-
 def test_what_was_said_here_goes_to_files_and_to_another_home(run: Run, tmp_path: Path) -> None:
     run("store", "in a context", "--context", "task/42", "--type", "procedural", "--significance", "0.2", "--tag", "x")
     run("store", "in none", "--key", "k", "--metadata", '{"n": 1}', "--title", "T")
-    run("export", "--layout", "ai", str(tmp_path / "out"))
-    files = {(data := json.loads(one.read_text()))["id"]: data for one in (tmp_path / "out" / "threads").iterdir()}
-    assert files["task/42"]["messages"][0] | {"timestamp": 0, "memory_id": 0} == {
-        "content": "in a context",
-        "source": "user",
-        "timestamp": 0,
-        "memory_id": 0,
-        "record": {"type": "procedural", "significance": 0.2, "tags": ["x"]},
-    }
-    here = run("list", "--json").json["memories"]
-    assert run("import", str(tmp_path / "out"), "--json").json["unchanged"] == 2
-    assert run("list", "--json").json["memories"] == here
-    run("import", str(tmp_path / "out"), "--home", str(tmp_path / "other"))
-    there = {one["id"]: one for one in run("list", "--home", str(tmp_path / "other"), "--json").json["memories"]}
-    for one in here:
-        kept = ("content", "type", "significance", "confidence", "tags", "title", "scope", "created_at")
-        assert {name: there[one["id"]][name] for name in kept} == {name: one[name] for name in kept}
-    run("export", "--layout", "ai", str(tmp_path / "again"), "--home", str(tmp_path / "other"))
-    for file in (tmp_path / "out" / "threads").iterdir():
-        assert json.loads((tmp_path / "again" / "threads" / file.name).read_text()) == json.loads(file.read_text())
-
-
-def test_what_has_become_of_threads_here_is_so_in_another_home(run: Run, tmp_path: Path) -> None:
     for topic in ("login", "sessions"):
         run("store", f"Tokens of the {topic} last an hour", "--context", topic)
     run("threads", "recall", "login")
@@ -971,18 +749,30 @@ def test_what_has_become_of_threads_here_is_so_in_another_home(run: Run, tmp_pat
     pinned, let_go = (run("pin", text, "--json").json["thread_id"] for text in ("Ask Ana", "Ask Bo"))
     run("unpin", let_go)
     run("export", "--layout", "ai", str(tmp_path / "out"))
+    here = run("list", "--json").json["memories"]
+    assert run("import", str(tmp_path / "out"), "--json").json["unchanged"] == len(here) == 6
+    assert run("list", "--json").json["memories"] == here
     other = ("--home", str(tmp_path / "other"))
     ran = run("import", str(tmp_path / "out"), *other)
     assert (ran.code, ran.err) == (0, "")
-    there = {one["id"]: one for one in run("threads", "list", *other, "--json").json["threads"]}
-    assert {name: one["pinned"] for name, one in there.items()} == {"login": False, pinned: True, let_go: False}
-    assert there["login"]["recalls"] == 1
-    file = json.loads((tmp_path / "out" / "threads" / "login.json").read_text())
-    assert repr(file["activation_count"]) == "1"
+    there = {one["id"]: one for one in run("list", *other, "--json").json["memories"]}
+    for one in here:
+        kept = ("content", "type", "significance", "confidence", "title", "scope", "created_at")
+        assert {name: there[one["id"]][name] for name in kept} == {name: one[name] for name in kept}
+    threads = {one["id"]: one for one in run("threads", "list", *other, "--json").json["threads"]}
+    assert {name: one["pinned"] for name, one in threads.items()} == {
+        "task/42": False,
+        "login": False,
+        pinned: True,
+        let_go: False,
+    }
+    assert threads["login"]["recalls"] == 1
     run("export", "--layout", "ai", str(tmp_path / "again"), *other)
     for one in (tmp_path / "out" / "threads").iterdir():
-        again = json.loads((tmp_path / "again" / "threads" / one.name).read_text())
-        assert {**again, "messages": 0} == {**json.loads(one.read_text()), "messages": 0}
+        again, before = (
+            json.loads((file / "threads" / one.name).read_text()) for file in (tmp_path / "again", tmp_path / "out")
+        )
+        assert {**again, "last_active": 0} == {**before, "last_active": 0}
 
 
 def test_export_needs_a_folder_and_writes_for_nobody_else(run: Run, tmp_path: Path) -> None:

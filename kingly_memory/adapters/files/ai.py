@@ -1,26 +1,28 @@
 """A folder of threads as seed 002 has them: `threads/*.json` and `focus.json`. Each file is imported whole or refused.
 
-Fields that are missing get defaults; what is wrong raises an InvalidInput that names its place in the file.
+Fields that are missing get defaults, and what threads do not have is left out. What is wrong raises an InvalidInput
+that names its place in the file. An export is a view of the store in the fields of the seed.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
-from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, Standing
-from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id
-from kingly_memory.validation import KEY_LIMIT, METADATA_DEPTH, Draft, Imported, draft, label, mended, shown, tag_list
+from kingly_memory.ids import derived_id
+from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread, message_id
+from kingly_memory.validation import KEY_LIMIT, Imported, draft, label, mended, shown, tag_list
 
 FORMAT = "ai"
 THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"
@@ -28,12 +30,9 @@ _FOLDER, _ACTIVE_FOCUS = ".ai", "active_focus"
 
 _FILE_LIMIT_BYTES = 16 * 1_048_576
 _MOST_MESSAGES = 10_000
-_SAID_LIMIT_BYTES = 262_144
-"""What a thread's file may say beside its messages."""
 _WEIGHT_LIMIT = 10.0
 """A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
-_COUNT_LIMIT = 2**53
-_MOST_TOPICS, _MOST_DRIFTS, _MOST_RATINGS, _MOST_FOCUSES = 100, 1_000, 1_000, 50
+_MOST_TOPICS, _MOST_RATINGS, _MOST_FOCUSES = 100, 1_000, 50
 _RATINGS_KEPT = 100
 """The latest ones count; a thread's file may hold more."""
 
@@ -41,22 +40,20 @@ PIN_TAG, PIN_SOURCE = "pinned", "agent_pin"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged"
 ALONE = "is_alone"
 """Our own field: the thread is one memory that belongs to no context."""
-UNPINNED = "is_unpinned"
-"""Our own field: the thread is pinned no more, whatever its messages say of their source."""
-MESSAGE, TITLE = "thread_message", "thread_title"
-"""In the metadata of a memory: what else its message said; and that it is no message, but the title of a thread
-without any."""
 
-_STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
-_RECORDED = ("type", "significance", "confidence", "tags", "title", "agent", "metadata")
-_OWN_FIELDS = ("content", "source", "memory_id", "standing", "record")
+_OWN_FIELDS = ("content", "timestamp", "created_at", "memory_id", "standing", "record")
 """Fields of a message that have a place of their own in a memory; all others are kept in its metadata."""
+_RECORDED = ("type", "significance", "confidence", "tags", "title", "agent")
+"""What our exports say of a memory beyond the seed's fields, under `record`."""
+_STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_FIELDS = tuple(
+_FIELDS = frozenset(
     "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
     "last_active merged_into".split()
 )
 """The seed's own."""
+_PLAIN_NAME = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)[0-9])$)[a-z0-9][a-z0-9_-]{0,99}")
+"""A name that is no device on any system."""
 
 AiEntry = ImportedThread | ImportedFocus | Problem
 
@@ -86,13 +83,11 @@ def in_project(path: Path) -> Path | None:
 def looks_like(content: Any) -> bool:
     """True for the value of a thread's file or of a focus.json, whatever is wrong with it. A mistake would take its
     fields for keys, and write over the memories that have them."""
-    if not isinstance(content, Mapping):
+    if not isinstance(content, Mapping) or are_pairs(content):
         return False
-    is_memory = isinstance(content.get("content"), str) and "id" not in content
-    if is_memory or are_pairs(content):
+    if isinstance(content.get("content"), str) and "id" not in content:
         return False
-    said = [name for name in _FIELDS if name in content]
-    is_thread = isinstance(content.get("messages"), list) or ("messages" in said and len(said) > 1)
+    is_thread = "messages" in content and (isinstance(content["messages"], list) or len(_FIELDS & content.keys()) > 1)
     return is_thread or _ACTIVE_FOCUS in content
 
 
@@ -107,10 +102,11 @@ def has_place(path: Path) -> bool:
 # --- reading files ----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, *, content_limit_bytes: int, now: datetime | None = None) -> Iterator[AiEntry]:
+def read(path: Path, *, content_limit_bytes: int) -> Iterator[AiEntry]:
     """What is in focus and the threads, by file name; or what one file holds, a link to it followed. In a folder other
     files and hidden ones are left out, and symbolic links are not followed: each makes a Problem, as does each file
-    that is refused. Times beyond `now` are not believed."""
+    that is refused. Times in the future count as now."""
+    now = datetime.now(UTC)
     as_thread = partial(thread, content_limit_bytes=content_limit_bytes, now=now)
     as_focus = partial(_focus_file, now=now)
     if not path.is_dir():
@@ -165,12 +161,9 @@ def _attempt(
         return Problem(path, "", error.problem if is_whole else str(error))
 
 
-# --- a focus ----------------------------------------------------------------------------------------------------------
-
-
-def _focus_file(data: Any, path: Path, *, now: datetime | None) -> ImportedFocus:
+def _focus_file(data: Any, path: Path, *, now: datetime) -> ImportedFocus:
     """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
-    found, times = _mapping("focus", data), _Times(now)
+    found = _mapping("focus", data)
     by_topic: dict[str, JsonObject] = {}
     for place, value in enumerate(_listed(_ACTIVE_FOCUS, found.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
         where = f"{_ACTIVE_FOCUS}[{place}]"
@@ -182,135 +175,86 @@ def _focus_file(data: Any, path: Path, *, now: datetime | None) -> ImportedFocus
         if topic is None:
             raise InvalidInput(f"{where}.topic", "is missing")
         weight = _number(f"{where}.weight", one.get("weight"), 0.8, 1.0)
-        set_at = times.written(f"{where}.set_at", one.get("set_at"))
-        by_topic[topic.casefold()] = {**one, "topic": topic, "weight": weight, "set_at": set_at}
-    updated = times.written("last_updated", found.get("last_updated"))
-    return ImportedFocus(path, {_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated}, len(times.ahead))
+        set_at = _iso(_time(f"{where}.set_at", one.get("set_at"), now))
+        by_topic[topic.casefold()] = {"topic": topic, "weight": weight, "set_at": set_at}
+    updated = _iso(_time("last_updated", found.get("last_updated"), now))
+    return ImportedFocus(path, {_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated})
 
 
 # --- a thread ---------------------------------------------------------------------------------------------------------
 
 
-def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime | None = None) -> ImportedThread:
+def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> ImportedThread:
     """A thread from its file's JSON value. Without an id it is called as its file; what was said beyond `now` was said
     now. Raises InvalidInput."""
-    found, times = _mapping("file", data), _Times(now)
-    said = _said(found)
-    thread_id = label("id", said.get("id")) or label("id", path.stem) or ""
+    found = _mapping("file", data)
+    thread_id = label("id", found.get("id")) or label("id", path.stem) or ""
     messages = _listed("messages", found.get("messages"), _MOST_MESSAGES)
-    tags = tag_list("tags", said.get("tags") or ())
-    has_pin_tag = PIN_TAG in (tag.casefold() for tag in tags)
-    status = _text("status", said.get("status")).casefold() or ACTIVE
-    into = label("merged_into", said.get("merged_into"))
+    tags = tag_list("tags", found.get("tags") or ())
+    into = label("merged_into", found.get("merged_into"))
     if into == thread_id:
         raise InvalidInput("merged_into", "is the thread itself")
-    first_id = messages[0].get("memory_id") if messages and isinstance(messages[0], Mapping) else None
-    is_alone = said.get(ALONE) is True and len(messages) == 1 and first_id == thread_id and into is None
+    status = _text("status", found.get("status")).casefold() or ACTIVE
     into = into if status == MERGED else None
     # What is neither active nor merged into another thread is out of sight.
     usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
-    context_id, pinned = None if is_alone else thread_id, set[str]()
+    first_id = messages[0].get("memory_id") if messages and isinstance(messages[0], Mapping) else None
+    is_alone = found.get(ALONE) is True and len(messages) == 1 and first_id == thread_id and into is None
+    at = last_active = _time("last_active", found.get("last_active"), now)
+    at = _time("created_at", found.get("created_at"), now) or at
     memories: list[Imported] = []
-    blank: list[tuple[int, JsonObject]] = []
+    is_pinned = PIN_TAG in (tag.casefold() for tag in tags)
     known: dict[str, str] = {}
-
-    def add(where: str, memory_id: str, message: JsonObject, record: JsonObject, at: datetime | None) -> None:
-        is_pin = has_pin_tag or (message.get("source") == PIN_SOURCE and said.get(UNPINNED) is not True)
+    for place, value in enumerate(messages):
+        where = f"messages[{place}]"
+        message = _mapping(where, value)
+        content = _text(f"{where}.content", message.get("content"))
+        source = _text(f"{where}.source", message.get("source"))
+        name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
+        at = _time(f"{where}.{name}", message.get(name), now) or at
+        memory_id = _memory_id(where, thread_id, place, message, known)
+        is_pinned = is_pinned or ("tags" not in found and source == PIN_SOURCE)
+        if not content.strip():
+            continue
+        told = message.get("record")
+        record = {field: told[field] for field in _RECORDED if field in told} if isinstance(told, Mapping) else {}
+        usual_type = "semantic" if source == PIN_SOURCE else "episodic"  # what was pinned is a fact
         try:
-            own = {"context_id": context_id, "content_limit_bytes": content_limit_bytes}
-            made = _draft(message, {"tags": list(tags), **record}, at, **own)
+            made = draft(
+                content,
+                content_limit_bytes=content_limit_bytes,
+                context_id=None if is_alone else thread_id,
+                created_at=at,
+                origin="import",
+                metadata={field: one for field, one in message.items() if field not in _OWN_FIELDS},
+                **{"type": usual_type, "tags": list(tags), **record},
+            )
         except InvalidInput as error:
             raise InvalidInput(f"{where}.{error.field}", error.problem) from None
         memories.append(Imported(made, memory_id, _STANDINGS.get(str(message.get("standing")), usual)))
-        pinned.update([memory_id] if is_pin else ())
-
-    last_active = times.at("last_active", said.get("last_active"))
-    at = times.at("created_at", said.get("created_at")) or last_active
-    for place, value in enumerate(messages):
-        where = f"messages[{place}]"
-        message = _plain(_mapping(where, value), where)
-        if not _text(f"{where}.content", message.get("content")).strip():
-            blank.append((place, message))
-            continue
-        name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
-        at = times.at(f"{where}.{name}", message.get(name)) or at
-        _text(f"{where}.source", message.get("source"))
-        given = message.get("record")
-        record = {one: given[one] for one in _RECORDED if one in given} if isinstance(given, Mapping) else {}
-        add(where, _memory_id(where, thread_id, place, message, known), message, record, at)
-    if not memories:  # a thread is what was said in it; of one without messages its title is
-        title = _title(said.get("title"))
-        if title is None:
-            raise InvalidInput("messages", "holds no text, and the thread has no title either")
-        add("title", message_id(thread_id, ""), {"content": title}, {"metadata": {TITLE: True}}, at)
-    moments = [one for one in (last_active, *(one.draft.created_at for one in memories)) if one is not None]
-    last_active = max(moments, default=None)
-    archived_at = last_active.timestamp() if last_active and usual is Standing.ARCHIVED else None
-    facets = _facets(
-        said,
-        times,
-        {"into": into, "archived_at": archived_at},
-        context_id=context_id,
-        is_pinned=has_pin_tag or bool(pinned),
-    )
-    return ImportedThread(
-        path,
-        thread_id,
-        tuple(memories),
-        facets,
-        frozenset(pinned),
-        said,
-        tuple(blank),
-        into,
-        last_active,
-        is_alone,
-        len(times.ahead),
-    )
-
-
-def _said(found: Mapping[str, Any]) -> JsonObject:
-    """What a file says beside its messages."""
-    said: JsonObject = _plain({name: one for name, one in found.items() if name != "messages"})
-    size = len(json.dumps(said, ensure_ascii=False).encode())
-    if size > _SAID_LIMIT_BYTES:
-        raise InvalidInput("file", f"has {size:,} bytes beside its messages, at most {_SAID_LIMIT_BYTES:,} are kept")
-    return said
-
-
-def _facets(
-    said: JsonObject, times: _Times, fate: JsonObject, *, context_id: str | None, is_pinned: bool
-) -> dict[str, JsonObject]:
-    """What a file says of its thread and of its `fate`, as it lies beside the thread here."""
-    weight = _number("weight", said.get("weight"), 1.0, _WEIGHT_LIMIT)
-    ratings = _ratings(said.get("ratings"), times)
-    thread = {
-        "title": _title(said.get("title")),
-        "topics": _texts("topics", said.get("topics"), _MOST_TOPICS),
-        "drift_history": _texts("drift_history", said.get("drift_history"), _MOST_DRIFTS),
-        "recalls": _count("activation_count", said.get("activation_count")),
-        **fate,
+    if not memories:
+        raise InvalidInput("messages", "holds no text")
+    last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)
+    weight = _number("weight", found.get("weight"), 1.0, _WEIGHT_LIMIT)
+    ratings = _ratings(found.get("ratings"), now)
+    said = {
+        "context_id": None if is_alone else thread_id,
+        "title": _title(found.get("title")),
+        "topics": _texts("topics", found.get("topics"), _MOST_TOPICS),
+        "recalls": _count("activation_count", found.get("activation_count")),
+        "into": into,
+        "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
     }
-    told = {name: one for name, one in thread.items() if one}
-    context = {} if context_id is None else {"context_id": context_id}
-    attention = {"weight": weight, **({"pinned": True} if is_pinned else {})}
-    return {
-        **({"thread": {**context, **told}} if told else {}),
-        **({"attention": attention} if weight != 1 or is_pinned else {}),
-        **({"ratings": {"ratings": ratings}} if ratings else {}),
+    facets: dict[str, JsonObject] = {
+        "thread": {name: one for name, one in said.items() if one},
+        "attention": {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {},
+        "ratings": {"ratings": ratings} if ratings else {},
     }
+    pinned = frozenset(str(one.id) for one in memories if is_pinned)
+    return ImportedThread(path, thread_id, tuple(memories), facets, pinned, into, is_alone)
 
 
-def default_type(source: object) -> str:
-    """A conversation is episodic; what was pinned is a fact."""
-    return "semantic" if source == PIN_SOURCE else "episodic"
-
-
-def seed_time(at: datetime) -> str:
-    """A time as the seed's files write it: ISO 8601 without a zone. Ours are UTC."""
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat()
-
-
-def _memory_id(where: str, thread_id: str, place: int, message: JsonObject, known: dict[str, str]) -> str:
+def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
     own, given = message.get("id"), message.get("memory_id")
     if given is not None and (not isinstance(given, str) or not _ID.fullmatch(given)):
         raise InvalidInput(f"{where}.memory_id", "is not the id of a memory")
@@ -324,29 +268,7 @@ def _memory_id(where: str, thread_id: str, place: int, message: JsonObject, know
     return memory_id
 
 
-def _draft(message: JsonObject, record: JsonObject, at: datetime | None, **own: Any) -> Draft:
-    source, metadata = message.get("source"), record.pop("metadata", None)
-    others = {name: one for name, one in message.items() if name not in _OWN_FIELDS}
-    if at is not None and others.get("timestamp") == seed_time(at):
-        del others["timestamp"]
-    is_lost = {  # what the memory would not say
-        "source": not source,
-        "standing": str(message.get("standing")) not in _STANDINGS,
-        "record": not isinstance(message.get("record"), Mapping),
-    }
-    others |= {name: message[name] for name, lost in is_lost.items() if lost and name in message}
-    noted = {**({"source": source} if source else {}), **({MESSAGE: others} if others else {})}
-    return draft(
-        message.get("content"),
-        created_at=at,
-        origin="import",
-        metadata={**_mapping("metadata", metadata or {}), **noted},
-        **own,
-        **{"type": default_type(source), **record},
-    )
-
-
-def _ratings(value: Any, times: _Times) -> list[JsonObject]:
+def _ratings(value: Any, now: datetime) -> list[JsonObject]:
     """The latest ratings as {useful, timestamp, reason}; a plain true or false was given without the other two."""
     found: list[JsonObject] = []
     for place, one in enumerate(_listed("ratings", value, _MOST_RATINGS)):
@@ -354,56 +276,103 @@ def _ratings(value: Any, times: _Times) -> list[JsonObject]:
         data = {"useful": one} if isinstance(one, bool) else _mapping(where, one)
         if not isinstance(data.get("useful"), bool):
             raise InvalidInput(f"{where}.useful", "is neither true nor false")
-        timestamp = times.written(f"{where}.timestamp", data.get("timestamp"))
+        timestamp = _iso(_time(f"{where}.timestamp", data.get("timestamp"), now))
         reason = _text(f"{where}.reason", data.get("reason")) or None
         found.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
     return found[-_RATINGS_KEPT:]
 
 
+# --- writing files ----------------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, threads: Iterable[ExportedThread], focus: JsonObject | None) -> dict[str, int]:
+    """Write a file for each thread, and what is in focus if anything ever was; answers how many there are of each.
+    Files of threads that are gone are left alone. Raises InvalidInput."""
+    written = 0
+    for thread in threads:
+        _write(made_folder(folder / THREADS) / file_name(thread.id), document(thread))
+        written += 1
+    active = [] if focus is None else focus.get(_ACTIVE_FOCUS, [])
+    if focus is not None:
+        active = [{**one, "set_at": _as_seed(one.get("set_at"))} for one in active]
+        updated = _as_seed(focus.get("last_updated"))
+        _write(made_folder(folder) / FOCUS, {_ACTIVE_FOCUS: active, "last_updated": updated})
+    return {THREADS: written, FOCUS: len(active)}
+
+
+def file_name(thread_id: str) -> str:
+    """Ids of contexts may be anything; names of files stay in their folder, on every system."""
+    if _PLAIN_NAME.fullmatch(thread_id):
+        return thread_id + SUFFIX
+    words = re.sub(r"[^a-z0-9]+", "-", thread_id[:60].lower()).strip("-") or "thread"
+    return f"{words}-{sha256(thread_id.encode()).hexdigest()[:12]}{SUFFIX}"
+
+
+def document(thread: ExportedThread) -> JsonObject:
+    """A thread as its file."""
+    about, weight = thread.facets.get("thread", {}), thread.facets.get("attention", {})
+    ratings = thread.facets.get("ratings", {}).get("ratings") or []
+    into = about.get("into")
+    created = [memory.created_at for memory, _ in thread.memories]
+    tags = dict.fromkeys(tag for memory, _ in thread.memories for tag in memory.tags if tag != PIN_TAG)
+    usual = Standing.LIVE if thread.is_active or into is not None else Standing.ARCHIVED
+    return {
+        "id": thread.id,
+        "title": about.get("title") or thread.title,
+        "status": MERGED if into is not None else ACTIVE if thread.is_active else ARCHIVED,
+        **({} if into is None else {"merged_into": into}),
+        **({ALONE: True} if thread.is_alone else {}),
+        "topics": about.get("topics") or list(thread.topics),
+        "tags": [*tags, PIN_TAG] if weight.get("pinned") is True else [*tags],
+        "weight": weight.get("weight", 1.0),
+        "drift_history": list(thread.drift_history),
+        "activation_count": about.get("recalls", 0),
+        "ratings": [{**one, "timestamp": _as_seed(one.get("timestamp"))} for one in ratings],
+        "relevance_score": round(thread.relevance, 4),
+        "created_at": _iso(min(created, default=None)),
+        "last_active": _iso(max((memory.updated_at for memory, _ in thread.memories), default=None)),
+        "messages": [
+            _message(thread.id, place, memory, standing, usual)
+            for place, (memory, standing) in enumerate(thread.memories)
+        ],
+    }
+
+
+def _message(thread_id: str, place: int, memory: Memory, standing: Standing, usual: Standing) -> JsonObject:
+    own = {name: one for name, one in memory.metadata.items() if name not in _OWN_FIELDS}
+    message = {"source": memory.origin.value, **own}
+    message |= {"content": memory.content, "timestamp": _iso(memory.created_at)}
+    told = {**memory.to_json(), "agent": memory.scope.agent}
+    message["record"] = {name: told[name] for name in _RECORDED if told[name] is not None}
+    named = message.get("id")
+    expected = message_id(thread_id, place if named in (None, "") else str(named))
+    if memory.id not in (expected, derived_id(expected, memory.scope.project)):
+        message["memory_id"] = memory.id
+    return message if standing is usual else {**message, "standing": standing.value}
+
+
+def _as_seed(said: object) -> str | None:
+    """A time of ours as the seed writes it."""
+    return _iso(point_in_time("time", said)) if isinstance(said, str) else None
+
+
+def _iso(at: datetime | None) -> str | None:
+    """A time as the seed's files write it: ISO 8601 without a zone. Ours are UTC."""
+    return None if at is None else at.astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def _write(path: Path, content: JsonObject) -> None:
+    with replacing(path) as file:
+        json.dump(content, file, ensure_ascii=False, indent=2)
+        file.write("\n")
+
+
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Times:
-    """The times of one file, of which none can be later than `now`; without a `now` all are believed. `ahead` names the
-    fields that lie in the future."""
-
-    now: datetime | None
-    ahead: set[str] = field(default_factory=set)
-
-    def at(self, where: str, value: Any) -> datetime | None:
-        """A time; one in the future is taken as now."""
-        at = point_in_time(where, value)
-        if at is None or self.now is None or at <= self.now:
-            return at
-        self.ahead.add(where)
-        return self.now
-
-    def written(self, where: str, value: Any) -> str | None:
-        """The same, as it was written if it was in ISO 8601; else in that form."""
-        at = self.at(where, value)
-        is_iso = isinstance(value, str) and not value.isdecimal() and where not in self.ahead
-        return None if at is None else value if is_iso else seed_time(at)
-
-
-def _plain(value: Any, where: str = "", depth: int = METADATA_DEPTH) -> Any:
-    """A copy without what the store cannot hold: lone surrogates are mended, the rest is refused."""
-    if isinstance(value, str):
-        return mended(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int | float):
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise InvalidInput(where, "is a whole number beyond 64 bits")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidInput(where, "is a number that is too large")
-        return value
-    if depth == 0:
-        raise InvalidInput(where, f"is nested deeper than {METADATA_DEPTH} levels")
-    if isinstance(value, list):
-        return [_plain(one, f"{where}[{place}]", depth - 1) for place, one in enumerate(value)]
-    above = f"{where}." if where else ""
-    return {mended(name): _plain(one, f"{above}{shown(name)}", depth - 1) for name, one in value.items()}
+def _time(where: str, value: Any, now: datetime) -> datetime | None:
+    at = point_in_time(where, value)
+    return None if at is None else min(at, now)
 
 
 def _mapping(where: str, value: Any) -> Mapping[str, Any]:
@@ -427,7 +396,7 @@ def _text(where: str, value: Any) -> str:
     """A text; a missing one is empty."""
     if value is not None and not isinstance(value, str):
         raise InvalidInput(where, "is not a text")
-    return value or ""
+    return mended(value or "")
 
 
 def _texts(where: str, value: Any, most: int) -> list[str]:
@@ -450,9 +419,7 @@ def _number(where: str, value: Any, default: float, most: float) -> float:
 
 
 def _count(where: str, value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _COUNT_LIMIT):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53):
         raise InvalidInput(where, f"{shown(value)!r} is not a whole number from 0 on")
     return value or 0
 
