@@ -11,7 +11,6 @@ from kingly_memory.api.lifecycle import LifecycleVerbs
 from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, ExperienceRules
-from kingly_memory.cognition.confidence import Assessment, Routing
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
@@ -19,14 +18,14 @@ from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, v
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
-from kingly_memory.router import linking
-from kingly_memory.router.agents.consensus import ConsensusMemory
-from kingly_memory.router.agents.continuum import ContinuumMemory
-from kingly_memory.router.agents.debate import Debate
-from kingly_memory.router.agents.memory import AgentMemory
-from kingly_memory.router.agents.stream import MemoryStream
 
 if TYPE_CHECKING:  # read by whoever compresses
+    from kingly_memory.cognition.confidence import Assessment, Routing
+    from kingly_memory.router.agents.consensus import ConsensusMemory
+    from kingly_memory.router.agents.continuum import ContinuumMemory
+    from kingly_memory.router.agents.debate import Debate
+    from kingly_memory.router.agents.memory import AgentMemory
+    from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.learning import Lesson
 
 
@@ -176,6 +175,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         a parent is named. Without `chain_id` it goes on in its parent's chain, or begins a new one; a `chain_id` that
         is new begins that chain. Raises InvalidInput, StoreError.
         """
+        from kingly_memory.router import linking
+
         engine = self._engine
         said = thoughts.step(
             content,
@@ -261,21 +262,29 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     def stream(self, agent_id: str | None = None) -> MemoryStream:
         """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent
         unless another is named. Raises InvalidInput, RouterClosed."""
+        from kingly_memory.router.agents.stream import MemoryStream
+
         return MemoryStream(self._named(agent_id), self._engine)
 
     @cached_property
     def consensus(self) -> ConsensusMemory:
         """What the project's debates came to, and who would not agree: docs/agents.md."""
+        from kingly_memory.router.agents.consensus import ConsensusMemory
+
         return ConsensusMemory(self._engine)
 
     def debate(self, topic: str) -> Debate:
         """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/agents.md.
         Nothing is stored before the first critique. Raises InvalidInput."""
+        from kingly_memory.router.agents.debate import Debate
+
         return Debate(topic, self.continuum, self.consensus, self.stream)
 
     @cached_property
     def continuum(self) -> ContinuumMemory:
         """The project's memories by how near at hand they are: docs/agents.md."""
+        from kingly_memory.router.agents.continuum import ContinuumMemory
+
         return ContinuumMemory(self._engine, self)
 
     def _named(self, agent_id: str | None) -> str:

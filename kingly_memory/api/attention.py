@@ -6,19 +6,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory.api.family import Family
-from kingly_memory.attention.injection import Injection
 from kingly_memory.declare import Arg, verb
 from kingly_memory.models import Taken
-from kingly_memory.router.attention.candidates import Surroundings
-from kingly_memory.router.attention.inject import TOKENS, checked, injected
-from kingly_memory.router.search.local import LocalLayer, LocalSearch
-from kingly_memory.router.threads import transfer
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 from kingly_memory.validation import MOST_TOKENS
 
 if TYPE_CHECKING:  # read when they are first used
+    from kingly_memory.attention.injection import Injection
     from kingly_memory.router.attention.verbs import Attention
+    from kingly_memory.router.search.local import LocalLayer
     from kingly_memory.router.threads.verbs import Threads
+
+
+TOKENS = 1_000
+"""Of a block of notes, unless the caller says how many."""
 
 
 class AttentionVerbs(Family):
@@ -69,6 +70,9 @@ class AttentionVerbs(Family):
         told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
         and counts as no use. Raises InvalidInput, StoreError.
         """
+        from kingly_memory.router.attention.candidates import Surroundings
+        from kingly_memory.router.attention.inject import checked, injected
+
         text, budget, named = checked(prompt, budget_tokens, session)
         engine = self._engine
 
@@ -83,6 +87,8 @@ class AttentionVerbs(Family):
 
     @cached_property
     def _prompt_layer(self) -> LocalLayer:
+        from kingly_memory.router.search.local import LocalSearch
+
         engine = self._engine
         return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use, likeness=False))
 
@@ -91,8 +97,12 @@ class AttentionVerbs(Family):
     async def remember_thread(self, thread: ImportedThread) -> Taken:
         """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
         InvalidInput, and then nothing of the thread was stored."""
+        from kingly_memory.router.threads import transfer
+
         return await transfer.import_thread(thread, self._engine)
 
     async def remember_focus(self, focus: ImportedFocus) -> bool:
         """Set what a file says is in focus. False when it was set here later, or as it is."""
+        from kingly_memory.router.threads import transfer
+
         return await transfer.import_focus(focus, self._engine)

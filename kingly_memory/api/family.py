@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kingly_memory.router.engine import Engine
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loaded where one is opened
+    from kingly_memory.router.engine import Engine
 
 
 class Family:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import BEFORE, LIMIT, Arg, verb
 from kingly_memory.lifecycle import compaction, decay
-from kingly_memory.lifecycle.policies import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, feedback, write
-from kingly_memory.router.condition import ArchivePage, Condition
-from kingly_memory.router.sweep import SweepReport
-from kingly_memory.router.sweep_changes import Undone
-from kingly_memory.router.write import WriteContext
+
+if TYPE_CHECKING:
+    from kingly_memory.lifecycle.policies import WeakMemories
+    from kingly_memory.ports import Transaction
+    from kingly_memory.router.condition import ArchivePage, Condition
+    from kingly_memory.router.sweep import SweepReport
+    from kingly_memory.router.sweep_changes import Undone
+    from kingly_memory.router.write import WriteContext
 
 
 class LifecycleVerbs(Family):
@@ -164,6 +165,8 @@ class LifecycleVerbs(Family):
 
         Its lifetime begins anew. Answers with its strength and what that rests on. Raises InvalidInput, StoreError.
         """
+        from kingly_memory.router import feedback
+
         await self._engine.flush()
         name = validation.required("key_or_id", key_or_id)
         one = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
@@ -173,12 +176,16 @@ class LifecycleVerbs(Family):
     async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
         """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
         Raises InvalidInput, and then notes nothing; StoreError."""
+        from kingly_memory.router import feedback
+
         names, tiers = validation.texts("keys_or_ids", keys_or_ids), self._engine.rules.tiers
         return await self._engine.write(feedback.used(names, self._engine.write_context(), tiers, succeeded=succeeded))
 
     async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
         """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
         its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError."""
+        from kingly_memory.router import feedback
+
         name, tiers = validation.required("key_or_id", key_or_id), self._engine.rules.tiers
         said = {"predicted": validation.share("predicted", predicted), "actual": validation.share("actual", actual)}
         placement = await self._engine.write(feedback.judged(name, self._engine.write_context(), tiers, **said))
@@ -222,6 +229,8 @@ class LifecycleVerbs(Family):
 
         Also the moves of the last hour, how often a search finds something, and the average surprise.
         """
+        from kingly_memory.router import activity
+
         engine = self._engine
         await engine.flush()
         now_s = engine.now_s()
@@ -230,6 +239,8 @@ class LifecycleVerbs(Family):
 
     @cached_property
     def _condition(self) -> Condition:
+        from kingly_memory.router.condition import Condition
+
         engine = self._engine
         return Condition(engine.reader, engine.project, engine.rules)
 
@@ -242,6 +253,8 @@ class PutAway(NamedTuple):
 
 
 def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> PutAway:
+    from kingly_memory.router import feedback, write
+
     row = write.find(transaction, context.project, key_or_id)
     was_there = row is not None and row.standing is Standing.ARCHIVED
     return PutAway(feedback.put_away(key_or_id, reason, context)(transaction), was_there)

@@ -32,10 +32,6 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.ports import LanguageModel
-from kingly_memory.router import linking, write
-from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.search import moded
-from kingly_memory.router.search.request import Request, request
 from kingly_memory.validation import USUAL, Imported, Ttl
 
 if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
@@ -285,6 +281,10 @@ class MemoryVerbs(Family):
         `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own. Raises
         InvalidInput.
         """
+        from kingly_memory.router.context_gather import RELATED_LIMIT
+        from kingly_memory.router.search import moded
+        from kingly_memory.router.search.request import request
+
         await self._engine.opened()
         how = request(fold, detail, budget_tokens, by_ranks)
         asked = validation.query(
@@ -352,6 +352,9 @@ class MemoryVerbs(Family):
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
         """
+        from kingly_memory.router.search import moded
+        from kingly_memory.router.search.request import Request
+
         engine, settings = self._engine, self._engine.settings
         await engine.opened()
         asked = validation.query(
@@ -473,6 +476,8 @@ class MemoryVerbs(Family):
         It is out of sight here at once, on the remote when that answers, and out of the summaries that tell of it.
         None when there is none. `restore` brings it back.
         """
+        from kingly_memory.router import write
+
         name = validation.required("key_or_id", key_or_id)
         gone = await self._engine.write(write.forget(name, self._engine.write_context()))
         self._engine.wake(*(() if gone is None else gone.others))
@@ -495,6 +500,8 @@ class MemoryVerbs(Family):
 
         It comes back here and on the remote. None when there is none.
         """
+        from kingly_memory.router import write
+
         name = validation.required("key_or_id", key_or_id)
         restored = await self._engine.write(write.restore(name, self._engine.write_context()))
         self._engine.wake(*([] if restored is None else [restored.id]))
@@ -502,6 +509,8 @@ class MemoryVerbs(Family):
 
     async def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
+        from kingly_memory.router import write
+
         waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
         while batch := [*islice(waiting, IMPORT_BATCH)]:
             for _, fate in await self._engine.write(write.import_all(batch, self._engine.write_context())):
@@ -565,6 +574,8 @@ class MemoryVerbs(Family):
         are the same link, with its new strength and description. It goes to every remote that has both ends. Raises
         InvalidInput, StoreError.
         """
+        from kingly_memory.router import linking
+
         said = links.draft(link_type, strength, description)
         ends = (validation.required("source", source), validation.required("target", target))
         link = await self._engine.write(linking.link(*ends, said, self._engine.write_context()))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, verb
 from kingly_memory.models import JsonObject, LinkState
-from kingly_memory.router import known_remotes, outbox
-from kingly_memory.router.attention import focus
-from kingly_memory.router.known_remotes import KnownRemote
-from kingly_memory.router.outbox import OutboxEntry
-from kingly_memory.router.remotes import SyncReport
+
+if TYPE_CHECKING:
+    from kingly_memory.router.known_remotes import KnownRemote
+    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.remotes import SyncReport
 
 STATES = ("pending", "leased", "dead")
 _REMOTE_NAME = Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")
@@ -37,6 +37,8 @@ class RemoteVerbs(Family):
         It is plain JSON, and reads the local layer only. `vectors` is there where memories are found by meaning too,
         and says how many wait for their vector; `focus` where something is in it.
         """
+        from kingly_memory.router.attention import focus
+
         engine = self._engine
 
         def look() -> JsonObject:
@@ -56,6 +58,8 @@ class RemoteVerbs(Family):
 
         That is each remote, or the one of that name. Raises InvalidInput.
         """
+        from kingly_memory.router.remotes import SyncReport
+
         await self._engine.opened()
         timeout_s = validation.seconds("timeout", timeout)
         if not self._engine.remotes.connections:
@@ -103,6 +107,8 @@ class RemoteVerbs(Family):
 
         They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput.
         """
+        from kingly_memory.router import outbox
+
         engine, now_s = self._engine, self._engine.now_s()
         changes = []
         for route in engine.view.routes(remote):
@@ -123,6 +129,8 @@ class RemoteVerbs(Family):
         They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
         InvalidInput.
         """
+        from kingly_memory.router import outbox
+
         engine = self._engine
         changes = [outbox.drop(route.name, list(ids), engine.project) for route in engine.view.routes(remote)]
         return await engine.write(lambda transaction: sum(change(transaction) for change in changes))
@@ -144,6 +152,8 @@ class RemoteVerbs(Family):
         Nothing becomes due there any more. Says what was known of it. Raises InvalidInput for one that is in use here
         or not known; StoreError, after which it can be repeated.
         """
+        from kingly_memory.router import known_remotes
+
         named = validation.required("address", address)
         found = known_remotes.forgettable(await self.remotes(), named, self._engine.name_at(named))
         while not await self._engine.write(known_remotes.forget(found.name, self._engine.now_s())):

@@ -13,12 +13,10 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
-from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.observe import Observer
 from kingly_memory.place import Place
 from kingly_memory.ports import Clock
-from kingly_memory.router.engine import Engine
 from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
@@ -60,6 +58,8 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
         Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """
+        from kingly_memory.app import parts
+
         place = Place.resolve(home, remote, token, project, agent, token_file=token_file)
         if place.unread is not None:
             log.warning("%s; until then this machine alone is used", place.unread)
@@ -80,6 +80,9 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         observers: tuple[Observer, ...] = (),
     ) -> Self:
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
+        from kingly_memory.app import parts  # with the engine, most of what there is to load
+        from kingly_memory.router.engine import Engine
+
         place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
         for one in () if settings else inert(place.home):

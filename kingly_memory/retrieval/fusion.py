@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from statistics import fmean
+from math import fsum
 from typing import Protocol, TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
@@ -75,7 +75,7 @@ def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float =
     best_local = max(one.local or 0.0 for one in candidates)
     best = max(best_local, *(one.remote or 0.0 for one in candidates))
     there = {one.memory.id: max(one.remote or 0.0, floor) for one in candidates if one.in_remote}
-    unknown = fmean(there.values()) if there else 0.0  # neither for nor against what the remote could not know
+    unknown = fsum(there.values()) / max(len(there), 1)  # neither for nor against what the remote could not know
     worth: dict[str, float] = {}
     for one in candidates:
         here = (one.local or 0.0) / (best_local or 1.0) if one.in_local else (one.remote or 0.0) / (best or 1.0)

@@ -16,9 +16,6 @@ from kingly_memory.writing import CHARACTERS_PER_TOKEN
 if TYPE_CHECKING:
     from kingly_memory.ports import InjectionLog
 
-TOKENS = 1_000
-"""Of a block, unless the caller says how many."""
-
 
 def injected(
     prompt: str,
