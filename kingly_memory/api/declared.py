@@ -187,13 +187,21 @@ VERBS = (
             Parameter(
                 name="since",
                 type="text",
-                arg=Arg(words="only from this ISO 8601 date or time on (UTC)", metavar="TIME"),
+                arg=Arg(
+                    words="only from this ISO 8601 date or time on (UTC)",
+                    metavar="TIME",
+                    command_words="only from then on: a date or time in UTC, yesterday, or 7d for a week ago",
+                ),
                 default=None,
             ),
             Parameter(
                 name="until",
                 type="text",
-                arg=Arg(words="only up to this ISO 8601 time, or the end of that day (UTC)", metavar="TIME"),
+                arg=Arg(
+                    words="only up to this ISO 8601 time, or the end of that day (UTC)",
+                    metavar="TIME",
+                    command_words="only up to then, or to the end of that day; as --since",
+                ),
                 default=None,
             ),
             Parameter(

@@ -205,9 +205,21 @@ class MemoryVerbs(Family):
         tags: Annotated[Sequence[str] | None, _TAGS] = None,
         agent: Annotated[str | None, Arg("only what this agent stored", only="tool")] = None,
         context_id: Annotated[str | None, _ONE_CONTEXT] = None,
-        since: Annotated[datetime | str | None, Arg("only from this ISO 8601 date or time on (UTC)", "TIME")] = None,
+        since: Annotated[
+            datetime | str | None,
+            Arg(
+                "only from this ISO 8601 date or time on (UTC)",
+                "TIME",
+                command_words="only from then on: a date or time in UTC, yesterday, or 7d for a week ago",
+            ),
+        ] = None,
         until: Annotated[
-            datetime | str | None, Arg("only up to this ISO 8601 time, or the end of that day (UTC)", "TIME")
+            datetime | str | None,
+            Arg(
+                "only up to this ISO 8601 time, or the end of that day (UTC)",
+                "TIME",
+                command_words="only up to then, or to the end of that day; as --since",
+            ),
         ] = None,
         prefer_speed: Annotated[
             bool,

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
-from kingly_memory.cli.memories import LAST_POSITION, restore_lines, strength_line, summary
+from kingly_memory.cli.memories import LAST_POSITION, restore, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
@@ -31,7 +31,7 @@ _DOES = {
     "merge": "merge",
 }
 
-archive_restore_lines = restore_lines
+archive_restore = restore
 
 
 def sweep(options: Namespace, out: Output) -> int:

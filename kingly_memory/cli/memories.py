@@ -12,7 +12,17 @@ from kingly_memory.cli.output import Output, ago, counted, duration, facts, harm
 from kingly_memory.cli.place import arguments, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, Receipt, RemoteUse, moment_text
+from kingly_memory.models import (
+    DeliveryState,
+    JsonObject,
+    LinkState,
+    Memory,
+    Origin,
+    Receipt,
+    RemoteUse,
+    Standing,
+    moment_text,
+)
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
@@ -33,11 +43,17 @@ def store(options: Namespace, out: Output) -> int:
     said["origin"] = options.origin or ("agent" if place.agent else "user")
     if options.wait is None and place.has_remote and not options.require_remote:
         said["wait"] = REMOTE_WAIT_S
+    before = None
+    if options.key is not None:
+        with reading(place, out) as reader:
+            before = reader.find(options.key)
     with routing(place, out) as router:
         receipt: Receipt = options.command.verb.call(router, said)
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
         lines = receipt_lines(receipt)
+        if before is not None and before.standing is Standing.FORGOTTEN:
+            lines.append(f"  it was forgotten and is back; undo: {command(options, 'forget', receipt.id)}")
         if place.remote_use is RemoteUse.ONCE and receipt.delivery is not DeliveryState.LOCAL_ONLY:
             lines += [
                 f"  later memories do not go to {one.endpoint}; `kingly-memory remotes add NAME {one.endpoint}` sends"
@@ -110,14 +126,26 @@ def forget(options: Namespace, out: Output) -> int:
     if memory is None:
         raise NothingUnder(options.key_or_id)
     lines = [f"forgotten: {summary(memory)}"]
+    if memory.origin is Origin.REMOTE:
+        lines.append("  it was a copy of what another home stored, which keeps it; forget it there, too")
     if away:
         lines.append(f"  not reached now: {', '.join(away)}; what was sent there is forgotten there later")
     out.show(memory.to_json(), [*lines, f"undo: {command(options, 'restore', memory.id)}"])
     return 0
 
 
-def restore_lines(memory: Memory, _: Namespace) -> list[str]:
-    return [f"restored: {summary(memory)}"]
+def restore(options: Namespace, out: Output) -> int:
+    place, name = place_of(options, out), options.key_or_id
+    with reading(place, out) as reader:
+        row = reader.find(name)
+        is_there = row is not None and row.standing is Standing.LIVE and reader.get(name) is not None
+    with routing(place, out) as router:
+        memory = router.restore(name)
+    if memory is None:
+        raise NothingUnder(name)
+    said = "there already, neither forgotten nor archived" if is_there else "restored"
+    out.show(memory.to_json(), [f"{said}: {summary(memory)}"])
+    return 0
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

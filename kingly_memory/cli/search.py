@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from kingly_memory.cli.output import Output, ago, counted, duration, harmless, o
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Source
+from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
+from kingly_memory.passages import PASSAGE
 from kingly_memory.place import Place
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 USUAL_LIMIT = 10
 SOURCE_LIMIT_BYTES = 1_048_576
 _INDENT = " " * 6
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
 def search(options: Namespace, out: Output) -> int:
@@ -31,7 +33,8 @@ def search(options: Namespace, out: Output) -> int:
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
-    text = said.pop("query")
+    text, now = said.pop("query"), datetime.now(UTC)
+    said |= {name: moment(said[name], now) for name in ("since", "until") if said[name]}
     if options.verify or options.source:
         return _search_verified(options, place, text, said, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit
@@ -50,9 +53,29 @@ def search(options: Namespace, out: Output) -> int:
         from kingly_memory.retrieval.snippets import disclose
 
         results = replace(results, shown=disclose(results.hits, Detail.FULL, asked=()).shown)
-    lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
+    elif options.budget_tokens is None and options.detail is None and not out.as_json:
+        results = replace(results, shown=_passages(results, text))
+    lines = search_lines(results, now, explain=options.explain, budget=options.budget_tokens)
     out.show(told, lines)
     return 0
+
+
+def moment(text: str, now: datetime) -> str:
+    """`7d` (ago), `today` and `yesterday` as a date or time; what else is said the verb reads."""
+    if text in _DAYS_AGO:
+        return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
+    length_s = validation.length_s(text) if text[-1:].isalpha() else None
+    return text if length_s is None else (now - timedelta(seconds=length_s)).isoformat()
+
+
+def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
+    """The passages that answer, of those long texts that were found by one: their beginning says something else."""
+    long = [hit for hit in results if hit.scores.get(PASSAGE)]
+    if not long:
+        return {}
+    from kingly_memory.retrieval.snippets import disclose
+
+    return disclose(long, Detail.PASSAGE, asked=(asked,)).shown
 
 
 def _searched_here(
@@ -101,7 +124,9 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False, budg
     if results.mode not in (None, RetrievalMode.SIMILARITY):
         yield f"  mode {results.mode}: {results.mode_reason}; in that mode's order"
     yield from _left_out(results.excluded)
-    if results.shown:
+    if not len(results) and "low_confidence" in results.excluded:
+        yield "  memories have confidence 0.5 unless `store --confidence` says more; `--min-confidence 0` shows all"
+    if len(results.shown) == len(results) > 0:
         counts = Counter(results.shown[hit.memory.id].view for hit in results)
         told = ", ".join(f"{counts[view]} {how}" for view, how in _VIEWS.items() if counts[view]) or "none"
         yield f"  shown: {told}" + ("; `get KEY_OR_ID` shows all of one" if counts.keys() - {Detail.FULL} else "")

@@ -13,7 +13,7 @@ from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
 from kingly_memory.place import HOME_FOLDER, Place, user_data_folder
-from kingly_memory.settings import said_in, settings_files
+from kingly_memory.settings import beside, said_in, settings_files
 from kingly_memory.settings_file import read
 from kingly_memory.trust import TrustList, digest, place
 
@@ -45,7 +45,8 @@ def _chosen(options: Namespace) -> Path:
         case [path]:
             return path
         case []:
-            raise InvalidInput("path", f"no settings file belongs to the memories in {home}; name one")
+            files = "config.toml, config.yaml or config.yml"
+            raise InvalidInput("path", f"nothing to trust: there is no {files} in {beside(home)}; name another file")
         case several:
             raise InvalidInput("path", f"{' and '.join(map(str, several))} are both there; keep one, or name one")
 

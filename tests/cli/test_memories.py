@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.cli.search import notes
+from kingly_memory.cli.search import moment, notes
 from kingly_memory.models import MemoryType, Origin
 from tests.cli_runner import Run, runner
 
@@ -119,6 +119,28 @@ def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
     assert run("search", "door", "--json").json["hits"] == []
     assert run("restore", "door").out.startswith("restored: the secret door")
     assert run("get", "door").code == 0
+    assert run("restore", "door").out == "there already, neither forgotten nor archived: the secret door\n"
+
+
+def test_storing_a_forgotten_key_again_says_that_it_is_back(run: Run) -> None:
+    run("store", "the secret door", "--key", "door")
+    assert "forgotten" not in run("store", "the open door", "--key", "door").out
+    run("forget", "door")
+    assert "  it was forgotten and is back; undo: kingly-memory forget " in run("store", "a door", "--key", "door").out
+
+
+def test_a_search_shows_the_passage_that_answers_of_a_long_note(run: Run) -> None:
+    paragraphs = [f"Minute {number}: the ferry schedule was read out and nobody objected." * 3 for number in range(40)]
+    paragraphs[30] = "The staging database moved to port 6432 on Tuesday."
+    run("store", "\n\n".join(paragraphs), "--key", "minutes")
+    assert "staging database moved to port 6432" in run("search", "port of the staging database").out
+
+
+def test_a_time_may_be_a_length_or_a_day_that_has_a_name() -> None:
+    now = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    said = {"7d": "2026-03-03T12:00:00+00:00", "12h": "2026-03-10T00:00:00+00:00", "yesterday": "2026-03-09"}
+    said |= {"today": "2026-03-10", "2026": "2026", "soon": "soon"}
+    assert {text: moment(text, now) for text in said} == said
 
 
 @pytest.mark.parametrize("verb", ["get", "forget", "restore"])
@@ -247,6 +269,7 @@ def test_a_bar_alone_is_no_mode(run: Run) -> None:
     run("store", "Deploys need two reviews.")
     told = run("search", "deploys", "--min-confidence", "0.7").out
     assert "  left out: 1 less sure than was asked for (--min-confidence sets the bar)\n" in told
+    assert "memories have confidence 0.5 unless `store --confidence` says more" in told
     assert "mode" not in told
 
 
