@@ -44,9 +44,9 @@ def store(options: Namespace, out: Output) -> int:
     if options.wait is None and place.has_remote and not options.require_remote:
         said["wait"] = REMOTE_WAIT_S
     before = None
-    if options.key is not None:
+    if (key := validation.label("key", options.key)) is not None:
         with reading(place, out) as reader:
-            before = reader.find(options.key)
+            before = reader.find(key)
     with routing(place, out) as router:
         receipt: Receipt = options.command.verb.call(router, said)
         is_pending = receipt.delivery is DeliveryState.PENDING

@@ -67,18 +67,8 @@ class Output:
             self._err.write(f"kingly-memory: {harmless(sentence)}\n")
             self._err.flush()
 
-    def redraw(self, line: str) -> None:
-        """Replace the last line of a terminal's standard error; an empty one clears it."""
-        self._err.write(f"\r\x1b[K{harmless(line)[: width() - 1]}")
-        self._err.flush()
-
     def flush(self) -> None:
         self._out.flush()
-
-    @property
-    def watched(self) -> bool:
-        """True when somebody looks at standard error as it is written."""
-        return not self.as_json and self._err.isatty()
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole: bool = False) -> list[str]:

@@ -134,14 +134,14 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False, budg
         used = sum(_spent(results, hit) for hit in results)
         yield f"  budget: {used:,} of {budget:,} tokens, as a program is told the hits: with ids, types, dates and tags"
     if explain:
-        yield from _legend(results)
+        yield "  relevance: how well a hit answers, 0 to 1; docs/search.md explains the other figures"
     for hit in results:
         yield ""
         yield from _hit_lines(results, hit, now)
         if budget is not None:
             yield f"      counts {counted(_spent(results, hit), 'token')}"
         if explain:
-            yield from _explanation(results, hit)
+            yield from wrapped(_figures(results, hit), _INDENT)
 
 
 def notes(failures: Mapping[str, str], asked: str | None, repaired: Mapping[str, str]) -> Iterator[str]:
@@ -187,6 +187,14 @@ def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
         yield from wrapped(f"{verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", _INDENT)
 
 
+def _figures(results: Results, hit: Hit) -> str:
+    """What made a hit's place."""
+    told = {"relevance": hit.relevance, **hit.scores}
+    figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in told.items() if name != PASSAGE]
+    group = results.clusters.get(hit.memory.id)
+    return ", ".join([*figures, *([] if group is None else [f"group {group}"])])
+
+
 def layers_told(hit: Hit) -> str:
     """Where it was found. What lies here only as a copy of what a remote said is called that."""
     is_copy = hit.memory.origin is Origin.REMOTE and hit.layers == ("local",)
@@ -203,75 +211,6 @@ def _spent(results: Results, hit: Hit) -> int:
 
     one = hit.memory.id
     return spent(hit, results.shown[one], results.folded.get(one, ()), results.more_folded.get(one, 0))
-
-
-# --- --explain --------------------------------------------------------------------------------------------------------
-
-_SHARES = ("local", "remote")
-_MODES_OWN = frozenset({"recency", "success", "score", "boosted", "penalty", "failure_first"})
-_PHRASES: Mapping[str, str] = {
-    "bm25": "{:.2f} for its words (BM25)",
-    "context": "{:.2f} lent by what was said beside it",
-    "lift": "× {:.2f} for a name that the question has too",
-    "similarity": "{:.2f} alike in its letters",
-    "cosine": "{:.2f} alike by vectors",
-    "words": "{:.2f} by its words",
-    "vectors": "{:.2f} near in meaning",
-    "key": "its key is the question",
-    "local": "{:.2f} on this machine",
-    "remote": "{:.2f} on the remote",
-}
-"""What each figure says. `similarity` is in a mode's score what relevance is to a hit."""
-
-
-def _legend(results: Results) -> Iterator[str]:
-    """What the figures below are."""
-    if not len(results):
-        return
-    if any({"local", "remote"} <= hit.scores.keys() for hit in results):
-        yield "  relevance: how well a hit answers, 0 to 1, from what each layer says of it"
-    else:
-        yield "  relevance: how well a hit answers, 0 to 1; the best one's is the share of the question that it holds"
-    if results.mode is not None:
-        yield "  score: relevance (as similarity) and what else counts in this mode, each with its weight"
-        yield "  hits stand by the last figure of their score, but for those that are put first or stand in groups"
-
-
-def _explanation(results: Results, hit: Hit) -> Iterator[str]:
-    """The figures of one hit, and what they did."""
-    if results.mode is not None:
-        yield from _in_mode(results.mode, hit)
-    if hit.memory.id in results.clusters:
-        yield f"      in group {results.clusters[hit.memory.id]}, of hits that are alike"
-    phrases = {name: _PHRASES.get(name, f"{name} {{:.2f}}").format(value) for name, value in hit.scores.items()}
-    shares = [phrases[name] for name in _SHARES if name in phrases]
-    made_of = f", from {' and '.join(shares)}" if shares else ""
-    told = ", ".join(text for name, text in phrases.items() if name not in _MODES_OWN and name not in _SHARES)
-    yield f"      relevance {hit.relevance:.2f}{made_of}{f': {told}' if told else ''}"
-
-
-def _in_mode(mode: RetrievalMode, hit: Hit) -> Iterator[str]:
-    from kingly_memory.retrieval.modes import MODES
-
-    scores = hit.scores
-    figures = {
-        "similarity": hit.relevance,
-        "recency": scores["recency"],
-        "success": scores["success"],
-        "confidence": hit.memory.confidence,
-    }
-    weights = MODES[mode].weights._asdict()
-    parts = (f"{weights[name]:.2f} × {figure:.2f} {name}" for name, figure in figures.items() if weights[name])
-    yield f"      score {scores['score']:.2f} = {' + '.join(parts)}"
-    if scores["boosted"] > scores["score"]:
-        lift = scores["boosted"] / scores["score"]
-        yield f"      × {lift:g} = {scores['boosted']:.2f}, since it says exactly what was asked"
-    worth = round(scores["boosted"], 2)
-    left = round(scores["boosted"] - scores.get("penalty", 0.0), 2)
-    if left < worth:  # both as they are printed, so that they add up
-        yield f"      − {worth - left:.2f} = {left:.2f}, for being like hits above it"
-    if "failure_first" in scores:
-        yield "      put first, since it tells of a failure"
 
 
 # --- --verify ---------------------------------------------------------------------------------------------------------

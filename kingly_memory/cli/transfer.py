@@ -33,9 +33,8 @@ BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
 PROBLEMS_SHOWN = 20
 FOCUS_TOLD = {None: "", True: "; the focus is set", False: "; the focus stays as it was set here"}
-REDRAW_S = 0.1
 REPORT_S = 3.0
-"""Seconds between two lines of progress where no terminal redraws one."""
+"""Seconds between two lines that say how far an import is."""
 
 Exported = Iterable[tuple[Memory, Standing]]
 
@@ -88,7 +87,7 @@ def import_path(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         try:
             for one in sources:
-                _take_in(one, router, tally, Progress(out))
+                _take_in(one, router, tally, out)
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
@@ -175,43 +174,20 @@ class Tally:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
 
-class Progress:
-    """Shows how far an import is: one line that is redrawn on a terminal, else a line every few seconds."""
-
-    def __init__(self, out: Output, *, pause_s: float | None = None) -> None:
-        self._out = out
-        self._pause_s = pause_s if pause_s is not None else REDRAW_S if out.watched else REPORT_S
-        self._last = time.monotonic()
-
-    def at(self, tally: Tally) -> None:
-        if self._out.as_json or time.monotonic() - self._last < self._pause_s:
-            return
-        self._last = time.monotonic()
-        line = f"{counted(tally.done, 'memory')} so far"
-        if self._out.watched:
-            self._out.redraw(line)
-        else:
-            self._out.note(line)
-
-    def over(self) -> None:
-        if self._out.watched:
-            self._out.redraw("")
-
-
-def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
+def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, out: Output) -> None:
     """Threads one by one, since each may be large."""
     at_once = 1 if found.format == ai.FORMAT else BATCH
-    try:
-        while batch := list(islice(found.entries, at_once)):
-            tally.problems.extend(one for one in batch if isinstance(one, Problem))
-            if items := [one for one in batch if isinstance(one, Imported)]:
-                tally.add(router.remember(items))
-            for one in batch:
-                if isinstance(one, ImportedThread | ImportedFocus | ImportedLink):
-                    _take_in_one(one, router, tally)
-            progress.at(tally)
-    finally:
-        progress.over()
+    told_s = time.monotonic()
+    while batch := list(islice(found.entries, at_once)):
+        tally.problems.extend(one for one in batch if isinstance(one, Problem))
+        if items := [one for one in batch if isinstance(one, Imported)]:
+            tally.add(router.remember(items))
+        for one in batch:
+            if isinstance(one, ImportedThread | ImportedFocus | ImportedLink):
+                _take_in_one(one, router, tally)
+        if time.monotonic() - told_s >= REPORT_S and not out.as_json:
+            told_s = time.monotonic()
+            out.note(f"{counted(tally.done, 'memory')} so far")
 
 
 def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: SyncMemoryRouter, tally: Tally) -> None:

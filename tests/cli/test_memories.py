@@ -188,7 +188,7 @@ BAD_INPUT = [
     (["search", "x", "--limit", "0"], "limit"),
     (["search", "x", "--limit", "9" * 30], "limit"),
     (["search", "x", "--type", "eternal"], "types"),
-    (["search", "x", "--since", "yesterday"], "since"),
+    (["search", "x", "--since", "someday"], "since"),
     (["list", "--limit", "-1"], "limit"),
     (["list", "--before", "-1"], "before"),
     (["list", "--before", "9" * 30], "before"),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import transfer
-from kingly_memory.cli.output import Output
 from kingly_memory.validation import Imported
 from tests.cli_runner import Run, runner
 
@@ -200,34 +197,12 @@ def test_a_failed_export_leaves_the_old_file_alone(run: Run, tmp_path: Path, mon
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-class _Terminal(TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("as_json", "terminal", "shown"),
-    [
-        (False, True, b"\r\x1b[K3 memories so far\r\x1b[K"),
-        (False, False, b"kingly-memory: 3 memories so far\n"),
-        (True, True, b""),
-    ],
-)
-def test_progress_is_redrawn_on_a_terminal_and_told_elsewhere(as_json: bool, terminal: bool, shown: bytes) -> None:
-    err = (_Terminal if terminal else TextIOWrapper)(BytesIO())
-    progress = transfer.Progress(Output(as_json, TextIOWrapper(BytesIO()), err), pause_s=0)
-    progress.at(transfer.Tally("jsonl", stored=3))
-    progress.over()
-    err.flush()
-    assert cast("BytesIO", err.buffer).getvalue() == shown
-
-
-def test_progress_is_not_told_more_often_than_anybody_reads() -> None:
-    err = TextIOWrapper(BytesIO())
-    progress = transfer.Progress(Output(False, TextIOWrapper(BytesIO()), err))
-    for _ in range(3):
-        progress.at(transfer.Tally("jsonl", stored=3))
-    assert err.buffer.tell() == 0
+@pytest.mark.parametrize(("options", "told"), [((), True), (("--json",), False)])
+def test_an_import_says_how_far_it_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: bool
+) -> None:
+    monkeypatch.setattr(transfer, "REPORT_S", 0.0)
+    assert ("2 memories so far" in run("import", str(lines(tmp_path / "m.jsonl", 2)), *options).err) is told
 
 
 def test_an_import_for_a_remote_says_what_is_on_its_way(run: Run, tmp_path: Path) -> None:
