@@ -293,8 +293,8 @@ class SyncThreads(Face):
     def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
         """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
 
-        `topics` name merged threads by id or title, or what to take out. Each part gets an id of its own, and the
-        largest keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError.
+        `topics` name merged threads by id, or what to take out of a thread that has taken in none. Each part gets an id
+        of its own, and the largest keeps this one. Raises InvalidInput, also where nothing is to divide; StoreError.
         """
         return self._call(lambda: self._awaiting.split(thread_id, topics=topics))
 

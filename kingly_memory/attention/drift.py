@@ -100,24 +100,12 @@ def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, .
     return tuple(Segment(*span, number, labels[number]) for span, number in zip(spans, numbers, strict=True))
 
 
-def by_drift(messages: Sequence[Said], earlier: Sequence[str]) -> list[Share]:
-    """A share for each topic that the thread came to, the first one first. Where its words show only one, by `earlier`,
-    topics that it is known to have had: each message goes with the topic that it says most of, or else with the message
-    before it. One share when there is nothing to tell apart."""
-    shares: dict[int | str, list[int]] = {}
+def by_drift(messages: Sequence[Said]) -> list[Share]:
+    """A share for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
+    shares: dict[int, list[int]] = {}
     for one in _divided(messages):
         shares.setdefault(one.number, []).extend(range(one.first, one.end))
-    if len(shares) > 1 or not earlier:
-        return [Share(tuple(several)) for several in shares.values()]
-    stems = {topic: telling(topic) for topic in dict.fromkeys(earlier)}
-    shares, current = {}, earlier[0]
-    for at, message in enumerate(messages):
-        spoken = telling(message.text)
-        share_said = {topic: len(spoken & own) / max(len(own), 1) for topic, own in stems.items()}
-        best = max(share_said, key=share_said.__getitem__)
-        current = best if share_said[best] > share_said[current] else current
-        shares.setdefault(current, []).append(at)
-    return [Share(tuple(several), str(topic)) for topic, several in shares.items()]
+    return [Share(tuple(several)) for several in shares.values()]
 
 
 def by_topics(messages: Sequence[Said], topics: Sequence[str]) -> list[Share]:

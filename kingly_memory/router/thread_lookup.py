@@ -60,13 +60,12 @@ def into(facet: Mapping[str, Any]) -> str | None:
 
 def combined(contexts: Mapping[str, JsonObject]) -> JsonObject:
     """What was said of a thread and of those merged into it, from their facets `thread`, its own first: its own title,
-    the topics and past topics of all, and how often any was recalled."""
+    the topics of all, and how often any was recalled."""
     own, *others = contexts.values()
     if not others:
         return own
     together: dict[str, Any] = {
         "topics": list(dict.fromkeys(one for facet in contexts.values() for one in texts(facet, "topics"))),
-        "drift_history": [one for facet in contexts.values() for one in texts(facet, "drift_history")],
         "recalls": sum(number(facet, "recalls") or 0 for facet in contexts.values()),
         "recalled_at": max((number(facet, "recalled_at") or 0 for facet in contexts.values()), default=0),
     }

@@ -88,18 +88,6 @@ async def test_a_split_after_which_nothing_would_stay_is_refused(
     assert (await memory.threads.get("t")).message_count == 2
 
 
-async def test_nothing_is_left_beside_a_merged_thread_all_of_which_was_taken_out(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    await said(memory, "kept", 2)
-    gone = await said(memory, "gone", 2)
-    await memory.threads.rename("gone", "Gone")
-    await memory.threads.merge("kept", "gone")
-    planned = changes.split(thread("kept"), [Share(tuple(gone))], ["kept", "gone"], desk(clock), emptied=["gone"])
-    store.write(planned).result()
-    assert beside(store, "gone") == {}
-
-
 @pytest.mark.parametrize("together", [("t", "t"), ("t", None)])
 async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
     store: PromptStore, clock: ManualClock, together: tuple[str, str | None]

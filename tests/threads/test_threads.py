@@ -80,12 +80,12 @@ async def test_tags_are_topics_and_a_title_is_a_title(memory: MemoryRouter) -> N
 
 async def test_what_its_facet_says_comes_first(memory: MemoryRouter, store: PromptStore) -> None:
     await talk(memory, "t", *TOPICS["deploys"], tags=["x"])
-    said = {"context_id": "t", "title": "Named", "topics": list("abcdefg"), "drift_history": ["api", "schema"]}
+    said = {"context_id": "t", "title": "Named", "topics": list("abcdefg")}
     put(store, "thread", owner("app", "t"), said)
     put(store, "attention", owner("app", "t"), {"weight": 1.3, "pinned": True})
     put(store, "ratings", owner("app", "t"), {"ratings": [rating(True, 1), rating(False, 2)]})
     seen = await memory.threads.get("t")
-    assert (seen.title, seen.topics, seen.drift_history) == ("Named", tuple("abcde"), ("api", "schema"))
+    assert (seen.title, seen.topics) == ("Named", tuple("abcde"))
     assert (seen.weight, seen.pinned) == (1.3, True)
     assert seen.rated.raw == pytest.approx(1.0 / 2.1)
     assert 0.1 <= seen.relevance < 1
@@ -402,16 +402,15 @@ async def test_ratings_of_what_was_merged_count_for_notes_beside_a_prompt(
     assert considered.priority.relevance == pytest.approx(0.5)
 
 
-async def test_topics_and_histories_come_one_after_the_other(memory: MemoryRouter, store: PromptStore) -> None:
-    said = {"a": (["x", "y"], ["api"]), "b": (["y", "z"], ["schema", "api"])}
-    for name, (topics, drift) in said.items():
+async def test_topics_come_one_after_the_other(memory: MemoryRouter, store: PromptStore) -> None:
+    said = {"a": ["x", "y"], "b": ["y", "z"]}
+    for name, topics in said.items():
         await talk(memory, name, f"about {name}")
-        put(store, "thread", owner("app", name), {"context_id": name, "topics": topics, "drift_history": drift})
-    merged = (await memory.threads.merge("a", "b")).thread
-    assert (merged.topics, merged.drift_history[:3]) == (("x", "y", "z"), ("api", "schema", "api"))
+        put(store, "thread", owner("app", name), {"context_id": name, "topics": topics})
+    assert (await memory.threads.merge("a", "b")).thread.topics == ("x", "y", "z")
     await memory.threads.split("a")
-    for name, (topics, drift) in said.items():
-        assert facet(store, "thread", name) == {"context_id": name, "topics": topics, "drift_history": drift}
+    for name, topics in said.items():
+        assert facet(store, "thread", name) == {"context_id": name, "topics": topics}
 
 
 @pytest.mark.requirement("SMT-047")
@@ -434,51 +433,13 @@ async def test_a_topic_that_names_a_merged_thread_parts_that_one(memory: MemoryR
         await talk(memory, name, *TOPICS[name])
     await memory.threads.merge("deploys", "garden")
     await memory.threads.merge("deploys", "orders")
-    with pytest.raises(InvalidInput, match="topics: 'garden' is a thread that was merged and invoices none"):
-        await memory.threads.split("deploys", ["Garden", "invoices"])
-    parted = await memory.threads.split("deploys", ["GARDEN"])
+    for topics in (["garden", "invoices"], ["nobody speaks of this"]):
+        with pytest.raises(InvalidInput, match="topics: 'deploys' has taken in garden, orders; part these first"):
+            await memory.threads.split("deploys", topics)
+    parted = await memory.threads.split("deploys", ["garden"])
     assert [one.id for one in parted.threads] == ["deploys", "garden"]
     assert (await memory.threads.get("garden")).status == "active"
     assert (await memory.threads.get("orders")).into == "deploys"
-    with pytest.raises(InvalidInput):
-        await memory.threads.split("deploys", ["nobody speaks of this"])
-
-
-async def test_a_merged_thread_of_which_all_was_taken_out_goes_on_as_none(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    await talk(memory, "deploys", *TOPICS["deploys"])
-    await talk(memory, "garden", *TOPICS["garden"], tags=["plants"])
-    await memory.threads.merge("deploys", "garden")
-    parts = (await memory.threads.split("deploys", ["plants"])).threads
-    assert sum(one.message_count for one in parts) == len(TOPICS["deploys"]) + len(TOPICS["garden"])
-    assert "into" not in (facet(store, "thread", "garden") or {})
-    assert "holds" not in (facet(store, "thread", "deploys") or {})
-    await talk(memory, "garden", "Basil is sown in May")
-    assert (await memory.threads.get("garden")).status == "active"
-
-
-async def test_a_merge_says_when_ratings_make_less_of_a_thread(memory: MemoryRouter, store: PromptStore) -> None:
-    await talk(memory, "deploys", *TOPICS["deploys"])
-    await talk(memory, "garden", *TOPICS["garden"])
-    rated = {"ratings": [{"useful": False, "timestamp": "2026-01-01T00:00:00+00:00", "reason": None}]}
-    put(store, "ratings", owner("app", "garden"), rated)
-    assert (await memory.threads.merge("deploys", "garden")).message.endswith(
-        "Its ratings count for both: relevance 1.00 → 0.50"
-    )
-    await memory.threads.split("deploys")
-    assert "relevance" not in (await memory.threads.merge("garden", "deploys")).message
-
-
-async def test_single_memories_merge_like_threads(memory: MemoryRouter, store: PromptStore) -> None:
-    one = (await memory.store("Ana likes tea")).id
-    other = (await memory.store("Bo likes coffee")).id
-    await memory.threads.rename(one, "Drinks")
-    merged = (await memory.threads.merge(one, other)).thread
-    assert (merged.id, merged.title) == (one, "Drinks")
-    assert await contents(memory, one) == ["Ana likes tea", "Bo likes coffee"]
-    parted = await memory.threads.split(one)
-    assert [(part.id, part.message_count) for part in parted.threads] == [(one, 1), (other, 1)]
 
 
 async def test_what_compaction_merges_is_seen_as_one_and_undone_by_either_way(
@@ -508,9 +469,9 @@ async def test_what_compaction_merges_is_seen_as_one_and_undone_by_either_way(
         ("a", "b", "thread_b: 'b' was merged into 'a' already; name that one"),
         ("c", "b", "thread_b: 'b' was merged into 'a' already; name that one"),
         ("b", "c", "thread_a: 'b' was merged into 'a' already; name that one"),
-        ("a", "of b", "thread_b: 'of b' names the thread 'a' itself, through a memory of it; name two threads"),
-        ("of c", "c", "thread_a: 'of c' names the thread 'c' itself, through a memory of it; name two threads"),
-        ("of a", "of b", "thread_b: 'of a' and 'of b' are memories of one thread, 'a'; name two threads"),
+        ("a", "of b", "thread_b: 'a' and 'of b' name one thread, 'a'; name two"),
+        ("of a", "of b", "thread_b: 'of a' and 'of b' name one thread, 'a'; name two"),
+        ("alone", "a", "thread_a: 'alone' was said in no context; merge threads of contexts"),
         ("", "a", "thread_a: is empty"),
     ],
 )
@@ -519,6 +480,7 @@ async def test_what_cannot_be_merged_changes_nothing(
 ) -> None:
     for name in "abc":
         await memory.store(f"about {name}", key=f"of {name}", context_id=name)
+    await memory.store("in no context", key="alone")
     await memory.threads.merge("a", "b")
     before = [facet(store, "thread", name) for name in "abc"]
     with pytest.raises(InvalidInput) as refused:
@@ -563,18 +525,6 @@ async def test_named_topics_are_taken_out(memory: MemoryRouter, store: PromptSto
     [kept, new] = (await memory.threads.split("t", ["schema"])).threads
     assert (kept.id, kept.message_count) == ("t", 2), "what nobody named keeps the id"
     assert (new.title, new.topics, new.message_count) == ("schema", ("schema",), 6)
-
-
-async def test_what_a_file_said_of_its_topics_divides_a_thread_that_does_not_show_them(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    await talk(memory, "t", "the api has a schema", "the schema of the api", "an api for everybody")
-    put(store, "thread", owner("app", "t"), {"context_id": "t", "drift_history": ["api everybody", "schema"] * 2})
-    assert len((await memory.threads.get("t")).drift_history) == 4
-    parts = (await memory.threads.split("t")).threads
-    assert sum(one.message_count for one in parts) == 3
-    assert len(parts) == 2
-    assert all(one.drift_history == () for one in parts)
 
 
 async def test_a_part_of_a_pinned_thread_is_pinned(memory: MemoryRouter, store: PromptStore) -> None:

@@ -19,7 +19,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, contexts, thread_cleanup, write
-from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, texts
+from kingly_memory.router.thread_lookup import ATTENTION, THREAD, VISIBLE, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import shown
 
@@ -37,13 +37,11 @@ class Share(NamedTuple):
     title: str | None = None
 
 
-def merge(kept: Named, gone: Named, context: WriteContext) -> Callable[[Transaction], tuple[MemoryId, ...]]:
-    """From now on the second thread is part of the first, which gets the larger weight. Answers which memories were
-    revised: those that belonged to no context begin one. Raises InvalidInput."""
+def merge(kept: Named, gone: Named, context: WriteContext) -> Callable[[Transaction], None]:
+    """From now on the second thread is part of the first, which gets the larger weight. Raises InvalidInput."""
 
-    def change(transaction: Transaction) -> tuple[MemoryId, ...]:
-        revised = [_begin_context(transaction, one, context) for one in (kept, gone) if one.is_alone]
-        target, source = owner(context.project, kept.id), owner(context.project, gone.id)
+    def change(transaction: Transaction) -> None:
+        target, source = kept.owner, gone.owner
         said, said_of_gone = (transaction.facet(THREAD, whose) or {} for whose in (target, source))
         for field, one, facet in (("thread_a", kept, said), ("thread_b", gone, said_of_gone)):
             if (other := into(facet)) is not None:
@@ -55,7 +53,6 @@ def merge(kept: Named, gone: Named, context: WriteContext) -> Callable[[Transact
         transaction.set_facet(THREAD, target, {**said, "context_id": kept.id, "holds": [*held, gone.id]})
         merged = {"context_id": gone.id, "into": kept.id, "at": context.now_s, WEIGHTS: [before, after]}
         transaction.set_facet(THREAD, source, {**said_of_gone, **merged})
-        return tuple(revised)
 
     return change
 
@@ -82,16 +79,11 @@ def part(
 
 
 def split(
-    thread: Named,
-    shares: Sequence[Share],
-    context_ids: Collection[str],
-    context: WriteContext,
-    *,
-    emptied: Sequence[str] = (),
+    thread: Named, shares: Sequence[Share], context_ids: Collection[str], context: WriteContext
 ) -> Callable[[Transaction], tuple[str, ...]]:
     """Each share becomes a thread of its own; the rest keeps the id. Answers the new ids, in the order of the shares.
-    Memories that have left those contexts since are passed over. `emptied` are merged threads all of whose memories are
-    taken out: they are merged no more. Raises InvalidInput when by now nothing would be moved, or nothing stay."""
+    Memories that have left those contexts since are passed over. Raises InvalidInput when by now nothing would be
+    moved, or nothing stay."""
 
     def change(transaction: Transaction) -> tuple[str, ...]:
         attention = transaction.facet(ATTENTION, thread.owner)
@@ -114,10 +106,7 @@ def split(
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
         for whose in {owner(context.project, one) for one in context_ids} or {thread.owner}:
             facet = transaction.facet(THREAD, whose) or {}
-            _set(transaction, whose, {**facet, "topics": None, "drift_history": None})
-        for one in emptied:
-            if _take_apart(transaction, thread.id, one, context):
-                thread_cleanup.clear(transaction, context.project, one)
+            _set(transaction, whose, {**facet, "topics": None})
         return tuple(ids)
 
     return change
@@ -162,22 +151,6 @@ def bring_back(thread: Named, memory_ids: Sequence[MemoryId], context: WriteCont
         return len(back)
 
     return change
-
-
-def _begin_context(transaction: Transaction, alone: Named, context: WriteContext) -> MemoryId:
-    """Put a memory that belongs to no context into one that is called like itself, so that its thread keeps its id."""
-    row = transaction.row(alone.id)
-    if row is None or row.standing not in VISIBLE or row.memory.scope.context_id is not None:
-        raise InvalidInput("thread_id", f"{shown(alone.id)!r} was changed by somebody else meanwhile; try again")
-    write.revise(transaction, _in_context(row.memory, alone.id), context, row.standing)
-    whose = owner(context.project, alone.id)
-    for name in (THREAD, RATINGS, ATTENTION):
-        value = transaction.facet(name, alone.id)
-        if value is not None:
-            transaction.set_facet(name, whose, {**value, "context_id": alone.id} if name == THREAD else value)
-            if name != ATTENTION:  # the memory's own weight and pin stay beside it
-                transaction.set_facet(name, alone.id, None)
-    return row.memory.id
 
 
 def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:

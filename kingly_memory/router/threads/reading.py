@@ -365,10 +365,7 @@ def read(
         return None
     pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
     latest = [*said][-READ_MOST:]
-    history: tuple[str, ...] = ()
-    if with_drift:
-        history = drift.history([drift.said(one.title, one.text, one.tags) for one in said])
-        history = (*texts(facet, "drift_history"), *history)
+    lines_said = [drift.said(one.title, one.text, one.tags) for one in said] if with_drift else []
     return ThreadView(
         thread.id,
         text(facet, "title") or title(thread.id, [begins]),
@@ -379,7 +376,7 @@ def read(
         status=ACTIVE if is_active else ARCHIVED,
         weighed=weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
         rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner]),
-        drift_history=history,
+        drift_history=drift.history(lines_said),
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),
         tags=tuple(tag for tag, _ in tags.most_common()),

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from kingly_memory import topics
-from kingly_memory.attention import drift
 from kingly_memory.attention.suggestions import ALIKE, Digest, Pair, Suggestions, suggestions
-from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.search.local import LocalSearch
-from kingly_memory.router.thread_lookup import Named, Weighed, number, text, texts
+from kingly_memory.router.thread_lookup import Weighed, number, text, texts
 from kingly_memory.router.threads import reading
 from kingly_memory.router.threads.changes import MOST_MOVED
-from kingly_memory.router.threads.reading import Present, Summary, Survey
+from kingly_memory.router.threads.reading import Present, Summary
 from kingly_memory.router.threads.views import USUAL
 
 MOST_LOOKED_AT = 1_000
@@ -28,9 +26,6 @@ AT_ONCE = 20
 """Threads that are read between two looks at the time."""
 RELATED = 30
 """Memories that answer a context: hints come from their threads."""
-_FEW = 10
-_MOST_DIVIDED = 20
-"""Threads that are divided on trial, to see whether a split would do anything."""
 _LEAST_RELATED = 0.2
 _SEARCH_S = 0.1
 
@@ -61,8 +56,6 @@ class Suggesting:
         for name, one in summaries.items():
             facet = reading.said_of(reader, project, name, found.facets)
             threads[name] = _digest(found.active[name], one, facet, found.weights.get(name, USUAL))
-        for digest in self._undivided(threads, summaries, found):
-            threads[digest.id] = digest._replace(drift=())
         pairs = [
             Pair(round(similarity, 4), (one, other), _shared(threads[one], threads[other]))
             for similarity, one, other in alike
@@ -84,7 +77,7 @@ class Suggesting:
         known = {one: known[one] for one in threads if one in known}
         summaries = {one.id: summary for one, summary in known.items()}
         if known.keys() != self._known.keys():
-            pairs = _alike(summaries, [one.id for one in known if one not in self._known], pairs)
+            pairs = list(topics.alike([(name, one.topic) for name, one in summaries.items()], ALIKE))
             self._known, self._pairs = known, pairs
         return summaries, pairs
 
@@ -94,53 +87,13 @@ class Suggesting:
         for name, said in reading.lines(self._reader, self._project, contexts, now_s).items():
             known[by_id[name]] = reading.summary(name, said)
 
-    def _undivided(
-        self, threads: Mapping[str, Digest], summaries: Mapping[str, Summary], found: Survey
-    ) -> Iterator[Digest]:
-        """Threads that drifted and that a split would refuse all the same. Where only a file says that a thread
-        drifted, its messages need not show it: the latest such threads are divided on trial, the others count as
-        undivided."""
-        reader, project, tried = self._reader, self._project, 0
-        adrift = [one for one in threads.values() if drift.is_adrift(one.drift)]
-        for one in sorted(adrift, key=lambda one: -one.last_s):
-            present = found.active[one.id]
-            if len(present.talks) > 1:  # what was merged is parted
-                continue
-            is_divided = 1 < present.memories <= MOST_MOVED
-            if is_divided and not drift.is_adrift(summaries[one.id].drift):
-                tried += 1
-                thread = Named(one.id, owner(project, one.id))
-                rows = thread_lookup.rows(reader, project, thread, thread_lookup.members(reader, project, one.id))
-                memories = [row.memory for row in islice(rows, MOST_MOVED + 1)] if tried <= _MOST_DIVIDED else []
-                said = [drift.said(memory.title, memory.content, memory.tags) for memory in memories]
-                earlier = texts(found.facets.get(one.id, {}), "drift_history")
-                is_divided = 0 < len(said) <= MOST_MOVED and len(drift.by_drift(said, earlier)) > 1
-            if not is_divided:
-                yield one
-
-
-def _alike(
-    summaries: Mapping[str, Summary], new: Sequence[str], pairs: Sequence[tuple[float, str, str]]
-) -> list[tuple[float, str, str]]:
-    """Every pair above the threshold. Where few threads are new, only these are compared with all others: after a store
-    that takes a third of the time."""
-    if len(new) > _FEW:
-        return list(topics.alike([(name, one.topic) for name, one in summaries.items()], ALIKE))
-    left = summaries.keys() - set(new)
-    found = [pair for pair in pairs if {*pair[1:]} <= left]
-    for name in new:
-        topic = summaries[name].topic
-        found += ((value, name, one) for one in left if (value := topics.dot(topic, summaries[one].topic)) > ALIKE)
-        left.add(name)
-    return found
-
 
 def _digest(present: Present, one: Summary, facet: JsonObject, weighed: Weighed) -> Digest:
     return Digest(
         present.id,
         title=text(facet, "title") or one.title,
         topics=texts(facet, "topics") or one.topics,
-        drift=(*texts(facet, "drift_history"), *one.drift),
+        drift=one.drift if len(present.talks) > 1 or present.memories <= MOST_MOVED else (),  # more cannot be split
         weight=weighed.weight,
         pinned=weighed.pinned,
         first_s=present.first_s,

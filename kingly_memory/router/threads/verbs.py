@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.attention import drift
-from kingly_memory.attention.focus import Focus, folded
-from kingly_memory.attention.ratings import Ratings, relevance
+from kingly_memory.attention.focus import Focus
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
@@ -22,7 +21,7 @@ from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Searcher, StoreReader, Transaction
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
-from kingly_memory.router.thread_lookup import RATINGS, Named, contexts_of, named, texts
+from kingly_memory.router.thread_lookup import Named, contexts_of, named
 from kingly_memory.router.threads import changes, reading
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
@@ -144,16 +143,9 @@ class Threads:
         }
         context = await self._context()
 
-        def look() -> tuple[Named, Named, float]:
-            kept, gone = self._mergeable(names, context.now_s)
-            members = contexts_of(self._reader, self._project, kept)
-            owners = [owner(self._project, one) for one in members] or [kept.owner]
-            return kept, gone, relevance(Ratings.together(self._reader.facets(RATINGS, owners).values()))
-
-        kept, gone, before = await self._access.read(look)
-        revised = await self._access.write(changes.merge(kept, gone, context))
-        self._access.wake(*revised)
-        return Merged(await self.get(kept.id, limit=0), gone.id, before)
+        kept, gone = await self._access.read(lambda: self._mergeable(names, context.now_s))
+        await self._access.write(changes.merge(kept, gone, context))
+        return Merged(await self.get(kept.id, limit=0), gone.id)
 
     @verb(
         "threads split",
@@ -173,8 +165,8 @@ class Threads:
     ) -> Split:
         """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
 
-        `topics` name merged threads by id or title, or what to take out. Each part gets an id of its own, and the
-        largest keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError.
+        `topics` name merged threads by id, or what to take out of a thread that has taken in none. Each part gets an id
+        of its own, and the largest keeps this one. Raises InvalidInput, also where nothing is to divide; StoreError.
         """
         said = validation.required("thread_id", thread_id)
         wanted = validation.tag_list("topics", topics or ())
@@ -349,19 +341,15 @@ class Threads:
         found = []
         for field, said in names.items():
             one = self._present(said, now_s, field)
+            found.append(one)
             if thread_lookup.into(thread_lookup.threads(self._reader, self._project, [said])[said]) is not None:
                 raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
-            found.append(one)
-        if len({one.id for one in found}) > 1:
-            return found
-        thread_id = found[0].id
-        others = {field: said for field, said in names.items() if said != thread_id}
-        if len(others) > 1:
-            problem = f"{' and '.join(repr(shown(one)) for one in others.values())} are memories of one thread, "
-            raise InvalidInput("thread_b", f"{problem}{shown(thread_id)!r}; name two threads")
-        [(field, said)] = others.items()
-        itself = f"names the thread {shown(thread_id)!r} itself, through a memory of it"
-        raise InvalidInput(field, f"{shown(said)!r} {itself}; name two threads")
+            if one.is_alone:
+                raise InvalidInput(field, f"{shown(said)!r} was said in no context; merge threads of contexts")
+        if found[0].id == found[1].id:
+            names_of_one = " and ".join(repr(shown(one)) for one in names.values())
+            raise InvalidInput("thread_b", f"{names_of_one} name one thread, {shown(found[0].id)!r}; name two")
+        return found
 
     # --- splitting ----------------------------------------------------------------------------------------------------
 
@@ -372,43 +360,28 @@ class Threads:
         reader, project, now_s = self._reader, self._project, context.now_s
         thread = self._present(said, now_s)
         contexts = contexts_of(reader, project, thread)
-        children = [one for one, facet in contexts.items() if thread_lookup.into(facet) == thread.id]
-        grandchildren = {one: thread_lookup.members(reader, project, one) for one in children}
-        left = [one for one in children if self._is_left(self._named(one), grandchildren[one], now_s)]
-        parted = self._chosen(left, topics, now_s) or ([] if topics else left)
-        if parted:
-            is_own_left = self._is_left(thread, {thread.id: {}}, now_s)
-            leave = parted if is_own_left or set(left) > set(parted) else children
-            is_known = reader.page(Query("", project, context_id=thread.id), tuple(Standing), 1, None)
-            part = changes.part(thread.id, leave, context, is_erased=not is_known)
+        children = {
+            one: thread_lookup.members(reader, project, one)
+            for one, facet in contexts.items()
+            if thread_lookup.into(facet) == thread.id
+        }
+        left = [one for one in children if self._is_left(self._named(one), children[one], now_s)]
+        if not left:
+            shares = self._shares(thread, contexts, topics, now_s)
+            return thread, changes.split(thread, shares, contexts, context), shares
+        if not set(topics) <= set(left):
+            raise InvalidInput("topics", f"{shown(thread.id)!r} has taken in {', '.join(left)}; part these first")
+        parted = list(dict.fromkeys(topics)) or left
+        is_own_left = self._is_left(thread, {thread.id: {}}, now_s)
+        leave = parted if is_own_left or set(left) > set(parted) else list(children)
+        is_known = reader.page(Query("", project, context_id=thread.id), tuple(Standing), 1, None)
+        part = changes.part(thread.id, leave, context, is_erased=not is_known)
 
-            def change(transaction: Transaction) -> Sequence[str]:
-                part(transaction)
-                return parted
+        def change(transaction: Transaction) -> Sequence[str]:
+            part(transaction)
+            return parted
 
-            return thread, change, ()
-        shares = self._shares(thread, contexts, topics, now_s)
-        taken = {one for share in shares for one in share.memory_ids}
-        emptied = [
-            one
-            for one in children
-            if all(memory.id in taken for memory in self._left(self._named(one), grandchildren[one], now_s))
-        ]
-        return thread, changes.split(thread, shares, contexts, context, emptied=emptied), shares
-
-    def _chosen(self, children: Sequence[str], topics: Sequence[str], now_s: float) -> Sequence[str]:
-        """The merged threads that the topics name. Raises InvalidInput when only some of the topics do."""
-        names = {folded(one): one for one in children}
-        for one in children if topics else ():
-            view = self._view(self._named(one), now_s)
-            if view is not None:
-                names.setdefault(folded(view.title), one)
-        chosen = list(dict.fromkeys(names[folded(one)] for one in topics if folded(one) in names))
-        others = [one for one in topics if folded(one) not in names]
-        if chosen and others:
-            problem = f"{chosen[0]!r} is a thread that was merged and {', '.join(others)} none; part it first"
-            raise InvalidInput("topics", problem)
-        return chosen
+        return thread, change, ()
 
     def _shares(
         self, thread: Named, contexts: Mapping[str, JsonObject], topics: Sequence[str], now_s: float
@@ -421,8 +394,7 @@ class Threads:
         if len(memories) <= 1:
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} has one message, so there is nothing to split")
         said = [drift.said(one.title, one.content, one.tags) for one in memories]
-        earlier = [one for facet in contexts.values() for one in texts(facet, "drift_history")]
-        shares = drift.by_topics(said, topics) if topics else drift.by_drift(said, earlier)
+        shares = drift.by_topics(said, topics) if topics else drift.by_drift(said)
         if len(shares) == 1 and topics:
             about = "everything" if shares[0].topic else "nothing"
             raise InvalidInput("topics", f"{about} in {shown(thread.id)!r} is about {', '.join(topics)}; name others")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.router.thread_lookup import Weighed
@@ -189,20 +188,15 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Two threads that are one now: `thread`. `relevance_before` is what that thread's own ratings gave it."""
+    """Two threads that are one now: `thread`."""
 
     thread: ThreadView
     gone: str
-    relevance_before: float = 1.0
 
     @property
     def message(self) -> str:
         one = self.thread
-        merged = f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
-        now = relevance(Ratings.from_json({"ratings": list(one.rated.ratings)}))
-        if now >= self.relevance_before:
-            return merged
-        return f"{merged}. Its ratings count for both: relevance {self.relevance_before:.2f} → {now:.2f}"
+        return f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
 
     def to_json(self) -> JsonObject:
         return {"message": self.message, "merged": self.gone, "thread": self.thread.to_json()}
