@@ -90,7 +90,7 @@ class SyncDocuments(Face):
         )
 
     def get(self, namespace: str | Sequence[str], key: str) -> Document | None:
-        """The document, or None when there is none or it has ended. Raises InvalidInput, StoreError."""
+        """Read a document: None when there is none or it has ended. Raises InvalidInput, StoreError."""
         return self._call(lambda: self._awaiting.get(namespace, key))
 
     def delete(
@@ -115,30 +115,33 @@ class SyncDocuments(Face):
         return self._call(lambda: self._awaiting.write(changes, operation_id=operation_id))
 
     def list(
-        self, prefix: str | Sequence[str] = (), *, limit: int = 100, after: Document | None = None
+        self, prefix: str | Sequence[str] = "", *, limit: int = 100, after: Document | None = None
     ) -> tuple[Document, ...]:
-        """Documents by namespace and key; the next page comes `after` the last one. Raises InvalidInput, StoreError."""
+        """List documents by namespace and key.
+
+        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError.
+        """
         return self._call(lambda: self._awaiting.list(prefix=prefix, limit=limit, after=after))
 
-    def namespaces(self, prefix: str | Sequence[str] = ()) -> tuple[Namespace, ...]:
-        """Every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
+    def namespaces(self, prefix: str | Sequence[str] = "") -> tuple[Namespace, ...]:
+        """List every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
         return self._call(lambda: self._awaiting.namespaces(prefix=prefix))
 
     def search(
         self,
-        prefix: str | Sequence[str] = (),
+        prefix: str | Sequence[str] = "",
         query: str = "",
         *,
         filter: Filter | None = None,
         limit: int = 10,
         offset: int = 0,
     ) -> tuple[FoundDocument, ...]:
-        """Documents that hold a word of the query, best first; without a query, the last changed first.
+        """Find the documents that hold a word of the query, best first.
 
-        `filter` names the fields that a document must have: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne,
-        $gt, $gte, $lt, $lte and $in; objects are compared field by field. A field that is not there counts as null.
-        It is read from each document that the query finds, so a filter without a query reads them all: about 20 µs
-        each. Raises InvalidInput, StoreError.
+        Without a query, the last changed come first. `filter` names the fields that a document must have:
+        `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne, $gt, $gte, $lt, $lte and $in; objects are compared
+        field by field, and a field that is not there counts as null. It is read from each document that the query
+        finds, so a filter without a query reads them all. Raises InvalidInput, StoreError.
         """
         return self._call(
             lambda: self._awaiting.search(prefix=prefix, query=query, filter=filter, limit=limit, offset=offset)

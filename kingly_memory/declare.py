@@ -189,8 +189,8 @@ def verb(  # noqa: PLR0917  # a line each above every verb, in this order
 class NothingUnder(InvalidInput):
     """Nothing in the project has that key or id."""
 
-    def __init__(self, name: str, what: str = "is stored") -> None:
-        super().__init__("key_or_id", f"nothing {what} under {shown(name)!r} in this project")
+    def __init__(self, name: str, what: str = "is stored", field: str = "key_or_id") -> None:
+        super().__init__(field, f"nothing {what} under {shown(name)!r} in this project")
 
 
 KEY_OR_ID = Arg("key or id of a memory", "KEY_OR_ID")

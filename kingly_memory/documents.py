@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.models import JsonObject, moment_text
 
 MOST_BYTES = 16 * 2**20
 """Of one document or item, as JSON."""
@@ -20,6 +21,7 @@ DEEPEST = 100
 """Levels of objects and lists inside each other: Python's own reader ends at some hundreds."""
 
 Namespace = tuple[str, ...]
+"""The labels of a path."""
 
 
 class Document(NamedTuple):
@@ -34,12 +36,21 @@ class Document(NamedTuple):
     expires_at: datetime | None = None
     ttl_s: float | None = None
 
+    def to_json(self) -> JsonObject:
+        times = {"created_at": self.created_at, "updated_at": self.updated_at, "expires_at": self.expires_at}
+        told = {name: None if one is None else moment_text(one) for name, one in times.items()}
+        place = {"namespace": list(self.namespace), "key": self.key}
+        return {**place, "version": self.version, **told, "value": self.value}
+
 
 class FoundDocument(NamedTuple):
     """`relevance` is in (0, 1); None where nothing was asked by words."""
 
     document: Document
     relevance: float | None
+
+    def to_json(self) -> JsonObject:
+        return {"relevance": self.relevance, **self.document.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,9 @@ class LogItem(NamedTuple):
     item: Any
     at: datetime
 
+    def to_json(self) -> JsonObject:
+        return {"position": self.position, "at": moment_text(self.at), "item": self.item}
+
 
 class LogSession(NamedTuple):
     """A session that has items."""
@@ -77,6 +91,9 @@ class LogSession(NamedTuple):
     session: str
     items: int
     last_at: datetime
+
+    def to_json(self) -> JsonObject:
+        return {"session": self.session, "items": self.items, "last_at": moment_text(self.last_at)}
 
 
 class VersionConflict(KinglyMemoryError):

@@ -18,8 +18,8 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("dataclass", "errors", "ids", "passages", "stemming", "version"),
-    ("models", "documents", "writing", "redaction"),
-    ("settings_file", "secret_file", "own_files", "remote_names", "extras"),
+    ("models", "writing", "redaction"),
+    ("documents", "settings_file", "secret_file", "own_files", "remote_names", "extras"),
     ("query_extraction", "topics", "trust", "remote_record"),
     ("validation", "place"),
     ("ports", "settings", "observe", "thread_files", "declare"),

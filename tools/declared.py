@@ -21,6 +21,9 @@ SOURCES = (
     ("kingly_memory.api.attention:AttentionVerbs", ""),
     ("kingly_memory.api.lifecycle:LifecycleVerbs", ""),
     ("kingly_memory.api.remotes:RemoteVerbs", ""),
+    ("kingly_memory.api.documents:Documents", "documents."),
+    ("kingly_memory.api.documents", "kingly_memory.api.documents:"),
+    ("kingly_memory.api.session_log", "kingly_memory.api.session_log:"),
     ("kingly_memory.api.tools", "kingly_memory.api.tools:"),
 )
 """Classes and modules with declarations, in the order of help and docs, and how the router leads to their verbs."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
+from kingly_memory.declare import LIMIT, Arg, verb
 from kingly_memory.documents import (
     Document,
     Filter,
@@ -27,6 +30,12 @@ from kingly_memory.validation import Ttl
 MOST_LABELS = 32
 MOST_TOGETHER = 10_000
 LARGEST_VERSION = 2**53
+
+
+NAMESPACE = Arg("where it lies, such as users/lydia", "NAMESPACE")
+PREFIX = Arg("beginning of the namespace, in whole labels; left out, all", "PREFIX", is_positional=True)
+KEY = Arg("its name there", "KEY")
+IF_VERSION = Arg("only over this version; 0: only where there is none", "N")
 
 
 class Documents(Family):
@@ -55,20 +64,41 @@ class Documents(Family):
         assert document is not None  # noqa: S101  # a write has a document as its outcome
         return document
 
-    async def get(self, namespace: str | Sequence[str], key: str) -> Document | None:
-        """The document, or None when there is none or it has ended. Raises InvalidInput, StoreError."""
+    @verb(
+        "documents get",
+        "document_get",
+        "documents",
+        "Read a document",
+        '{"namespace": "users/lydia", "key": "profile"}',
+        "success namespace key version created_at updated_at expires_at value",
+        reads=True,
+    )
+    async def get(
+        self, namespace: Annotated[str | Sequence[str], NAMESPACE], key: Annotated[str, KEY]
+    ) -> Document | None:
+        """Read a document: None when there is none or it has ended. Raises InvalidInput, StoreError."""
         place, name = _namespace(namespace), _key(key)
         engine = self._engine
         found = await engine.read(lambda: engine.reader.documents.document(engine.project, place, name))
         is_over = found is not None and found.expires_at is not None and found.expires_at <= engine.clock.now()
         return None if is_over else found
 
+    @verb(
+        "documents delete",
+        "document_delete",
+        "documents",
+        "Delete a document",
+        '{"namespace": "users/lydia", "key": "draft"}',
+        "success deleted",
+        destroys=True,
+        repeatable=True,
+    )
     async def delete(
         self,
-        namespace: str | Sequence[str],
-        key: str,
+        namespace: Annotated[str | Sequence[str], NAMESPACE],
+        key: Annotated[str, KEY],
         *,
-        if_version: int | None = None,
+        if_version: Annotated[int | None, IF_VERSION] = None,
         operation_id: str | None = None,
     ) -> bool:
         """Remove a document for good; False when there is none. Raises InvalidInput, VersionConflict, StoreError."""
@@ -93,36 +123,66 @@ class Documents(Family):
         )
         return tuple(outcomes)
 
+    @verb("documents list", reads=True)
     async def list(
-        self, prefix: str | Sequence[str] = (), *, limit: int = 100, after: Document | None = None
+        self,
+        prefix: Annotated[str | Sequence[str], PREFIX] = "",
+        *,
+        limit: Annotated[int, LIMIT] = 100,
+        after: Document | None = None,
     ) -> tuple[Document, ...]:
-        """Documents by namespace and key; the next page comes `after` the last one. Raises InvalidInput, StoreError."""
+        """List documents by namespace and key.
+
+        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError."""
         place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
         behind = None if after is None else (after.namespace, after.key)
         engine, now_s = self._engine, self._engine.now_s()
         found = await engine.read(lambda: engine.reader.documents.documents(engine.project, place, now_s, most, behind))
         return tuple(found)
 
-    async def namespaces(self, prefix: str | Sequence[str] = ()) -> tuple[Namespace, ...]:
-        """Every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
+    @verb(
+        "documents namespaces",
+        "document_namespaces",
+        "documents",
+        "List namespaces",
+        '{"prefix": "users"}',
+        "success namespaces",
+        reads=True,
+    )
+    async def namespaces(self, prefix: Annotated[str | Sequence[str], PREFIX] = "") -> tuple[Namespace, ...]:
+        """List every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
         place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
         return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.project, place, now_s)))
 
+    @verb(
+        "documents search",
+        "document_search",
+        "documents",
+        "Search documents",
+        '{"prefix": "users", "query": "parcel", "filter": {"status": "open"}}',
+        "success found",
+        reads=True,
+    )
     async def search(
         self,
-        prefix: str | Sequence[str] = (),
-        query: str = "",
+        prefix: Annotated[str | Sequence[str], PREFIX._replace(is_positional=False)] = "",
+        query: Annotated[
+            str,
+            Arg(
+                "words that they may hold; left out, the last changed come first", is_positional=True, is_sentence=True
+            ),
+        ] = "",
         *,
-        filter: Filter | None = None,
-        limit: int = 10,
+        filter: Annotated[Filter | None, Arg("fields that they must have", "JSON", type="object")] = None,
+        limit: Annotated[int, LIMIT] = 10,
         offset: int = 0,
     ) -> tuple[FoundDocument, ...]:
-        """Documents that hold a word of the query, best first; without a query, the last changed first.
+        """Find the documents that hold a word of the query, best first.
 
-        `filter` names the fields that a document must have: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne,
-        $gt, $gte, $lt, $lte and $in; objects are compared field by field. A field that is not there counts as null.
-        It is read from each document that the query finds, so a filter without a query reads them all: about 20 µs
-        each. Raises InvalidInput, StoreError.
+        Without a query, the last changed come first. `filter` names the fields that a document must have:
+        `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne, $gt, $gte, $lt, $lte and $in; objects are compared
+        field by field, and a field that is not there counts as null. It is read from each document that the query
+        finds, so a filter without a query reads them all. Raises InvalidInput, StoreError.
         """
         if not isinstance(query, str):
             raise InvalidInput("query", "expected text")
@@ -149,6 +209,34 @@ class Documents(Family):
 
         if places:
             await self._engine.write(change)
+
+
+@verb(
+    "documents put",
+    "document_put",
+    "documents",
+    "Write a document",
+    '{"namespace": "users/lydia", "key": "profile", "value": "{\\"city\\": \\"Oslo\\"}"}',
+    "success namespace key version created_at updated_at expires_at",
+    destroys=True,
+    repeatable=True,
+)
+def put(
+    memory: Any,
+    namespace: Annotated[str, NAMESPACE],
+    key: Annotated[str, KEY],
+    value: Annotated[str, Arg("JSON, or a text that is none", "VALUE", reads_input=True, takes_anything=True)],
+    *,
+    if_version: Annotated[int | None, IF_VERSION] = None,
+    ttl: Annotated[str | None, Arg("it ends so long after: 90s, 12h, 7d", "LENGTH")] = None,
+) -> Any:
+    """Write a document under a namespace and a key; one that is there is replaced. It is no memory: searches for
+    memories do not find it."""
+    try:
+        said = json.loads(value)
+    except ValueError:
+        said = value
+    return memory.documents.put(namespace, key, said, if_version=if_version, ttl=ttl)
 
 
 def _namespace(said: str | Sequence[str]) -> Namespace:

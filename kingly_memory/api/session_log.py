@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import json
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
+from kingly_memory.declare import LIMIT, Arg, verb
 from kingly_memory.documents import LogItem, json_text
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ports import Transaction
@@ -81,3 +83,47 @@ class SessionLog(Family):
             return transaction.documents.append(project, session, added, now_s)
 
         return await self._engine.write(change)
+
+
+# --- on the command line ----------------------------------------------------------------------------------------------
+
+SESSION = Arg("name of the session", "SESSION")
+
+
+@verb("log append")
+def append(
+    memory: Any, session: Annotated[str, SESSION], items: Annotated[Sequence[str], Arg("JSON, or texts", "ITEM")]
+) -> Any:
+    """Append items to the log of a session; they come back exactly, and no search for memories finds them."""
+    return memory.log(session).append(map(_read, items))
+
+
+@verb("log show", reads=True)
+def show(memory: Any, session: Annotated[str, SESSION], limit: Annotated[int, LIMIT] = 20) -> Any:
+    """Show the last items of a session."""
+    return memory.log(session).items(limit)
+
+
+@verb("log pop", destroys=True)
+def pop(memory: Any, session: Annotated[str, SESSION]) -> Any:
+    """Take the last item off a session's log, and show it."""
+    return memory.log(session).pop()
+
+
+@verb("log clear", destroys=True, repeatable=True)
+def clear(memory: Any, session: Annotated[str, SESSION]) -> Any:
+    """Remove all items of a session for good."""
+    return memory.log(session).clear()
+
+
+@verb("log list", reads=True)
+def sessions(memory: Any) -> Any:
+    """List the sessions whose logs have items."""
+    return memory.logs()
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -86,6 +86,7 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("store", "get", "list", "forget", "restore"), "memories"),
     **dict.fromkeys(("context", "task", "confidence", "thought", "link", "links"), "tasks"),
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
+    **dict.fromkeys(("documents", "log"), "documents"),
     **dict.fromkeys(("focus", "pin", "inject"), "attention"),
     **dict.fromkeys(("sweep", "weak", "reinforce", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
@@ -96,6 +97,8 @@ FILES: Mapping[str, str] = {
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "audit": "what a simulation has noted of its agents' memories.",
+    "documents": "JSON or text under a namespace and a key, which is no memory.",
+    "log": "the items of a session, in order and exactly.",
     "outbox": "what the remote has not acknowledged.",
     "remotes": "the memory servers that memories go to.",
     "task": "what came of tasks.",
@@ -204,7 +207,7 @@ OWN = (
             _takes(
                 "--tools SETS",
                 "which tools, with commas (default: memory, seven tools): "
-                "memory, thoughts, alma, lifecycle, ai, cognition, legacy, or all",
+                "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, or all",
             ),
             _takes("--http", "serve Streamable HTTP at /mcp instead of stdio"),
             _HOST,

@@ -68,7 +68,8 @@ def _run_verb(command: Command, options: Namespace, out: Output) -> int:
     with routing(place, out, reads=verb.only_reads(said)) as router:
         result = verb.call(router, said)
     if result is None:
-        raise NothingUnder(said["key_or_id"])
+        name = next(one for one in ("key_or_id", "key", "session") if one in said)
+        raise NothingUnder(said[name], field=name)
     data, lines = _as_json(verb, result), _of_the_family(command, "_lines")
     if lines is not None:
         out.show(data, lines(result, options))
@@ -92,7 +93,9 @@ def _as_json(verb: Verb, result: Any) -> JsonObject:
     if hasattr(result, "to_json"):
         told: JsonObject = result.to_json()
         return told
-    return {verb.name: [one.to_json() for one in result] if isinstance(result, Sequence) else result}
+    if isinstance(result, list | tuple):
+        return {verb.name: [one.to_json() if hasattr(one, "to_json") else one for one in result]}
+    return {verb.name: result}
 
 
 # --- what went wrong --------------------------------------------------------------------------------------------------

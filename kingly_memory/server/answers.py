@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.thoughts import Thought
+    from kingly_memory.documents import Document
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
     from kingly_memory.router.sweep import SweepReport
@@ -354,6 +355,12 @@ def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject
     }
 
 
+def document(found: Document | None, said: JsonObject, _: MemoryRouter) -> JsonObject:
+    if found is None:
+        raise NothingUnder(said["key"], field="key")
+    return found.to_json()
+
+
 ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "memory_intelligent_store": stored,
     "record_task_outcome": stored,
@@ -377,4 +384,8 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "ai_merge": merged,
     "ai_rename": renamed,
     "memory_inject": injected,
+    "document_get": document,
+    "document_delete": lambda was_there, *_: {"deleted": was_there},
+    "document_namespaces": lambda found, *_: {"namespaces": ["/".join(one) for one in found]},
+    "document_search": lambda found, *_: {"found": [one.to_json() for one in found]},
 }

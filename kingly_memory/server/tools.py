@@ -27,6 +27,7 @@ TOOLSETS = {
     "lifecycle": "sweeps, restoring, status and statistics",
     "ai": "focus, pins, threads, notes for a prompt",
     "cognition": "what an agent experienced",
+    "documents": "JSON or text under a namespace and a key",
     "legacy": "keys and values: remember, recall, list",
 }
 """Every toolset and what is in it."""

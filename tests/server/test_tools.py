@@ -46,6 +46,7 @@ AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_con
 AI |= {"ai_status", "ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
 LEGACY = {"remember", "recall", "list"}
+DOCUMENTS = {"document_put", "document_get", "document_delete", "document_namespaces", "document_search"}
 
 
 async def listed(home: Path, **about: Any) -> dict[str, Tool]:
@@ -93,7 +94,7 @@ def test_what_a_host_sees_by_default_is_at_most_2500_tokens(tmp_path: Path) -> N
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     every = chosen("all")
     first, second = await listed(tmp_path, mode=mode, toolsets=every), await listed(tmp_path, mode=mode, toolsets=every)
-    assert set(first) == BY_DEFAULT | THOUGHTS | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY
+    assert set(first) == BY_DEFAULT | THOUGHTS | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY | DOCUMENTS
     assert list(first) == list(second)
 
 
@@ -168,14 +169,18 @@ async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
         "alma_get_weak_memories", "get_memory_stats", "ai_status", "ai_suggestions", "memory_inject", *COGNITION,
+        *DOCUMENTS - {"document_put", "document_delete"},
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
     assert destroying == {
         "memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact", "ai_unfocus", "ai_unpin",
-        "ai_rename",
+        "ai_rename", "document_delete", "document_put",
     }  # fmt: skip
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
-    settling = {"memory_link", "memory_sweep", "memory_restore", "ai_focus", "ai_unfocus", "ai_rename"}
+    settling = {"memory_link", "memory_sweep", "memory_restore", "ai_focus", "ai_unfocus", "ai_rename"} | {
+        "document_put",
+        "document_delete",
+    }
     assert repeatable == settling
 
 

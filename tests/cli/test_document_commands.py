@@ -1,0 +1,52 @@
+"""The commands about documents and logs, as a person and a program see them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import runner
+
+
+def test_documents_are_put_read_found_and_deleted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    place = ("--home", str(tmp_path / "home"), "--project", "app")
+    assert run("documents", "list", *place).out == "no document\n"
+    put = run("documents", "put", "users/lydia", "profile", '{"city": "Oslo", "orders": 3}', *place)
+    assert put.out == "users/lydia profile has version 1\n"
+    assert ", until 20" in run("documents", "put", "users/lydia", "draft", "on its way", "--ttl", "1h", *place).out
+    assert run("documents", "get", "users/lydia", "draft", *place).out == "on its way\n"
+    assert run("documents", "get", "users/lydia", "profile", "--json", *place).json["value"] == {
+        "city": "Oslo",
+        "orders": 3,
+    }
+    assert "profile" not in run("documents", "search", "on", "the", "way", *place).out
+    found = run("documents", "search", "--filter", '{"orders": {"$gt": 2}}', "--prefix", "users", "--json", *place)
+    assert [one["key"] for one in found.json["search"]] == ["profile"]
+    assert run("documents", "namespaces", *place).out == "users/lydia\n"
+    conflict = run("documents", "put", "users/lydia", "profile", "x", "--if-version", "7", *place)
+    assert (conflict.code, "has version 1, not version 7" in conflict.err) == (1, True)
+    assert run("documents", "delete", "users/lydia", "draft", *place).out == "deleted draft\n"
+    assert run("documents", "delete", "users/lydia", "draft", *place).out == "there was no draft in users/lydia\n"
+    gone = run("documents", "get", "users/lydia", "draft", *place)
+    assert (gone.code, gone.err) == (2, "kingly-memory: key: nothing is stored under 'draft' in this project\n")
+
+
+def test_items_of_a_session_are_appended_shown_and_taken_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    place = ("--home", str(tmp_path / "home"), "--project", "app")
+    item = {"role": "user", "content": "Où est mon colis ?"}
+    assert run("log", "append", "chat", json.dumps(item), "plain", *place).out == "chat has items up to 2\n"
+    shown = run("log", "show", "chat", "--json", *place).json["show"]
+    assert [one["item"] for one in shown] == [item, "plain"]
+    assert run("log", "pop", "chat", *place).out == "plain\n"
+    assert run("log", "list", *place).out.splitlines()[1].split()[:2] == ["chat", "1"]
+    assert run("log", "clear", "chat", *place).out == "removed 1 item of chat\n"
+    assert run("log", "show", "chat", *place).out == "chat has no item\n"
+    assert run("log", "pop", "chat", *place).code == 2
