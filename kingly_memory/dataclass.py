@@ -35,7 +35,7 @@ else:
 
     def is_dataclass(one):
         """Also of the standard library's."""
-        return hasattr(one, "__dataclass_fields__")
+        return hasattr(one, "__fields_by_name__") or hasattr(one, "__dataclass_fields__")
 
     def asdict(one):
         """All of an instance as dicts, those within it too."""

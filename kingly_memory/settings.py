@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from kingly_memory.dataclass import Field, dataclass, field, fields, is_dataclass
+from kingly_memory.dataclass import Field, dataclass, field, fields
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode
 from kingly_memory.own_files import OWN_FOLDERS
@@ -306,7 +306,7 @@ class Settings(_Checked):
         return cls(**changes)
 
 
-TABLES: Mapping[str, Any] = {one.name: one.default for one in fields(Settings) if is_dataclass(one.default)}
+TABLES: Mapping[str, Any] = {one.name: one.default for one in fields(Settings) if isinstance(one.default, _Checked)}
 """The settings that have keys of their own, with the default of each."""
 
 

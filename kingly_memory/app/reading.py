@@ -5,24 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import StoreError
-from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
+from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing
 from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
-from kingly_memory.router.search.local import LocalLayer, LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.view import View
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.thread_files import ExportedThread
+
+
+ANSWERED_BY_WORDS = 0.5
+"""The relevance of the best hit from which one command does not load the model, which takes it a fifth of a second: the
+memory holds half of the question's words."""
 
 
 class WallClock:
@@ -33,7 +37,8 @@ class WallClock:
 
 
 class LocalReader(View):
-    """One project's memories on this machine. Asks no remote, and writes nothing but what `note_used` is told."""
+    """One project's memories on this machine. Asks no remote, and writes nothing but what `store` and `note_used` are
+    told."""
 
     def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
@@ -46,14 +51,6 @@ class LocalReader(View):
         words = LocalSearch(store.reader, likeness=False, repairs=repairs)
         super().__init__(station, store=store, local=words, clock=WallClock())
 
-    @cached_property
-    def _layer(self) -> LocalLayer:
-        if not self._is_by_meaning:
-            return self._local
-        from kingly_memory.app.meaning import by_meaning
-
-        return by_meaning(self._local, self._reader, self._place.project, self._settings)
-
     def search(
         self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
     ) -> Results:
@@ -61,17 +58,21 @@ class LocalReader(View):
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
         from kingly_memory.router.search import request as steps  # a hook looks for candidates instead
 
-        layer = self._layer
         began = time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
         asked = validation.query(query, project=self._place.project, without_tags=unsought, **filters)
         asked = replace(asked, or_ended=not asked.include_archived)
-        now_s, deadline_s = self._now_s(), began + self._settings.local_search_s
-        answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=deadline_s)
+        now_s, local_s = self._now_s(), self._settings.local_search_s
+        answer = steps.look(self._local, asked, request, now_s=now_s, deadline_s=began + local_s)
+        if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
+            from kingly_memory.app.meaning import by_meaning
+
+            layer = by_meaning(self._local, self._reader, self._place.project, self._settings)
+            answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.local_results(asked, answer)
         found = self.marked(found) if asked.include_archived else found
-        showing_s = time.monotonic() + self._settings.local_search_s * steps.SHOWING_SHARE
+        showing_s = time.monotonic() + local_s * steps.SHOWING_SHARE
         shown = steps.shown(steps.listed(found, request, asked.limit), request, asked.text, showing_s)
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
@@ -80,7 +81,25 @@ class LocalReader(View):
         from kingly_memory.router.attention.candidates import Surroundings
 
         now_s = self._now_s()
-        return Surroundings(self._reader, self._layer, self._place.project, self._place.agent, now_s)
+        return Surroundings(self._reader, self._local, self._place.project, self._place.agent, now_s)
+
+    def store(self, content: str, *, ttl: validation.Ttl = validation.USUAL, **said: Any) -> Receipt:
+        """What `MemoryRouter.store` does where no remote is in use, outside of every context."""
+        from kingly_memory.lifecycle.tiers import TierRules
+        from kingly_memory.router import write
+
+        limit = self._settings.content_limit_bytes
+        draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **said)
+        context = write.WriteContext(
+            self._place.project,
+            self._place.agent,
+            None,
+            self._settings.lifetimes,
+            self._clock.now(),
+            tiers=TierRules.of(self._settings.tiers),
+        )
+        parts.secured(self._place)
+        return self._store.write(write.store(draft, context)).result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:
         """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""
@@ -143,8 +162,8 @@ class LocalReader(View):
 def open_reader(
     place: Place, settings: Settings | None = None, *, repairs: bool = True, meaning: bool = False
 ) -> LocalReader:
-    """A reader for that place; `repairs=False` looks words up as they are, typos included. With `meaning` its first
-    search reads vectors where there are any, for up to 0.5 s, and memories are found by these too.
+    """A reader for that place; `repairs=False` looks words up as they are, typos included. With `meaning` a search that
+    words leave open reads vectors where there are any, for up to 0.5 s, and memories are found by these too.
 
     Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted.
     """

@@ -47,7 +47,9 @@ def store(options: Namespace, out: Output) -> int:
     if (key := validation.label("key", options.key)) is not None:
         with reading(place, out) as reader:
             before = reader.find(key)
-    with routing(place, out) as router:
+    asks_a_router = place.has_remote or said["require_remote"] or said["wait"] is not None or said["context_id"]
+    said = {name: one for name, one in said.items() if one is not None and one is not False}
+    with routing(place, out) if asks_a_router else reading(place, out) as router:
         receipt: Receipt = options.command.verb.call(router, said)
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []

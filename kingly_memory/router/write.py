@@ -22,7 +22,6 @@ from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
 from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import Draft, Imported
 
@@ -331,6 +330,8 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
 
 
 def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
+    from kingly_memory.router.thread_cleanup import clean_up  # a command that stores does without
+
     transaction.save(memory, Standing.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
     contexts.forgotten(transaction, memory)

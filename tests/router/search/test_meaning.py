@@ -758,9 +758,20 @@ def test_a_command_that_has_no_time_for_all_vectors_says_so(
     run("store", "The deployment was rolled back")
     monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
     monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 0.0)
-    ran = run("search", "deployment")
+    ran = run("search", "deployment incident postmortem")
     assert "rolled back" in ran.out
     assert "vectors did not answer" in ran.out
+
+
+def test_a_command_whose_question_is_answered_by_words_loads_no_model(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+    run("store", "The deployment was rolled back")
+    monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
+    monkeypatch.setattr("kingly_memory.app.meaning.by_meaning", None)
+    [hit] = run("search", "who rolled the deploymnet back", "--json").json["hits"]
+    assert hit["content"] == "The deployment was rolled back"
 
 
 def test_the_command_status_says_how_many_memories_have_no_vector_yet(
