@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -12,16 +11,8 @@ from typing import NamedTuple
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hosts.config import Format, Snippet
-from kingly_memory.hosts.config_text import (
-    Unmergeable,
-    json_text,
-    merged_json,
-    merged_toml,
-    stripped_json,
-    stripped_toml,
-    toml_text,
-)
+from kingly_memory.hosts.config import Snippet
+from kingly_memory.hosts.config_text import Unmergeable, merged, stripped, written
 
 LIMIT_BYTES = 16 * 1024 * 1024
 NEW_MODE = 0o644
@@ -37,7 +28,6 @@ class Written(NamedTuple):
 
 
 class _Change(NamedTuple):
-    snippet: Snippet
     path: Path
     before: str | None
     after: str
@@ -45,64 +35,45 @@ class _Change(NamedTuple):
 
 def printed(snippet: Snippet) -> str:
     """What belongs into the file, as it would stand there by itself."""
-    return toml_text(snippet.content) if snippet.format is Format.TOML else json_text(snippet.content)
+    return written(snippet.content, snippet.format)
 
 
 def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetime) -> list[Written]:
     """Merge each into its file, when all of them can be merged. Raises InvalidInput, for a link that leads out of the
     folder of the project too; what was not written then is as it was."""
-
-    def merged(snippet: Snippet, before: str) -> str:
-        merge = merged_toml if snippet.format is Format.TOML else merged_json
-        return merge(before, snippet.content)
-
     to_do = f"Add by hand what `kingly-memory config {host}` prints"
-    changes = [_change(snippet, project, merged, to_do) for snippet in snippets]
+    changes = [
+        _change(one.path, project, lambda text, one=one: merged(text, one.content, one.format), to_do)  # type: ignore[misc]
+        for one in snippets
+    ]
     return [_written(one, now) for one in changes]
 
 
 def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
-    """Take out of each file what `write` has put into it, and delete a file that `write` has made when it holds nothing
-    else. Raises InvalidInput as `write` does."""
-    to_do = "Take out by hand what is called kingly-memory"
-    return [_removed(_change(snippet, project, _stripped, to_do), now) for snippet in snippets]
+    """Take out of each file what `write` has put into it, and delete a file that holds nothing else. Raises
+    InvalidInput as `write` does."""
+    return [_removed(one, project, now) for one in snippets]
 
 
-def _stripped(snippet: Snippet, text: str) -> str:
-    return stripped_toml(text) if snippet.format is Format.TOML else stripped_json(text)
-
-
-def _change(snippet: Snippet, project: Path, changed: Callable[[Snippet, str], str], to_do: str) -> _Change:
-    path = _resolved(snippet.path, project)
+def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str) -> _Change:
+    path = _resolved(path, project)
     before = _read(path)
     try:
-        return _Change(snippet, path, before, changed(snippet, before or ""))
+        return _Change(path, before, changed(before or ""))
     except Unmergeable as error:
         raise InvalidInput("path", f"{path} is left as it is: {error}. {to_do}") from None
 
 
-def _removed(change: _Change, now: datetime) -> Written:
+def _removed(snippet: Snippet, project: Path, now: datetime) -> Written:
+    to_do = "Take out by hand what is called kingly-memory"
+    change = _change(snippet.path, project, lambda text: stripped(text, snippet.format), to_do)
     if change.before is None:
         return Written(change.path, changed=False)
     if change.after or not change.before:
         return _written(change, now)
-    if _is_made_by_us(change):
-        _check_unchanged(change)
-        change.path.unlink()
-        return Written(change.path, changed=True, deleted=True)
-    return _written(change._replace(after="" if change.snippet.format is Format.TOML else "{}\n"), now)
-
-
-def _is_made_by_us(change: _Change) -> bool:
-    """True unless a backup says something else than we do: the file was there before us, perhaps empty."""
-    for backup in change.path.parent.glob(f"{glob.escape(change.path.name)}.*.bak"):
-        try:
-            text = _read(backup)
-            if not text or _stripped(change.snippet, text):
-                return False
-        except (InvalidInput, Unmergeable):
-            return False
-    return True
+    _check_unchanged(change)
+    change.path.unlink()
+    return Written(change.path, changed=True, deleted=True)
 
 
 def _resolved(path: Path, project: Path) -> Path:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.hosts.config import SECTIONS, SERVER, TOKEN_INPUT, is_our_hook
+from kingly_memory.hosts.config import SECTIONS, SERVER, TOKEN_INPUT, Format, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -24,22 +24,37 @@ class Unmergeable(KinglyMemoryError):
     """The file holds something that a merge would destroy."""
 
 
-def merged_json(text: str, content: JsonObject) -> str:
-    """The file with that content, in its own indentation and line ends; the same text when it holds it already."""
-    altered: list[str] = []
-    before = _parsed_json(text, altered)
+def merged(text: str, content: JsonObject, format: Format) -> str:
+    """The file with that content, in its own indentation and line ends; the same text when it holds it already. Of a
+    TOML file the tables of that content (section and name) take the place of the old ones."""
+    if format is Format.JSON:
+        before, altered = _parsed_json(text)
+        after = _merged(before, content)
+        return text if after == before and text.strip() else _rewritten_json(text, after, altered)
+    before = _parsed_toml(text)
     after = _merged(before, content)
-    return text if after == before and text.strip() else _rewritten_json(text, after, altered)
+    tables = [([section, name], after[section][name]) for section, inner in content.items() for name in inner]
+    return text if after == before else _rewritten_toml(text, after, tables)
 
 
-def stripped_json(text: str) -> str:
+def stripped(text: str, format: Format) -> str:
     """The file without what we write into it: the same text when that is nothing, "" when that is all."""
-    altered: list[str] = []
-    before = _parsed_json(text, altered)
+    if format is Format.JSON:
+        before, altered = _parsed_json(text)
+        after = _stripped(before)
+        return text if after == before else _rewritten_json(text, after, altered) if after else ""
+    before = _parsed_toml(text)
     after = _stripped(before)
-    if after == before:
-        return text
-    return _rewritten_json(text, after, altered) if after else ""
+    tables = [([section, SERVER], None) for section in SECTIONS & before.keys()]
+    return text if after == before else _rewritten_toml(text, after, tables)
+
+
+def written(content: JsonObject, format: Format) -> str:
+    """That content as it would stand in a file by itself."""
+    if format is Format.JSON:
+        return _json_text(content, 2)
+    tables = [(section, name, table) for section, inner in content.items() for name, table in inner.items()]
+    return "\n".join("\n".join(_table([section, name], table)) for section, name, table in tables)
 
 
 def _rewritten_json(text: str, after: JsonObject, altered: Sequence[str]) -> str:
@@ -47,10 +62,11 @@ def _rewritten_json(text: str, after: JsonObject, altered: Sequence[str]) -> str
         raise Unmergeable(f"its number {altered[0][:40]} could not be written again as it stands there")
     line_end = "\r\n" if "\r\n" in text else "\n"
     mark = "\ufeff" if text.startswith("\ufeff") else ""
-    return mark + json_text(after, _indentation(text)).replace("\n", line_end) + line_end
+    indented = re.search(r"^([ \t]+)\S", text, re.MULTILINE)  # as the first indented line is
+    return mark + _json_text(after, indented[1] if indented else 2).replace("\n", line_end) + line_end
 
 
-def json_text(content: JsonObject, indentation: str | int = 2) -> str:
+def _json_text(content: JsonObject, indentation: str | int) -> str:
     """JSON as people edit it. A lone surrogate, which no file can hold, is written as an escape."""
     text = json.dumps(content, indent=indentation, ensure_ascii=False)
     try:
@@ -60,37 +76,15 @@ def json_text(content: JsonObject, indentation: str | int = 2) -> str:
     return text
 
 
-def merged_toml(text: str, content: JsonObject) -> str:
-    """The file with the tables of that content (two levels: section and name) in the place of the old ones."""
-    before = _parsed_toml(text)
-    after = _merged(before, content)
-    tables = [([section, name], after[section][name]) for section, inner in content.items() for name in inner]
-    return text if after == before else _rewritten_toml(text, after, tables)
-
-
-def stripped_toml(text: str) -> str:
-    """The file without what we write into it."""
-    before = _parsed_toml(text)
-    after = _stripped(before)
-    tables = [([section, SERVER], None) for section in SECTIONS & before.keys()]
-    return text if after == before else _rewritten_toml(text, after, tables)
-
-
 def _rewritten_toml(text: str, after: JsonObject, tables: Sequence[tuple[list[str], JsonObject | None]]) -> str:
     """The text with each of the tables written anew, or taken out. Raises Unmergeable unless it says `after` then."""
     result = text.replace("\r\n", "\n")
     for path, table in tables:
-        result = _without_table(result, path) if table is None else _with_table(result, path, table)
+        result = _with_table(result, path, table)
     result = result.replace("\n", "\r\n") if "\r\n" in text else result
     if {name: value for name, value in _parsed_toml(result).items() if value or name in after} != after:
         raise Unmergeable("its tables are written in a way that cannot be changed line by line")
     return result
-
-
-def toml_text(content: JsonObject) -> str:
-    """The tables of that content."""
-    tables = [(section, name, table) for section, inner in content.items() for name, table in inner.items()]
-    return "\n".join("\n".join(_table([section, name], table)) for section, name, table in tables)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -182,8 +176,9 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def _parsed_json(text: str, altered: list[str]) -> JsonObject:
-    """What the file says. `altered` gets the numbers that would be written in another way."""
+def _parsed_json(text: str) -> tuple[JsonObject, list[str]]:
+    """What the file says, and the numbers that would be written in another way."""
+    altered: list[str] = []
 
     def number(kind: type[int] | type[float], literal: str) -> int | float:
         value = kind(literal)
@@ -191,7 +186,7 @@ def _parsed_json(text: str, altered: list[str]) -> JsonObject:
         return value
 
     if not text.strip("\ufeff \t\r\n"):
-        return {}
+        return {}, []
     try:
         found = json.loads(
             text.removeprefix("\ufeff"),
@@ -209,7 +204,7 @@ def _parsed_json(text: str, altered: list[str]) -> JsonObject:
         raise Unmergeable("it holds a number of thousands of digits") from None
     if not isinstance(found, dict):
         raise Unmergeable("it holds something else than a JSON object")
-    return found
+    return found, altered
 
 
 def _unrepeated(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
@@ -217,12 +212,6 @@ def _unrepeated(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
     if len(found) != len(pairs):
         raise Unmergeable("it names something twice")
     return found
-
-
-def _indentation(text: str) -> str | int:
-    """That of the first indented line; two spaces where there is none."""
-    match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    return match[1] if match else 2
 
 
 # --- TOML -------------------------------------------------------------------------------------------------------------
@@ -235,26 +224,9 @@ def _parsed_toml(text: str) -> JsonObject:
         raise Unmergeable(f"it is not TOML ({error})") from None
 
 
-def _with_table(text: str, path: list[str], table: Mapping[str, Any]) -> str:
-    """The text with that table and its inner tables as given, in the place of what stood under its headers."""
-    kept, place = _cut(text, path)
-    written = list(_table(path, table))
-    if place is None:
-        body = "\n".join(kept).rstrip("\n")
-        return "\n".join([*([body, ""] if body else []), *written, ""])
-    rest = kept[place:]
-    gap = [""] if rest and rest[0].strip() else []
-    return "\n".join([*kept[:place], *written, *gap, *(rest or [""])])
-
-
-def _without_table(text: str, path: list[str]) -> str:
-    kept, _ = _cut(text, path)
-    body = "\n".join(kept).rstrip("\n")
-    return f"{body}\n" if body else ""
-
-
-def _cut(text: str, path: list[str]) -> tuple[list[str], int | None]:
-    """The lines without that table and its inner ones, but with their comments, and where the table began."""
+def _with_table(text: str, path: list[str], table: Mapping[str, Any] | None) -> str:
+    """The text with that table and its inner tables as given, in the place of what stood under its headers, or without
+    them. Comments under them stay."""
     kept: list[str] = []
     place: int | None = None
     ours = False
@@ -266,7 +238,14 @@ def _cut(text: str, path: list[str]) -> tuple[list[str], int | None]:
                 place = len(kept)
         if not ours or (header is None and line.lstrip().startswith("#")):
             kept.append(line)
-    return kept, place
+    if table is not None and place is not None:
+        rest = kept[place:]
+        gap = [""] if rest and rest[0].strip() else []
+        return "\n".join([*kept[:place], *_table(path, table), *gap, *(rest or [""])])
+    body = "\n".join(kept).rstrip("\n")
+    if table is None:
+        return f"{body}\n" if body else ""
+    return "\n".join([*([body, ""] if body else []), *_table(path, table), ""])
 
 
 def _header(line: str) -> list[str] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
-from kingly_memory.attention.injection import Budget, Injection, Omission, inject
+from kingly_memory.attention.injection import Budget, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
@@ -29,8 +29,6 @@ WEIGHTY = 0.7
 """Significance from which a memory comes before later ones at a session's start."""
 WEIGHED = 200
 """The project's latest memories, of which the weightiest are looked for."""
-REMARK_TOKENS = 20
-"""What it takes to say that there is more that is pinned."""
 PINNED = "pinned"
 """Tag of what may be pinned; the facet `attention` says whether it still is."""
 
@@ -89,20 +87,14 @@ def _recalled(
     log = parts.injections(place)
     seen = log.of(session) if session and not anew else {}
 
-    def put_in(tokens: int) -> Injection:
-        return inject(
-            gathered.candidates,
-            agent=place.agent,
-            budget=Budget(tokens=tokens),
-            least_pertinence=least,
-            focuses=gathered.focuses,
-            seen=seen,
-        )
-
-    found, remark = put_in(settings.hook_tokens), ""
-    if not least and settings.hook_tokens > REMARK_TOKENS and _pinned_out(found, gathered):
-        found = put_in(settings.hook_tokens - REMARK_TOKENS)
-        remark = f"{_pinned_out(found, gathered)} more pinned: kingly-memory list --tag {PINNED}"
+    found = inject(
+        gathered.candidates,
+        agent=place.agent,
+        budget=Budget(tokens=settings.hook_tokens),
+        least_pertinence=least,
+        focuses=gathered.focuses,
+        seen=seen,
+    )
 
     def remember() -> None:
         if session and anew:
@@ -110,13 +102,7 @@ def _recalled(
         if found.put_in:
             log.note(session or UNNAMED, found.put_in, around.now_s)
 
-    return Recalled("\n".join(filter(None, (found.text, remark))), remember)
-
-
-def _pinned_out(found: Injection, gathered: Gathered) -> int:
-    """How many of what is pinned there was no room for."""
-    pinned = {one.memory.id for one in gathered.candidates if one.thread is not None and one.thread.pinned}
-    return sum(why is Omission.NO_ROOM and one in pinned for one, why in found.left_out.items())
+    return Recalled(found.text, remember)
 
 
 def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:

@@ -200,18 +200,6 @@ def test_hosts_that_ask_for_one_session_at_once_all_get_an_answer(project: Path)
     assert len(log_of(project).of(SESSION)) == 1
 
 
-def test_a_start_says_how_many_pins_there_was_no_room_for(project: Path) -> None:
-    with router(project) as memory:
-        for number in range(9):
-            memory.attention.pin(f"Rule {number}: {'never deploy on a Friday, ' * 4}{number}", origin="user")
-    given = event("SessionStart", project, source="startup")
-    said = noted(hook("SessionStart", given, KINGLY_HOOK_TOKENS="400"))
-    shown = said.count("| Rule ")
-    assert 0 < shown < 9
-    assert said.split("\n")[-1] == f"{9 - shown} more pinned: kingly-memory list --tag pinned"
-    assert "more pinned" not in noted(hook("SessionStart", given, KINGLY_HOOK_TOKENS="4000"))
-
-
 def test_a_pinned_memory_comes_first_however_old_and_light_it_is(project: Path) -> None:
     with router(project) as memory:
         pinned = memory.store("Never deploy on Fridays", significance=0.2, origin="user", tags=["pinned"])
