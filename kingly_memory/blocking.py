@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.learning import Lesson
     from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.purging import Purged
     from kingly_memory.router.remotes import SyncReport
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.sweep_changes import Undone
@@ -697,6 +698,37 @@ class SyncMemoryRouter(Portal):
         The most recently stored come first. `before` continues a page. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.archived(limit=limit, before=before))
+
+    def purge(
+        self,
+        key_or_id: str | None = None,
+        *,
+        tag: str | None = None,
+        context_id: str | None = None,
+        by_agent: str | None = None,
+        whole_project: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Purged:
+        """Erase memories for good, here and on remotes; nothing restores them.
+
+        Forgotten and archived ones go too, and copies of what remotes hold: one memory, or all with a tag, of a
+        context, of an agent, or of the whole project. Texts, titles, tags, keys, earlier revisions, passages, vectors,
+        links and what an audit says of them go, out of free pages and logs of the store too. A tombstone without
+        content stays under each id, so that no `restore` and no `import` brings it back. What is pinned goes only with
+        `force`. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated.
+        """
+        return self._call(
+            lambda: self._awaiting.purge(
+                key_or_id=key_or_id,
+                tag=tag,
+                context_id=context_id,
+                by_agent=by_agent,
+                whole_project=whole_project,
+                force=force,
+                dry_run=dry_run,
+            )
+        )
 
     def reinforce(self, key_or_id: str) -> JsonObject:
         """Hold a memory against fading: it was right, and will be needed again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -50,6 +50,11 @@ class Row(NamedTuple):
     position: int
     memory: Memory
     standing: Standing
+
+    @property
+    def is_tombstone(self) -> bool:
+        """True of what a purge leaves: a forgotten memory without content, which never comes back."""
+        return self.standing is Standing.FORGOTTEN and not self.memory.content
 
 
 class Match(NamedTuple):
@@ -147,6 +152,11 @@ class DocumentRows(DocumentReader, Protocol):
         operations. Returns how many documents those were."""
         ...
 
+    def purge(self, project: str) -> int:
+        """Remove every document and log item of a project, and what was noted of operations. Returns how many those
+        were."""
+        ...
+
     def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
 
     def append(self, project: str, session: str, items: Sequence[str], now_s: float) -> int:
@@ -186,6 +196,10 @@ class Transaction(Protocol):
 
     def erase(self, memory_id: str) -> None:
         """Remove the memory, its key and its index entries. Nothing brings it back. Its facets stay."""
+        ...
+
+    def unlearn(self, memory: Memory) -> None:
+        """Words of a memory that was erased, and that no other memory uses, are offered to nobody any more."""
         ...
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
@@ -476,6 +490,12 @@ class LocalStore(Protocol):
         """Versions of what the store is made of, for `status`."""
         ...
 
+    def scrub(self, memory_ids: Collection[str]) -> bool:
+        """Leave no byte of what was erased in the store's files: indexes are merged and the log is emptied. Damaged
+        stores that were put aside and hold one of those memories are removed. Blocks; takes a few seconds per 100,000
+        memories, while others go on writing. False when another process keeps the log. Raises StoreError."""
+        ...
+
     def recovered(self) -> str | None:
         """Where the newest damaged store is kept, if one ever had to be replaced and is still there."""
         ...
@@ -602,7 +622,8 @@ class Remote(Protocol):
         ...
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known.
+        """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known. Of a
+        memory without content, which was purged here, it should keep nothing.
 
         Returns the remote's id, if it is known by then: an update under it brings the memory back.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,9 @@ class PromptStore:
 
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()
+
+    def scrub(self, memory_ids: Collection[str]) -> bool:
+        return self._disk.scrub(memory_ids)
 
     def recovered(self) -> str | None:
         return self._disk.recovered()

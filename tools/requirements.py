@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_ROW = re.compile(r"^\| (?P<id>[A-Z]{3}-\d{3}|[NLAPU]\d{1,2}) \| (?P<text>[^|]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (?P<id>[A-Z]{3}-\d{3}|[NLAPUD]\d{1,2}) \| (?P<text>[^|]+) \|$", re.MULTILINE)
 
 Outcome = Mapping[str, Mapping[str, list[str]]]
 

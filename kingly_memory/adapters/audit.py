@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.dataclass import dataclass, fields, is_dataclass
-from kingly_memory.errors import InvalidInput, StoreUntrusted
+from kingly_memory.errors import InvalidInput, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, make_folder, opened
 from kingly_memory.validation import mended
@@ -178,6 +179,40 @@ class AuditReader:
         if not found:
             raise InvalidInput("record", f"there is none with the id {mended(name)[:40]!r} in {self.folder}")
         return found[0]
+
+
+def erase_records(folder: Path, texts: Sequence[str]) -> int:
+    """Empty every record that says one of these texts, in whole words, where it stands, and count them: others may
+    append meanwhile. Raises StoreUnwritable."""
+    erased = 0
+    try:
+        for path in folder.glob("*.jsonl") if texts else ():
+            with os.fdopen(opened(path, os.O_RDWR), "r+b", 0) as file:
+                place = 0
+                for line in file.read().splitlines(keepends=True):
+                    if _says(_noted("", line), line, texts):
+                        os.pwrite(file.fileno(), b"{}".ljust(len(line) - 1), place)
+                        erased += 1
+                    place += len(line)
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreUnwritable(str(folder), error.strerror or "error") from error
+    return erased
+
+
+def _says(one: Noted | None, line: bytes, texts: Sequence[str]) -> bool:
+    """Whether a record, or a line that is none, says one of the texts anywhere."""
+    waiting: list[object] = [line.decode(errors="replace") if one is None else one.record]
+    for value in waiting:
+        if isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            for text in texts:
+                if text in value and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", value):
+                    return True
+    return False
 
 
 def _noted(kind: str, line: bytes) -> Noted | None:

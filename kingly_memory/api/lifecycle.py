@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import BEFORE, LIMIT, Arg, verb
+from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, verb
+from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.models import JsonObject, Memory, Standing
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.ports import Transaction
     from kingly_memory.router.condition import ArchivePage, Condition
+    from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.sweep_changes import Undone
     from kingly_memory.router.write import WriteContext
@@ -143,6 +145,45 @@ class LifecycleVerbs(Family):
         most = validation.count("limit", limit, least=1, most=1_000)
         start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await self._engine.read(lambda: self._condition.archived(most, start))
+
+    @verb("purge", destroys=True)
+    async def purge(
+        self,
+        key_or_id: Annotated[str | None, KEY_OR_ID._replace(is_positional=True)] = None,
+        *,
+        tag: Annotated[str | None, Arg("every memory with this tag")] = None,
+        context_id: Annotated[str | None, Arg("every memory of this conversation or task", "ID", "context")] = None,
+        by_agent: Annotated[str | None, Arg("every memory that this agent stored", "NAME")] = None,
+        whole_project: Annotated[bool, Arg("every memory, document and log of the project")] = False,
+        force: Annotated[bool, Arg("pinned ones too")] = False,
+        dry_run: Annotated[bool, Arg("only say how many and which")] = False,
+    ) -> Purged:
+        """Erase memories for good, here and on remotes; nothing restores them.
+
+        Forgotten and archived ones go too, and copies of what remotes hold: one memory, or all with a tag, of a
+        context, of an agent, or of the whole project. Texts, titles, tags, keys, earlier revisions, passages, vectors,
+        links and what an audit says of them go, out of free pages and logs of the store too. A tombstone without
+        content stays under each id, so that no `restore` and no `import` brings it back. What is pinned goes only with
+        `force`. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated.
+        """
+        from kingly_memory.router import purging
+
+        said = {"key_or_id": key_or_id, "tag": tag, "context_id": context_id, "by_agent": by_agent}
+        if sum(one is not None for one in said.values()) + whole_project != 1:
+            raise InvalidInput("key_or_id", "name one memory, or a tag, a context, an agent or the whole project")
+        engine = self._engine
+        await engine.opened()
+        if key_or_id is not None:
+            row = await engine.read(lambda: engine.view.find(key_or_id))
+            rows = [] if row is None or row.is_tombstone else [row]
+        else:
+            tags = None if tag is None else [tag]
+            query = validation.query("", project=engine.project, tags=tags, context_id=context_id, agent=by_agent)
+            rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
+        if not rows and not whole_project:
+            name, value = next((name, one) for name, one in said.items() if one is not None)
+            raise InvalidInput(name, f"nothing of this project is stored under {validation.shown(value)!r}")
+        return await engine.purge(rows, whole_project=whole_project, force=force, dry_run=dry_run)
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 

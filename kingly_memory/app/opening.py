@@ -104,6 +104,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             injections=parts.injections(place),
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
+            erase_records=parts.record_eraser(place),
         )
         return cls(engine)
 

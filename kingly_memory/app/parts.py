@@ -150,6 +150,18 @@ def injections(place: Place) -> InjectionLog:
     return InjectionFiles(place.home, place.project)
 
 
+def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
+    """What takes records with one of some texts out of the home's audit."""
+
+    def erased(texts: Sequence[str]) -> int:
+        from kingly_memory.adapters.audit import erase_records
+        from kingly_memory.app.auditing import audit_folder
+
+        return erase_records(audit_folder(place.home), texts)
+
+    return erased
+
+
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:
     """Raises InvalidSetting when the setting `remote_policy` is none."""
     return Station(

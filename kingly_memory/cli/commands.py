@@ -78,6 +78,7 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "get": (_takes("--explain", "show how strong it is, its tier, and what becomes of it"),),
     "weak": (_takes("--limit N", "how many to show", 20),),
+    "purge": (_takes("--yes", "do it without asking"),),
     "sweep": (_takes("--undo", "take back what the last sweep archived and moved"),),
 }
 """What the command line adds to a verb."""
@@ -88,7 +89,7 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
     **dict.fromkeys(("documents", "log"), "documents"),
     **dict.fromkeys(("focus", "pin", "inject"), "attention"),
-    **dict.fromkeys(("sweep", "weak", "reinforce", "archive", "stats"), "lifecycle"),
+    **dict.fromkeys(("sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
     "search": "search",
 }

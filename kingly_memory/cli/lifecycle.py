@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.cli.memories import LAST_POSITION, restore, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
-from kingly_memory.cli.place import command, place_of, reading, routing
+from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.place import Place
@@ -46,6 +47,40 @@ def sweep(options: Namespace, out: Output) -> int:
     names = _named(place, out, [action[end] for action in shown for end in ends if end in action])
     out.show(told, sweep_lines(report, names, command(options, "sweep --undo")))
     return 0
+
+
+def purge(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    said = arguments(options.command.verb, options, place)
+    with routing(place, out) as router:
+        planned = router.purge(**{**said, "dry_run": True})
+        if options.dry_run:
+            pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
+            lines = [f"would purge {counted(len(planned.ids), 'memory')}", *(f"  {one}" for one in planned.names)]
+            out.show(planned.to_json(), [*lines, *pinned])
+            return 0
+        if not options.yes and not _says_yes(f"purge {counted(len(planned.ids), 'memory')} for good?"):
+            raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
+        done = router.purge(**said)
+    lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them"]
+    lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
+    if done.documents:
+        lines.append(f"  and {counted(done.documents, 'document or log item', 'documents and log items')}")
+    if done.log_lines:
+        lines.append(f"  {counted(done.log_lines, 'record')} left the audit")
+    if not done.is_complete:
+        lines.append("  another process still reads the store: old pages leave its log when that one ends")
+    out.show(done.to_json(), lines)
+    return 0
+
+
+def _says_yes(question: str) -> bool:
+    """What a person at the terminal answers; False where there is none."""
+    if not sys.stdin.isatty():
+        return False
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _undo(options: Namespace, out: Output) -> int:

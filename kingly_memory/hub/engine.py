@@ -170,7 +170,8 @@ class Engine:
         return {"memory_id": memory_id, "revision": revision, "idempotency_hit": hit}
 
     def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
-        """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back."""
+        """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back. A purge
+        leaves nothing of it in the files either."""
         if request.memory_id is None and request.store_key is None:
             raise InvalidInput("memory_id", "is missing, and store_key is too; one of them names the memory")
         key = validation.label("store_key", request.store_key)
@@ -185,6 +186,10 @@ class Engine:
                 memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=now, revision=0)
             elif not _first_time(tx, memory.id, request.idempotency_key):
                 return memory.id, True
+            if request.purge:
+                links.sever(tx, memory.id)
+                tx.unlearn(memory)
+            tx.erase(memory.id)
             emptied = replace(memory, content="", title=None, tags=(), metadata={})
             tx.save(replace(emptied, updated_at=now, revision=memory.revision + 1), Standing.FORGOTTEN)
             tx.set_facet(SENT, memory.id, None)
@@ -195,6 +200,8 @@ class Engine:
         memory_id, hit = self._store.write(change).result()
         if memory_id is not None:
             self._vectors.follow(scope, memory_id)
+            if request.purge:
+                self._store.scrub([memory_id])
         return {"memory_id": memory_id, "forgotten": memory_id is not None, "idempotency_hit": hit}
 
     def _list_forgotten(self, scope: str, request: ListForgotten) -> JsonObject:

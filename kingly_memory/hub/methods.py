@@ -135,6 +135,7 @@ class ForgetMemory(Request):
 
     memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
     store_key: Annotated[Text | None, Field(description="The idempotency key it was stored with")] = None
+    purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
     idempotency_key: Key = None
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,7 +20,7 @@ from kingly_memory.lifecycle.plan import MERGING, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
-from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, StoreReader, Transaction
+from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.activity import Lookups
 from kingly_memory.router.agents.memory import AgentMemories
@@ -43,7 +44,8 @@ from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft
 
-if TYPE_CHECKING:  # read by whoever has memories checked
+if TYPE_CHECKING:
+    from kingly_memory.router.purging import Purged  # read by whoever has memories checked
     from kingly_memory.router.search.verified import VerifiedRetriever
 
 log = logging.getLogger("kingly_memory.router")
@@ -88,10 +90,12 @@ class Engine:
         injections: InjectionLog | None = None,
         language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
         name_at: Callable[[str], str | None] = lambda _: None,
+        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
     ) -> None:
         """`remotes` are those that the station's routes name. `embedder` compares memories with each other in the
         modes; `meaning` makes the vectors that searches are answered by besides the words; `injections` remembers what
-        sessions were told; `name_at` says what the store calls the remote at an address."""
+        sessions were told; `name_at` says what the store calls the remote at an address; `erase_records` takes records
+        with one of these texts out of the audit, and counts them."""
         self.station = station
         self.store = store
         self.settings = settings
@@ -99,6 +103,7 @@ class Engine:
         self.injections = injections
         self.language_model = language_model
         self.name_at = name_at
+        self._erase_records = erase_records
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
         self.usage = UsageBuffer()
@@ -381,6 +386,38 @@ class Engine:
         """No agent's memory that is open here remembers it any longer."""
         if self._agent_memories is not None:
             self._agent_memories.take_away(memory)
+
+    # --- purging ------------------------------------------------------------------------------------------------------
+
+    async def purge(self, rows: Sequence[Row], *, whole_project: bool, force: bool, dry_run: bool) -> Purged:
+        """Purge memories, and documents and logs of the `whole_project`, or only say what that would take away. Raises
+        InvalidInput where one is pinned and it is not said to `force` it, and then purges nothing; StoreError, after
+        which it can be repeated."""
+        from kingly_memory.router import purging  # few routers purge
+
+        planned = await self.read(lambda: purging.plan(self.reader, self.project, rows))
+        if dry_run:
+            return planned
+        if not force:
+            purging.check_not_pinned(planned)
+        await self.flush()
+        gone: list[Memory] = []
+        told: Counter[str] = Counter()
+        for start in range(0, len(planned.ids), purging.AT_ONCE):
+            some = planned.ids[start : start + purging.AT_ONCE]
+            done = await self.write(purging.purge(some, self.write_context()))
+            for memory in done.memories:
+                self.take_away(memory)
+            self.wake(*(one.id for one in done.memories), *done.others)
+            gone += done.memories
+            told.update(done.told)
+        documents = 0
+        if whole_project:
+            documents = await self.write(lambda transaction: transaction.documents.purge(self.project))
+        ids = tuple(one.id for one in gone)
+        texts = [one.content for one in gone]
+        is_complete, lines = await self.read(lambda: (self.store.scrub(ids), self._erase_records(texts)))
+        return purging.Purged(ids, documents=documents, remotes=dict(told), log_lines=lines, is_complete=is_complete)
 
     # --- searching ----------------------------------------------------------------------------------------------------
 

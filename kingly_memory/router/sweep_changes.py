@@ -22,10 +22,10 @@ from kingly_memory.lifecycle.policies import Archive, Expire, Merge, Move, Promo
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, archive, linking, merging, summaries, write
+from kingly_memory.router import activity, archive, linking, merging, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.compaction import Note
-from kingly_memory.router.search.meaning import FACETS as VECTORS
+from kingly_memory.router.erasing import erase
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import THREAD
@@ -41,7 +41,6 @@ TOGETHER, TEXT_TOGETHER = 16, 16_384
 """Memories, and characters of their texts, after which a change looks at the time. What changes its standing together
 is indexed together, at less than half the cost."""
 FACET = "sweep"
-BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", summaries.FACET)
 MOST_LINKED = 8
 """Memories that are linked to their summary, while the writer is held. Of more, it lists the ids."""
 _SUMMED_UP = links.draft("references", 1.0, "what it sums up")
@@ -261,9 +260,7 @@ def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[st
 def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> None:
     """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
     memory_id = one.memory.id
-    transaction.erase(memory_id)
-    for facet in (*BESIDE, *transaction.facet_names(VECTORS)):
-        transaction.set_facet(facet, memory_id, None)
+    erase(transaction, memory_id)
     for remote in remotes:
         owner = f"{remote}:{memory_id}"
         before = None if one.standing is Standing.CACHED else transaction.facet("delivery", owner)

@@ -128,6 +128,10 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
 
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
     before, wanted_id = _by_key(transaction, context.project, item.draft.key), item.id
+    for one in () if wanted_id is None else (wanted_id, derived_id(wanted_id, context.project)):
+        there = transaction.row(one)
+        if there is not None and there.is_tombstone and there.memory.scope.project == context.project:
+            return _receipt(transaction, there.memory, context.routes), "kept"
     if before is None and wanted_id is not None:
         before = transaction.row(wanted_id)
         if before is not None and before.memory.scope.project != context.project:
@@ -293,7 +297,7 @@ def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Me
 
     def change(transaction: Transaction) -> Memory | None:
         row = find(transaction, context.project, key_or_id)
-        if row is None:
+        if row is None or row.is_tombstone:
             return None
         memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
         if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):

@@ -109,6 +109,12 @@ class DocumentRows(DocumentReader):
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
 
+    def purge(self, project: str) -> int:
+        self._connection.execute(sql.UNINDEX_PROJECT, (project,))
+        self._connection.execute(sql.DROP_PROJECTS_OPERATIONS, (project,))
+        dropped = (self._connection.execute(one, (project,)) for one in sql.DROP_PROJECT)
+        return sum(one.rowcount for one in dropped)
+
     def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None:
         self._connection.execute(sql.NOTE_OPERATION, (project, operation, rows.dump(outcome), now_s))
 

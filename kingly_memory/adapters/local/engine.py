@@ -149,6 +149,7 @@ class Engine:
             self._connection = connection = self._cache._con  # noqa: SLF001  # the one name we need
             # It took its pragmas from the shared Settings table, which another process may have changed.
             connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # what is purged must not stay in free pages
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             if journal != "wal":

@@ -170,6 +170,12 @@ PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
 COUNTS = "SELECT name, memories FROM km_counts WHERE project = ?"
+UNLEARN = "DELETE FROM km_vocabulary WHERE length = ? AND word = ?"
+SAYING = (
+    "SELECT s.body || ' ' || coalesce(s.title, '') || ' ' || s.labels FROM km_text "
+    "JOIN km_text_source AS s ON s.rowid = km_text.rowid WHERE km_text MATCH ? LIMIT ?"
+)
+TEXT_INDEXES = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5(%'"
 LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 # --- scope and text ----------------------------------------------------------------------------------------------
@@ -385,6 +391,9 @@ PUT_DOCUMENT = (
 )
 INDEX_DOCUMENT = "INSERT INTO km_documents_text(rowid, body) VALUES (?, ?)"
 UNINDEX_DOCUMENTS = "DELETE FROM km_documents_text WHERE rowid IN (SELECT value FROM json_each(?))"
+UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FROM km_documents WHERE project = ?)"
+DROP_PROJECT = ("DELETE FROM km_documents WHERE project = ?", "DELETE FROM km_log WHERE project = ?")
+DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE project = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
 EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"

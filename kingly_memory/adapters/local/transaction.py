@@ -127,6 +127,9 @@ class DiskTransaction:
         self._unindex([memory_id])
         self._connection.execute(sql.DELETE, (rows.memory_row(memory_id),))
 
+    def unlearn(self, memory: Memory) -> None:
+        self._vocabulary.unlearn(memory)
+
     def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         beyond, own = rows.memory_row(after), rows.project_in_tag(project)
         found = parsing.rows(self._all(sql.UNDELIVERED, beyond, above, own, remote, limit))

@@ -18,6 +18,7 @@ LONGEST = 40
 MOST_KNOWN = 200_000
 """Words remembered as written already, to spare the disk; when there are more, they are asked about again."""
 
+MOST_ASKED = 100
 MOST_READ = 100_000
 """Words that a reader keeps between two searches."""
 
@@ -30,13 +31,21 @@ class Vocabulary:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._noted: set[str] = set()
+        self._doubtful: set[str] = set()
 
     def note(self, memory: Memory) -> None:
-        said = " ".join((memory.title or "", memory.content, *memory.tags)).casefold()
-        self._noted |= set(_WORD.findall(said)) - self._known
+        self._noted |= _words(memory) - self._known
+
+    def unlearn(self, memory: Memory) -> None:
+        """It was erased for good: words that no memory has any more go with it."""
+        self._doubtful |= _words(memory)
 
     def write(self, connection: sqlite3.Connection) -> None:
-        """Part of the commit."""
+        """Part of the commit, when the text index is written."""
+        doubtful = [(len(word), word) for word in self._doubtful if not _is_said(connection, word)]
+        connection.executemany(sql.UNLEARN, doubtful)
+        self._known -= self._doubtful
+        self._doubtful = set()
         new = [(len(word), word) for word in self._noted if SHORTEST <= len(word) <= LONGEST]
         if new:
             connection.executemany(sql.LEARN, new)
@@ -50,7 +59,19 @@ class Vocabulary:
 
     def lost(self) -> None:
         """The commit is not."""
-        self._noted = set()
+        self._noted, self._doubtful = set(), set()
+
+
+def _words(memory: Memory) -> set[str]:
+    return set(_WORD.findall(" ".join((memory.title or "", memory.content, *memory.tags)).casefold()))
+
+
+def _is_said(connection: sqlite3.Connection, word: str) -> bool:
+    """Whether a memory has that very word; one of whose stem very many memories have words counts as said."""
+    if not SHORTEST <= len(word) <= LONGEST:
+        return True
+    found = connection.execute(sql.SAYING, (f'"{word}"', MOST_ASKED)).fetchall()
+    return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
 
 
 class KnownWords:

@@ -89,7 +89,9 @@ class HubRemote:
         await self._persistence.delivered(bring, repeated)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
+        params: JsonObject = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
+        if not memory.content:
+            params["purge"] = True
 
         async def drop(_: bool) -> str | None:
             return wire.forgotten_id(await self._call("forget_memory", params, memory))

@@ -56,6 +56,9 @@ class Shelf:
         for memory_id in memory_ids:
             self.rows[memory_id] = (self.rows[memory_id][0], standing)
 
+    def unlearn(self, memory: Memory) -> None:
+        raise NotImplementedError
+
     def erase(self, memory_id: str) -> None:
         del self.rows[memory_id]
 

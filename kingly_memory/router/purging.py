@@ -1,0 +1,146 @@
+"""Purging: memories go for good, with all that lies beside them.
+
+What was purged leaves a tombstone: the id, the project and times, without content. Remotes are told by it, and
+`restore` and `import` obey it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
+from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.router import delivery, merged, summaries, write
+from kingly_memory.router.erasing import erase
+from kingly_memory.router.outbox import FORMER, delivery_of, set_delivery
+from kingly_memory.router.thread_cleanup import clean_up
+from kingly_memory.router.thread_lookup import ATTENTION
+from kingly_memory.router.write import WriteContext
+
+AT_ONCE = 50
+"""Memories that are purged in one transaction."""
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What was purged, or would be where it was a `dry_run`; then `names` are the keys, or ids where there is none.
+
+    `documents` counts documents and items of logs, which go with a whole project. `remotes` says how many memories each
+    remote is told of, by its address. `log_lines` were emptied in the audit. `is_complete` is False while another
+    process that reads the store keeps old pages in its log: they go when it ends.
+    """
+
+    ids: tuple[MemoryId, ...]
+    dry_run: bool = False
+    names: tuple[str, ...] = ()
+    documents: int = 0
+    pinned: int = 0
+    remotes: dict[str, int] = field(default_factory=dict)
+    log_lines: int = 0
+    is_complete: bool = True
+
+    def to_json(self) -> JsonObject:
+        told = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids)}
+        if self.dry_run:
+            return {**told, "names": list(self.names), "pinned": self.pinned}
+        told |= {"documents": self.documents}
+        return {**told, "remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
+
+
+class Gone(NamedTuple):
+    """What one change purged, what else it changed, and which remotes are told of how many."""
+
+    memories: list[Memory]
+    others: list[MemoryId]
+    told: dict[str, int]
+
+
+def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
+    """Every memory that passes the query's filters, whatever its standing, but for tombstones."""
+    last = None
+    while rows := reader.page(query, list(Standing), PAGE, last, oldest_first=True):
+        yield from (row for row in rows if not row.is_tombstone)
+        last = rows[-1].position
+
+
+def plan(reader: StoreReader, project: str, rows: Iterable[Row]) -> Purged:
+    """What purging those would take away."""
+    found = [row.memory for row in rows]
+    whose = {one.id: {one.id, owner(project, one.scope.context_id or "")} for one in found}
+    facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
+    pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
+    return Purged(
+        tuple(one.id for one in found),
+        dry_run=True,
+        names=tuple(one.key or one.id for one in found),
+        pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
+    )
+
+
+def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Gone]:
+    """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up, and
+    what rests because it says the same."""
+
+    def change(transaction: Transaction) -> Gone:
+        gone, others, told = list[Memory](), list[MemoryId](), dict[str, int]()
+        for memory_id in ids:
+            for row in _family(transaction, memory_id, context):
+                if row.standing is Standing.FORGOTTEN:
+                    gone.append(row.memory)
+                    for endpoint in _bury(transaction, row.memory, context):
+                        told[endpoint] = told.get(endpoint, 0) + 1
+                else:  # a summary that told of it, and tells of others still
+                    others.append(row.memory.id)
+        clean_up(transaction, gone, erased=True)
+        return Gone(gone, others, told)
+
+    return change
+
+
+def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext) -> list[Row]:
+    """The memory and what goes with it, forgotten by now; nothing where it is purged already."""
+    row = transaction.row(memory_id)
+    if row is None or row.is_tombstone:
+        return []
+    gone = write.forget(memory_id, context)(transaction)
+    if gone is not None:
+        ids = [memory_id, *gone.others]
+    else:  # it was forgotten before
+        along = [one.memory.id for one in merged.forgotten_with(transaction, memory_id)]
+        ids = [memory_id, *along, *summaries.whole_texts(transaction, row.memory)]
+        for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+            before = delivery_of(transaction, remote, memory_id)
+            if before is not None:
+                set_delivery(transaction, remote, memory_id, delivery.wanted(before, 0, context.now_s))
+    rows = (transaction.row(one) for one in dict.fromkeys(ids))
+    return [one for one in rows if one is not None and not one.is_tombstone]
+
+
+def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:
+    """Leave a tombstone, by which remotes are told. Names the addresses of those."""
+    erase(transaction, memory.id)
+    scope = Scope(memory.scope.project)
+    bare = replace(memory, key=None, content="", title=None, tags=(), metadata={}, scope=scope)
+    transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
+    transaction.unlearn(memory)
+    told = []
+    for remote in transaction.owners("remote"):
+        before = delivery_of(transaction, remote, memory.id)
+        if before is not None:
+            set_delivery(transaction, remote, memory.id, replace(before, last_error=None))
+            told.append(str((transaction.facet("remote", remote) or {}).get("endpoint", remote)))
+    return told
+
+
+def check_not_pinned(planned: Purged) -> None:
+    """Raise InvalidInput where something is pinned."""
+    if planned.pinned:
+        whole = len(planned.ids)
+        many = "it is" if whole == 1 else f"{planned.pinned} of the {whole:,} are"
+        raise InvalidInput("force", f"{many} pinned, and nothing was purged; unpin first, or say force")

@@ -1,0 +1,57 @@
+"""purge: it says what it would take away, and asks before it does."""
+
+from __future__ import annotations
+
+import sys
+from io import StringIO
+
+import pytest
+
+from tests.cli_runner import Run, runner
+
+
+class Terminal(StringIO):
+    """Standard input of a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    found = runner(capsys, monkeypatch)
+    for key in ("one", "two"):
+        found("store", f"text {key}", "--key", key, "--tag", "private")
+    return found
+
+
+@pytest.mark.requirement("N10")
+def test_a_dry_run_names_what_would_go_and_nothing_goes_unasked(run: Run) -> None:
+    assert run("purge", "--tag", "private", "--dry-run").out.splitlines() == [
+        "would purge 2 memories",
+        "  one",
+        "  two",
+    ]
+    refused = run("purge", "--tag", "private")
+    assert (refused.code, "nothing was purged; say --yes" in refused.err) == (2, True)
+    assert run("get", "one").code == 0
+
+
+@pytest.mark.requirement("N10")
+def test_with_yes_it_is_done_and_the_receipt_tells_no_content(run: Run) -> None:
+    done = run("purge", "one", "--yes", "--json")
+    assert (done.json["count"], done.json["is_complete"], "text one" in done.out) == (1, True, False)
+    assert "nothing is stored under 'one'" in run("get", "one").err
+    again = run("purge", "one", "--yes")
+    assert (again.code, again.err) == (2, "kingly-memory: key_or_id: nothing of this project is stored under 'one'\n")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2), ("n\n", 2)])
+def test_a_person_at_the_terminal_is_asked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, code: int
+) -> None:
+    from kingly_memory.cli.main import main
+
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    assert main(["purge", "--tag", "private"]) == code
+    assert "purge 2 memories for good? [y/N]" in capsys.readouterr().err

@@ -1,0 +1,199 @@
+"""What is purged is nowhere any more: not in any file of the home or the data folder, and not on a remote."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import InvalidInput
+from kingly_memory.adapters.audit import AuditFiles
+from kingly_memory.app.auditing import audit_folder
+from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.models import Query, Standing
+from kingly_memory.settings import Pace, Settings
+from kingly_memory.validation import Imported, draft
+from tests.hub.machines import Team, texts
+
+WORD = "Xylothrumbus"
+SECRET = f"The {WORD} account of Ünal is 7394-5531"
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
+
+
+def left(folder: Path, *needles: str) -> list[str]:
+    """The files in which any of the texts stands, in whatever case or encoding of JSON."""
+    wanted = [one.lower().encode() for one in needles] + [json.dumps(one)[1:-1].lower().encode() for one in needles]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted({path.name for path in files for one in wanted if one in path.read_bytes().lower()})
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as opened:
+        for number in range(200):  # the text index has parts, and pages are used again
+            opened.store(f"note {number} about deploys and reviews")
+        yield opened
+
+
+@pytest.mark.requirement("N10")
+@pytest.mark.requirement("D3")
+def test_no_byte_of_what_was_purged_is_left_in_any_file(memory: SyncMemoryRouter, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    paragraphs = "\n\n".join(f"Paragraph {number} tells of {WORD}{number:03} at length." for number in range(400))
+    memory.store("the first text said " + SECRET, key="secret.key", tags=["Zanzibarium"], title="Quorblefex")
+    memory.store(SECRET, key="secret.key", metadata={"who": "Vexilomancy"})
+    long = memory.store(paragraphs)
+    memory.store("the garden gate is green", key="gate")
+    memory.link_memories("gate", "secret.key", description="opens the Brillowhisp")
+    memory.search(WORD.lower())
+    memory.forget(long.id)
+    audit = AuditFiles(audit_folder(home))
+    audit.append("memory_updates", {"content": SECRET, "agent_id": "a"})
+    audit.append("memory_updates", {"content": "the garden gate is green", "agent_id": "a"})
+    aside = home / "store.corrupt-20260101T000000"
+    aside.mkdir()
+    (aside / "cache.db").write_bytes(b"m:" + long.id.encode() + SECRET.encode())
+    other = home / "store.corrupt-20260102T000000"
+    other.mkdir()
+    (other / "cache.db").write_bytes(b"of others")
+    said = (WORD, "7394-5531", "Zanzibarium", "Quorblefex", "Vexilomancy", "Brillowhisp", "secret.key")
+    assert "cache.db" in left(tmp_path, WORD)
+    first = memory.purge("secret.key")
+    second = memory.purge(long.id)
+    assert (len(first.ids), first.log_lines, second.ids, first.is_complete) == (1, 1, (long.id,), True)
+    assert left(tmp_path, *said, "Ünal") == []
+    assert (aside.exists(), other.exists()) == (False, True)
+    assert SECRET not in json.dumps(first.to_json())
+    assert [hit.memory.key for hit in memory.search("garden gate", limit=1)] == ["gate"]
+    assert memory.links("gate") == ()
+    memory.close()
+    assert left(tmp_path, *said) == []
+
+
+@pytest.mark.requirement("N10")
+def test_nothing_brings_it_back(memory: SyncMemoryRouter, tmp_path: Path) -> None:
+    stored = memory.store(SECRET, key="secret")
+    [(exported, _)] = [pair for pair in memory.export() if pair[0].id == stored.id]
+    memory.purge("secret")
+    assert (memory.get(stored.id), memory.restore(stored.id), memory.restore("secret")) == (None, None, None)
+    taken = memory.remember([Imported(draft(exported.content, content_limit_bytes=1_000, key="secret"), id=stored.id)])
+    assert (taken.kept, memory.get("secret")) == (1, None)
+    again = memory.store("the key is free again", key="secret")
+    assert again.id != stored.id
+    assert memory.remember([Imported(draft(SECRET, content_limit_bytes=1_000, key="secret"), id=stored.id)]).kept == 1
+    assert memory.search(WORD).hits == ()
+    [row] = [one for one in rows(memory) if not one.memory.content]
+    assert (row.memory.id, row.memory.key, row.memory.tags, row.standing) == (stored.id, None, (), Standing.FORGOTTEN)
+
+
+def rows(memory: SyncMemoryRouter) -> list[Any]:
+    reader = memory._awaiting._engine.reader
+    return reader.page(Query("", "app"), list(Standing), 1_000, None)
+
+
+@pytest.mark.requirement("N10")
+@pytest.mark.parametrize(
+    ("said", "purged"),
+    [
+        ({"tag": "private"}, {"one", "two"}),
+        ({"context_id": "call"}, {"two", "three"}),
+        ({"by_agent": "cleo"}, {"four"}),
+        ({"whole_project": True}, {"one", "two", "three", "four", "five", "gone"}),
+    ],
+)
+def test_a_tag_a_context_an_agent_or_a_project_is_purged_whole(
+    tmp_path: Path, said: dict[str, Any], purged: set[str]
+) -> None:
+    home = tmp_path / "home"
+    with SyncMemoryRouter.open(home, False, project="app", agent="cleo", settings=QUICK) as cleo:
+        cleo.store("four by cleo", key="four")
+    with SyncMemoryRouter.open(home, False, project="other", settings=QUICK) as other:
+        other.store("of another project", key="six", tags=["private"], context_id="call")
+    with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
+        memory.store("one is private", key="one", tags=["private"])
+        memory.store("two is private", key="two", tags=["private"], context_id="call")
+        memory.store("three was said", key="three", context_id="call")
+        memory.archive("three")
+        memory.store("five stays", key="five")
+        memory.store("gone before", key="gone")
+        memory.forget("gone")
+        planned = memory.purge(**said, dry_run=True)
+        assert (set(planned.names), len(planned.ids), memory.get("one") is None) == (purged, len(purged), False)
+        assert set(memory.purge(**said).ids) == set(planned.ids)
+        kept = {memory.key for memory, _ in memory.export()}
+        assert kept == {"one", "two", "three", "four", "five"} - purged
+        if "whole_project" not in said:
+            with pytest.raises(InvalidInput, match="nothing of this project is stored"):
+                memory.purge(**said)
+    with SyncMemoryRouter.open(home, False, project="other", settings=QUICK) as other:
+        assert other.get("six") is not None
+
+
+@pytest.mark.requirement("N10")
+def test_documents_and_logs_go_with_their_project_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for project in ("app", "other"):
+        with SyncMemoryRouter.open(home, False, project=project, settings=QUICK) as memory:
+            memory.documents.put("notes", "secret", {"text": f"{WORD} of {project}"})
+            memory.log("session").append([f"{WORD} was said in {project}"])
+    with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
+        assert memory.purge(whole_project=True).documents == 2
+        assert memory.documents.get("notes", "secret") is None
+    assert left(tmp_path, f"{WORD} of app", f"{WORD} was said in app") == []
+    assert left(tmp_path, f"{WORD} of other") == ["cache.db"]
+
+
+@pytest.mark.requirement("N10")
+def test_what_is_pinned_is_purged_only_by_force_and_nothing_is_half_done(memory: SyncMemoryRouter) -> None:
+    memory.store("private alone", key="alone", tags=["private"])
+    memory.attention.pin("pinned and private", topics=["private"])
+    with pytest.raises(InvalidInput, match="1 of the 2 are pinned, and nothing was purged"):
+        memory.purge(tag="private")
+    assert memory.get("alone") is not None
+    assert len(memory.purge(tag="private", force=True).ids) == 2
+
+
+@pytest.mark.parametrize("said", [{}, {"key_or_id": "a", "tag": "b"}, {"tag": "b", "whole_project": True}])
+def test_a_purge_names_exactly_what_it_means(memory: SyncMemoryRouter, said: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="name one memory, or a tag"):
+        memory.purge(**said)
+
+
+@pytest.mark.parametrize("said", [{"key_or_id": "nobody"}, {"tag": "nobody"}, {"by_agent": "nobody"}])
+def test_what_is_not_there_is_said_in_one_sentence(memory: SyncMemoryRouter, said: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="nothing of this project is stored under 'nobody'"):
+        memory.purge(**said)
+
+
+@pytest.mark.requirement("N10")
+def test_a_reader_of_the_log_is_said_to_keep_it(memory: SyncMemoryRouter, tmp_path: Path) -> None:
+    memory.store(SECRET, key="secret")
+    with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as reading:
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM Cache").fetchone()
+        assert memory.purge("secret").is_complete is False
+
+
+@pytest.mark.requirement("N10")
+@pytest.mark.requirement("D3")
+async def test_a_purge_reaches_the_hub_and_the_copies_of_other_machines(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("ours") as ours, team.machine("theirs") as theirs:
+        stored = await ours.store(SECRET, key="secret", significance=0.9, wait=5)
+        assert await texts(theirs, WORD) == [SECRET]
+        await theirs._engine.flush()
+        told = (await ours.purge(stored.id)).remotes
+        await ours.sync(timeout=5)
+        await theirs.sync(timeout=5)
+        assert told == {"fake": 1}
+        assert await texts(theirs, WORD) == []
+        assert left(tmp_path / "hub", WORD, "7394-5531") == []
+        assert left(tmp_path / "ours", WORD, "7394-5531") == []
+        await ours.sync(timeout=5)
+        assert (await ours.status())["outbox"]["pending"] == 0
+    team.store.close()
