@@ -82,12 +82,10 @@ def import_path(options: Namespace, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
     found = _source(path, options.format, place)
-    sources = [found] if found.beside is None else [found, found.beside]
-    tally = Tally("+".join(one.format for one in sources), sources[-1].inside)
+    tally = Tally(found.format)
     with routing(place, out) as router:
         try:
-            for one in sources:
-                _take_in(one, router, tally, out)
+            _take_in(found, router, tally, out)
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
@@ -117,14 +115,11 @@ class Tally:
     """What an import has done so far."""
 
     format: str
-    inside: Path | None = None
-    """Where in a project folder its threads are."""
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
     kept: int = 0
     threads: int = 0
-    in_threads: int = 0
     links: int = 0
     focus_set: bool | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -142,7 +137,7 @@ class Tally:
 
     @property
     def has_threads(self) -> bool:
-        return bool({ai.FORMAT, old_home.FORMAT} & set(self.format.split("+")))
+        return self.format in (ai.FORMAT, old_home.FORMAT)
 
     def to_json(self) -> JsonObject:
         of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
@@ -162,12 +157,11 @@ class Tally:
     def lines(self, waiting: int) -> Iterator[str]:
         took = duration(time.monotonic() - self.began)
         new = f"{self.stored:,} new, {self.revised:,} revised, {self.unchanged:,} as before"
-        yield f"{counted(self.done, 'memory')} from {self.format.replace('+', ' and ')} in {took}: {new}"
+        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
         if self.kept:
             yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
         if self.has_threads:
-            where = "" if self.inside is None else f" of {counted(self.in_threads, 'memory')} from {self.inside}"
-            yield f"{counted(self.threads, 'thread')}{where}{FOCUS_TOLD[self.focus_set]}"
+            yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         if self.links:
             yield counted(self.links, "link")
         if waiting:
@@ -199,9 +193,7 @@ def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: S
         if isinstance(found, ImportedFocus):
             tally.focus_set = router.remember_focus(found)
         else:
-            before = tally.done
             tally.add(router.remember_thread(found))
             tally.threads += 1
-            tally.in_threads += tally.done - before
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))

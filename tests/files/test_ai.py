@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.files import ai
-from kingly_memory.adapters.files.detect import Format, source
+from kingly_memory.adapters.files.detect import source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.attention.ratings import Rating, Ratings
 from kingly_memory.cognition.owners import owner
@@ -339,21 +339,6 @@ def test_a_file_cannot_change_what_another_project_says_of_its_memory(home: Home
     before = home.image()
     home.take_in(thread)
     assert home.image() == before
-
-
-def test_a_memory_that_has_gone_into_a_thread_is_not_told_of_alone(home: Home) -> None:
-    said = {"id": "0" * 8 + "-0000-8000-8000-" + "0" * 12, "is_alone": True, "title": "One"}
-    alone = {**said, "messages": [{"content": "a note", "memory_id": said["id"]}]}
-    home.take_in(parsed(alone))
-
-    async def merge() -> None:
-        async with router_over(Lent(home.store), None, home.clock) as memory:
-            await memory.store("Deploys need two reviews", context_id="other")
-            await memory.threads.merge("other", str(said["id"]))
-
-    asyncio.run(merge())
-    home.take_in(parsed({**alone, "title": "Another", "weight": 3}))
-    assert home.store.reader.facets("thread", [str(said["id"])]) == {}
 
 
 @pytest.mark.parametrize("between", [(), ("middle",)])
@@ -690,44 +675,6 @@ def test_a_malformed_thread_that_is_named_itself_is_refused_and_nothing_is_writt
     assert [one["message"] for one in ran.json["problems"]] == ([] if message is None else [message])
     assert run("get", "id", "--json").json["content"] == "the real id rule"
     assert run("status", "--json").json["memories"]["total"] == 1
-
-
-def test_import_of_a_project_folder_takes_in_its_notes_and_its_threads(run: Run, tmp_path: Path) -> None:
-    project = tmp_path / "shop"
-    root = folder(project, THREAD, {**OLD, "weight": "heavy"}, focus=FOCUS)
-    (project / "README.md").write_text("# Deploys need two reviews")
-    ran = run("import", str(project))
-    assert (ran.code, "1.json: weight: is not a number" in ran.err) == (1, True)
-    first, second = ran.out.splitlines()
-    assert re.fullmatch(r"3 memories from notes and ai in .*: 3 new, 0 revised, 0 as before", first)
-    assert second == f"1 thread of 2 memories from {root}; the focus is set"
-    again = run("import", str(project), "--json").json
-    assert (again["format"], again["unchanged"], again["threads"], again["focus_set"]) == ("notes+ai", 3, 1, False)
-    assert run("status", "--json").json["memories"]["total"] == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "note", "expected"),
-    [([], None, "ai"), (["--format", "ai"], "# A note", "ai"), (["--format", "notes"], "# A note", "notes")],
-)
-def test_import_of_a_project_folder_takes_in_what_is_there_and_wanted(
-    run: Run, tmp_path: Path, options: list[str], note: str | None, expected: str
-) -> None:
-    root = folder(tmp_path / "shop", OLD)
-    if note is not None:
-        (tmp_path / "shop" / "note.md").write_text(note)
-    ran = run("import", str(tmp_path / "shop"), *options)
-    assert (ran.code, ran.out.startswith(f"1 memory from {expected} in ")) == (0, True)
-    assert (f"1 thread of 1 memory from {root}\n" in ran.out) is (expected == "ai")
-
-
-def test_threads_of_a_project_folder_are_not_looked_for_behind_a_link(tmp_path: Path) -> None:
-    folder(tmp_path, OLD)
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / ".ai").symlink_to(tmp_path / ".ai")
-    there = source(tmp_path / "shop", content_limit_bytes=LIMIT)
-    assert (there.format, there.beside) == (Format.NOTES, None)
-    assert [str(one) for one in there.entries] == [f"{tmp_path}/shop/.ai: is a symbolic link and was not followed"]
 
 
 def test_a_folder_of_threads_is_read_itself_whatever_lies_hidden_in_it(tmp_path: Path) -> None:

@@ -69,17 +69,6 @@ def is_folder_of_threads(path: Path) -> bool:
         return any(one.name.startswith("thread_") and one.name.endswith(SUFFIX) for one in found)
 
 
-def in_project(path: Path) -> Path | None:
-    """The `.ai` of a project folder, unless that is a folder of threads itself; a symbolic link is not followed."""
-    folder = path / _FOLDER
-    try:
-        if is_folder_of_threads(path) or folder.is_symlink() or not folder.is_dir():
-            return None
-        return folder if is_folder_of_threads(folder) else None
-    except OSError:  # closed to us: left out, as other hidden folders are
-        return None
-
-
 def looks_like(content: Any) -> bool:
     """True for the value of a thread's file or of a focus.json, whatever is wrong with it. A mistake would take its
     fields for keys, and write over the memories that have them."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +33,10 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A path with its format found; `entries` reads it, once.
-
-    `beside` are the threads of a project folder, beside its notes; `inside` is the folder in it where they are.
-    """
+    """A path with its format found; `entries` reads it, once."""
 
     format: Format
     entries: Iterator[Entry | AiEntry | ImportedLink]
-    beside: Source | None = None
-    inside: Path | None = None
 
 
 def source(
@@ -61,12 +55,8 @@ def source(
     if given is Format.HOME:
         raise InvalidInput("file", f"{path} is no home of Kingly Memory")
 
-    def threads(inside: Path | None = None) -> Source:
-        entries = ai.read(inside or path, content_limit_bytes=content_limit_bytes)
-        return Source(Format.AI, entries, inside=inside)
-
     if path.is_dir():
-        return _of_folder(path, given, content_limit_bytes, threads)
+        return _of_folder(path, given, content_limit_bytes)
     opened(path).close()
     name = path.name.lower()
     if given is Format.NOTES or (given is None and name.endswith(notes.SUFFIXES)):
@@ -74,32 +64,24 @@ def source(
     if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
     if given is Format.AI or (given is None and ai.has_place(path)):
-        return threads()
+        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given is None and _begins_with_a_memory(path):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
     content = document(path)
     if given is None and ai.looks_like(content):
-        return threads()
+        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     found = given or _shape(content, path)
     read = legacy.entries if found is Format.LEGACY else kingly_layout.entries
     return Source(found, read(content, path, content_limit_bytes=content_limit_bytes))
 
 
-def _of_folder(
-    path: Path, given: Format | None, content_limit_bytes: int, threads: Callable[[Path | None], Source]
-) -> Source:
+def _of_folder(path: Path, given: Format | None, content_limit_bytes: int) -> Source:
     cache = path / kingly_layout.QUICK_CACHE
     if given is Format.KINGLY or (given is None and cache.is_file()):
         entries = kingly_layout.entries(document(cache), cache, content_limit_bytes=content_limit_bytes)
         return Source(Format.KINGLY, entries)
-    inside = ai.in_project(path)
-    if given is None and inside is not None:  # the notes of a project folder and the threads inside it, or these alone
-        written = notes.read(path, content_limit_bytes=content_limit_bytes)
-        first = next(written, None)
-        found = threads(inside)
-        return found if first is None else Source(Format.NOTES, chain([first], written), beside=found)
     if given is Format.AI or (given is None and ai.is_folder_of_threads(path)):
-        return threads(inside)
+        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given not in (None, Format.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
     return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
