@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -25,9 +24,6 @@ QUICK_TIMES = 5
 """A quick run sweeps over so many times the largest store of the other families."""
 FADED = 20
 """Every twentieth memory has faded, and there are as many of another project whose lifetimes end."""
-REPEATED = 20
-"""Every twentieth memory says again what the one before it said."""
-MERGING = ("lifetimes", "merging", "strength")
 ROUNDS = 3
 DAY_S = 86_400.0
 LASTING = by_words()
@@ -46,21 +42,7 @@ async def measure(plan: Plan) -> list[Figure]:
         carried_out = await _swept(memory, "sweep", size, dry_run=False)
         questions = plan.writer.questions(notes, plan.samples)
         meanwhile = await _meanwhile(memory, clock, questions)
-    return [planned, carried_out, *await _merging(plan.folder / "merging", notes), *meanwhile]
-
-
-async def _merging(home: Path, notes: Sequence[Note]) -> list[Figure]:
-    """With memories that only say again what others say, which have to be found first."""
-    size = len(notes)
-    async with MemoryRouter.open(home, project="lasting", settings=LASTING, clock=ManualClock()) as memory:
-        await memory.remember(_said(note) for note in _repeating(notes))
-        planned = await _swept(memory, "plan of a sweep with merging", size, dry_run=True, policies=MERGING)
-        return [planned, await _swept(memory, "sweep with merging", size, dry_run=False, policies=MERGING)]
-
-
-def _repeating(notes: Sequence[Note]) -> Iterator[Note]:
-    for at, note in enumerate(notes):
-        yield note if at % REPEATED else replace(notes[at - 1], content=f"{notes[at - 1].content}!")
+    return [planned, carried_out, *meanwhile]
 
 
 @asynccontextmanager
@@ -79,13 +61,10 @@ def _said(note: Note, at: datetime | None = None) -> Imported:
     return Imported(draft(note.content, content_limit_bytes=limit, tags=note.tags, created_at=at))
 
 
-async def _swept(
-    memory: MemoryRouter, what: str, size: int, *, dry_run: bool, policies: Sequence[str] = ("lifetimes", "strength")
-) -> Figure:
+async def _swept(memory: MemoryRouter, what: str, size: int, *, dry_run: bool) -> Figure:
     async def sweep() -> str:
-        report = await memory.sweep(policies, dry_run=dry_run)
-        merged = f", {report.merged:,} {'to be ' if dry_run else ''}merged" if report.merged else ""
-        return f"{report.archived:,} {'to go' if dry_run else 'archived'}{merged}"
+        report = await memory.sweep(["lifetimes", "strength"], dry_run=dry_run)
+        return f"{report.archived:,} {'to go' if dry_run else 'archived'}"
 
     return await _once(f"{what} over {size:,}, processor", sweep, AT_FULL if size == FULL else ())
 

@@ -652,10 +652,10 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.remember_focus(focus))
 
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Archive what has ended, and what other policies want to archive, merge or move; a dry run says it first. What
+        """Archive what has ended, and what other policies want to archive or move; a dry run says it first. What
         is archived can be restored.
 
-        `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
+        `policies` of lifetimes, strength and tiers; without, lifetimes and whatever the settings switch on.
         Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
         working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying it
         out. Raises InvalidInput, SweepUnderWay, StoreError.

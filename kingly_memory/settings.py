@@ -263,10 +263,6 @@ class Settings(_Checked):
     forget_threshold: float = _setting(0.1, "strength below which a memory may be forgotten", _SHARE)
     auto_forget_enabled: bool = _setting(False, "whether a sweep asks the policy `strength` without being told to")
     tiers_enabled: bool = _setting(False, "whether a sweep asks the policy `tiers` without being told to")
-    merging_enabled: bool = _setting(False, "whether a sweep asks the policy `merging` without being told to")
-    merging_threshold: float = _setting(
-        0.85, "share of their words that two memories have in common at least to be merged", Range(above=True, most=1)
-    )
     remote_cache_lifetime_s: float = _setting(
         604_800.0, "life of copies of what only the remote held", Range(most=MOST_LIFETIME_S, unit_s=1)
     )

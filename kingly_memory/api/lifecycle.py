@@ -33,8 +33,8 @@ class LifecycleVerbs(Family):
         "lifecycle",
         "Sweep",
         '{"policies": ["strength"], "dry_run": true}',
-        "success dry_run policies archived erased promoted demoted summarised summaries merged waiting spared skipped "
-        "kept_for_keys elsewhere reasons before after actions twins undo",
+        "success dry_run policies archived erased promoted demoted summarised summaries waiting spared skipped "
+        "elsewhere reasons before after actions undo",
         destroys=True,
         repeatable=True,
         reads="dry_run",
@@ -44,17 +44,17 @@ class LifecycleVerbs(Family):
         policies: Annotated[
             Sequence[str] | None,
             Arg(
-                "lifetimes, merging, strength, tiers; left out, lifetimes and what settings switch on",
+                "lifetimes, strength, tiers; left out, lifetimes and what settings switch on",
                 "POLICY",
                 option="policy",
             ),
         ] = None,
         dry_run: Annotated[bool, Arg("only say what would happen; false carries it out", tool_default=True)] = False,
     ) -> SweepReport:
-        """Archive what has ended, and what other policies want to archive, merge or move; a dry run says it first. What
+        """Archive what has ended, and what other policies want to archive or move; a dry run says it first. What
         is archived can be restored.
 
-        `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
+        `policies` of lifetimes, strength and tiers; without, lifetimes and whatever the settings switch on.
         Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
         working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying it
         out. Raises InvalidInput, SweepUnderWay, StoreError.

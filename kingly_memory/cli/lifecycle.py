@@ -22,14 +22,12 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep import SweepReport
 
 ACTIONS_SHOWN = 20
-TWINS_SHOWN = 5
 _DOES = {
     "archive": "archive",
     "summarise": "archive",
     "expire": "erase",
     "promote": "up",
     "demote": "down",
-    "merge": "merge",
 }
 
 archive_restore = restore
@@ -42,9 +40,7 @@ def sweep(options: Namespace, out: Output) -> int:
     with routing(place, out, reads=options.dry_run) as router:
         report = router.sweep(options.policies, options.dry_run)
     told = report.to_json()
-    shown = [*told["actions"][:ACTIONS_SHOWN], *told["twins"][:TWINS_SHOWN]]
-    ends = ("memory_id", "into", "like")
-    names = _named(place, out, [action[end] for action in shown for end in ends if end in action])
+    names = _named(place, out, [action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
     out.show(told, sweep_lines(report, names, command(options, "sweep --undo")))
     return 0
 
@@ -104,8 +100,6 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> 
     yield f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased" + (
         moved if report.promoted or report.demoted else ""
     )
-    if report.merged:
-        yield f"  {report.merged:,} {would}merged into others that say the same"
     if report.summarised:
         yield f"  {report.summarised:,} of them behind {counted(report.summaries, 'summary', 'summaries')}"
     before, after = report.before.to_json(), report.after.to_json()
@@ -116,18 +110,11 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> 
     yield from _remarks(report, would)
     for reason, count in report.reasons.items():
         yield f"  {one_line(reason)}: {count:,}"
-    if report.kept_for_keys:
-        yield f"  {report.kept_for_keys:,} kept apart by keys, though others say the same:"
-    for pair in report.twins[:TWINS_SHOWN]:
-        one, other = (_labels(names.get(each), each)[0] for each in pair)
-        yield shortened(f"    {one} and {other}", width())
-    if report.kept_for_keys > TWINS_SHOWN:
-        yield f"    and {report.kept_for_keys - TWINS_SHOWN:,} more"
     for what, several in groupby(report.actions[:ACTIONS_SHOWN], _headline):
         yield from ["", what]
         for action in several:
             yield from _action_lines(action, names)
-    total = report.archived + report.merged + report.erased + report.promoted + report.demoted
+    total = report.archived + report.erased + report.promoted + report.demoted
     if report.actions and total > ACTIONS_SHOWN:
         yield f"and {total - min(ACTIONS_SHOWN, len(report.actions)):,} more"
     if report.can_be_undone:
@@ -171,8 +158,6 @@ def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[s
         told.append(f"strength {_strength(figures['strength'])}")
     if "idle_days" in figures:
         told.append(f"idle for {counted(round(figures['idle_days']), 'day', 'days')}")
-    if "into" in action:
-        told.append(f"into {_labels(names.get(action['into']), action['into'])[0]}")
     if text:
         yield shortened(f"  {text}", width())
     yield shortened(f"      {' · '.join(told)}", width())

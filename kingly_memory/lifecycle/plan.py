@@ -3,10 +3,9 @@
 What wins when policies differ, the first line first:
 
 1. The end of a memory: erased (working memories below 0.8, and copies) or archived.
-2. Another memory that says the same: archived, and merged into it. What follows sees the two as one.
-3. Too little strength: archived.
-4. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
-5. A move to another tier: down, or up for what has earned it.
+2. Too little strength: archived.
+3. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
+4. A move to another tier: down, or up for what has earned it.
 
 Nothing of this takes away what is pinned or of a significance of 0.8 and more (which ends only where its owner named an
 end or it is a working memory), nor the last memory of its category: only its end does, which was said when it was
@@ -31,7 +30,6 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import policies
-from kingly_memory.lifecycle.duplicates import Group
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, is_expired
 from kingly_memory.lifecycle.policies import (
     Archive,
@@ -39,18 +37,17 @@ from kingly_memory.lifecycle.policies import (
     Expire,
     Keep,
     LifecycleRules,
-    Merge,
     Move,
     Promote,
     Subject,
     Summarise,
     Verdict,
 )
-from kingly_memory.lifecycle.tiers import TierRules, below
+from kingly_memory.lifecycle.tiers import TierRules
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 
-MERGING, STRENGTH, TIERS = "merging", "strength", "tiers"
-POLICIES = (LIFETIMES, MERGING, STRENGTH, TIERS)
+STRENGTH, TIERS = "strength", "tiers"
+POLICIES = (LIFETIMES, STRENGTH, TIERS)
 """In the order of precedence."""
 
 
@@ -72,11 +69,6 @@ class Policies:
                 )
         return cls(tuple(name for name in POLICIES if name in wanted), rules)
 
-    @property
-    def reads_all(self) -> bool:
-        """Whether every live memory has to be looked at; what has ended is found by the index of lifetimes."""
-        return self.names not in ((), (LIFETIMES,))
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -96,7 +88,6 @@ class Decision:
             "policy": self.policy,
             "does": type(self.verdict).__name__.lower(),
             **({"to": self.verdict.to.value} if isinstance(self.verdict, Move) else {}),
-            **({"into": self.verdict.into} if isinstance(self.verdict, Merge) else {}),
             "reason": self.verdict.reason,
             "figures": {name: round(value, 4) for name, value in self.verdict.figures.items()},
         }
@@ -124,7 +115,7 @@ class Plan:
     """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
     memories that a remote has yet to acknowledge, `spared` the last of their categories, `summaries` what is to be
     written. All counts are of the sweeping project. Those that go behind the same summary come one after the other, at
-    the end. `twins` say the same as others and are not merged because they have keys: each with the other one."""
+    the end."""
 
     at_s: float
     policies: tuple[str, ...]
@@ -132,7 +123,6 @@ class Plan:
     waiting: int = 0
     spared: int = 0
     summaries: int = 0
-    twins: tuple[tuple[MemoryId, MemoryId], ...] = ()
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
 
@@ -148,41 +138,42 @@ def plan(
     counts: Mapping[str, int],
     ended: Iterable[Subject] = (),
     live: Iterable[Subject] = (),
-    duplicates: Iterable[Group] = (),
 ) -> Plan:
     """What a sweep of the project would do: with what has `ended` anywhere in the store, and with its `live` memories,
-    of which little is held. `counts` says how many are live, by type, and how many `archived`.
+    whose texts are not held. `counts` says how many are live, by type, and how many `archived`.
 
-    `live` is read only where a policy has to see every memory; `duplicates` are groups of those.
+    `live` is read only where a policy has to see every memory: what has ended is found by the index of lifetimes.
     """
-    rules = asked.rules
-    over, left, waiting = _over(ended if LIFETIMES in asked.names else (), now_s, project)
-    standing: dict[MemoryId, Subject] = {}
-    merged: dict[MemoryId, Decision] = {}
-    twins: list[tuple[MemoryId, MemoryId]] = []
-    for group in duplicates:
-        standing[group.was.memory.id] = group.stands
-        merged |= {one.memory.id: _decision(one, MERGING, verdict) for one, verdict in group.merged}
-        twins += [] if group.twin is None else [(group.was.memory.id, group.twin)]
+    over: dict[MemoryId, Decision] = {}
+    left: Counter[type[Verdict]] = Counter()
+    waiting = 0
+    for subject in ended if LIFETIMES in asked.names else ():
+        verdict = policies.ended(subject, now_s)
+        is_elsewhere = subject.memory.scope.project != project
+        if isinstance(verdict, Keep):
+            waiting += subject.awaited and not is_elsewhere
+            continue
+        over[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
+        if not is_elsewhere and subject.standing is Standing.LIVE:
+            left[type(verdict)] += 1
 
     is_tiered = TIERS in asked.names
-    crowd = _Crowd(rules.tiers, now_s)
+    crowd = _Crowd(asked.rules.tiers, now_s)
     before: Counter[Tier] = Counter()
     categories: Counter[Category] = Counter()
     fading: list[tuple[Archive, Subject]] = []
-    for one in live if asked.reads_all else ():
+    for one in live if is_tiered or STRENGTH in asked.names else ():
         if is_tiered:
-            before[one.placed(rules.tiers).tier] += 1
-        if one.memory.id in over or one.memory.id in merged:
+            before[one.placed(asked.rules.tiers).tier] += 1
+        if one.memory.id in over:
             continue
-        subject = standing.get(one.memory.id, one)
-        categories[category(subject.memory)] += 1
-        weak = policies.faded(subject, now_s, rules.strength) if STRENGTH in asked.names else None
+        light = replace(one, memory=replace(one.memory, content="", title=None, tags=one.memory.tags[:1]))
+        categories[category(light.memory)] += 1
+        weak = policies.faded(light, now_s, asked.rules.strength) if STRENGTH in asked.names else None
         if isinstance(weak, Archive):
-            light = replace(subject.memory, content="", title=None, tags=subject.memory.tags[:1])
-            fading.append((weak, replace(subject, memory=light)))
+            fading.append((weak, light))
         elif is_tiered:
-            crowd.see(subject)
+            crowd.see(light)
 
     faded: list[Decision] = []
     spared: set[MemoryId] = set()
@@ -196,41 +187,20 @@ def plan(
             spared.add(subject.memory.id)
     moved = crowd.decided(categories)
 
-    left.update(type(one.verdict) for one in (*merged.values(), *faded, *moved))
-    into_archive = left[Archive] + left[Summarise] + left[Merge]
+    left.update(type(one.verdict) for one in (*faded, *moved))
+    into_archive = left[Archive] + left[Summarise]
     live_count = sum(count for name, count in counts.items() if name != "archived")
     after_live = live_count - into_archive - left[Expire] + crowd.summaries
     return Plan(
         at_s=now_s,
         policies=asked.names,
-        decisions=(*over.values(), *merged.values(), *faded, *_summarised_last(moved)),
+        decisions=(*over.values(), *faded, *_summarised_last(moved)),
         waiting=waiting,
         spared=len(spared | crowd.spared),
         summaries=crowd.summaries,
-        twins=tuple(twins),
         before=Census(live_count, counts["archived"], {tier: before[tier] for tier in Tier} if is_tiered else {}),
         after=Census(after_live, counts["archived"] + into_archive, crowd.sizes if is_tiered else {}),
     )
-
-
-def _over(
-    ended: Iterable[Subject], now_s: float, project: str
-) -> tuple[dict[MemoryId, Decision], Counter[type[Verdict]], int]:
-    """The decisions on what has ended, how many live memories of the project those take away, and how many others wait
-    for a remote."""
-    decisions: dict[MemoryId, Decision] = {}
-    left: Counter[type[Verdict]] = Counter()
-    waiting = 0
-    for subject in ended:
-        verdict = policies.ended(subject, now_s)
-        is_elsewhere = subject.memory.scope.project != project
-        if isinstance(verdict, Keep):
-            waiting += subject.awaited and not is_elsewhere
-            continue
-        decisions[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
-        if not is_elsewhere and subject.standing is Standing.LIVE:
-            left[type(verdict)] += 1
-    return decisions, left, waiting
 
 
 Category = tuple[str | None, str, str | None]
@@ -278,29 +248,33 @@ def _summarised_last(decisions: Sequence[Decision]) -> Iterator[Decision]:
 
 @dataclass(frozen=True, slots=True)
 class _Resident:
-    """A memory in the tier where the decision on it alone leaves it; `keep` is that decision while it stays."""
+    """A memory in the tier where the decision on it alone leaves it. `is_settled`: it has neither moved lately nor is
+    about to."""
 
-    keep: Decision
-    category: Category
-    heading: Heading
-    significance: float
+    subject: Subject
+    tier: Tier
     importance: float
-    importance_below: float
-    is_protected: bool
-    may_leave: bool
-    may_step_down: bool
-    may_be_told: bool
+    is_settled: bool
+
+    @property
+    def may_leave(self) -> bool:
+        return self.is_settled and self.subject.memory.type is not MemoryType.WORKING
+
+    @property
+    def order(self) -> tuple[float, str]:
+        return self.importance, self.subject.memory.id
 
 
 class _Crowd:
-    """The memories of the tiers, seen one by one; no text is held. Sizes count for all, moves for those that may."""
+    """The memories of the tiers, seen one by one. Sizes count for all, moves for those that may."""
 
     def __init__(self, rules: TierRules, now_s: float) -> None:
         self._rules = rules
         self._now_s = now_s
         self._tiers: dict[Tier, list[_Resident]] = {tier: [] for tier in Tier}
         self._moves: list[tuple[Tier, Decision]] = []
-        self._outlived: list[_Resident] = []
+        self._outlived: dict[MemoryId, Decision] = {}
+        self._leaving: list[_Resident] = []
         self.summaries = 0
         self.spared: set[MemoryId] = set()
 
@@ -311,25 +285,16 @@ class _Crowd:
         return {**sizes, Tier.GLACIAL: sizes[Tier.GLACIAL] + self.summaries}
 
     def see(self, subject: Subject) -> None:
-        now_s, placement, memory = self._now_s, subject.placed(self._rules), subject.memory
-        verdict = policies.tiered(subject, now_s, self._rules)
-        decision = _decision(subject, TIERS, verdict)
+        placement = subject.placed(self._rules)
+        verdict = policies.tiered(subject, self._now_s, self._rules)
         tier = verdict.to if isinstance(verdict, Move) else placement.tier
-        is_settled = isinstance(verdict, Keep) and not placement.is_cooling(now_s)
-        resident = _Resident(
-            keep=decision,
-            category=category(memory),
-            heading=heading(memory),
-            significance=memory.significance,
-            importance=subject.importance(now_s, self._rules, tier),
-            importance_below=subject.importance(now_s, self._rules, below(tier) or tier),
-            is_protected=subject.is_protected,
-            may_leave=is_settled and memory.type is not MemoryType.WORKING,
-            may_step_down=is_settled and not placement.is_held(now_s, upward=False),
-            may_be_told=not is_expired(subject.lifetime, now_s),
-        )
+        is_settled = isinstance(verdict, Keep) and not placement.is_cooling(self._now_s)
+        importance = subject.importance(self._now_s, self._rules, tier)
+        resident = _Resident(subject, tier, importance, is_settled)
+        decision = _decision(subject, TIERS, verdict)
         if isinstance(verdict, Archive):
-            self._outlived.append(resident)
+            self._outlived[subject.memory.id] = decision
+            self._leaving.append(resident)
             return
         if not isinstance(verdict, Keep):
             self._moves.append((placement.tier, decision))
@@ -337,25 +302,28 @@ class _Crowd:
 
     def decided(self, categories: Counter[Category]) -> list[Decision]:
         """All moves, downward from FAST and then upward from GLACIAL. `categories` counts what is there."""
-        for one in self._overflow(Tier.FAST, lambda one: one.may_step_down):
-            self._tiers[Tier.MEDIUM].append(replace(one, importance=one.importance_below, may_leave=False))
-            verdict: Verdict = Demote(*self._why(one, Tier.FAST), to=Tier.MEDIUM)
-            self._moves.append((Tier.FAST, replace(one.keep, verdict=verdict)))
-        leaving = [(tier, one) for tier in (Tier.MEDIUM, Tier.SLOW) for one in self._overflow(tier, _may_leave)]
-        self.summaries = sum(count > 1 for count in _together(leaving).values())
-        leaving += [(Tier.GLACIAL, one) for one in (*self._overflow(Tier.GLACIAL, _may_leave), *self._outlived)]
-        leaving = self._without_the_last(leaving, categories)
-        together = _together(leaving)
+        for one in self._overflow(Tier.FAST, self._may_step_down):
+            importance = one.subject.importance(self._now_s, self._rules, Tier.MEDIUM)
+            self._tiers[Tier.MEDIUM].append(_Resident(one.subject, Tier.MEDIUM, importance, is_settled=False))
+            verdict: Verdict = Demote(*self._crowded(one), to=Tier.MEDIUM)
+            self._moves.append((Tier.FAST, _decision(one.subject, TIERS, verdict)))
+        for tier in (Tier.MEDIUM, Tier.SLOW):
+            self._leaving += self._overflow(tier, lambda one: one.may_leave)
+        self.summaries = sum(count > 1 for count in self._together().values())
+        self._leaving += self._overflow(Tier.GLACIAL, lambda one: one.may_leave)
+        self._spare_the_last(Counter(categories))
+        together = self._together()
         self.summaries = sum(count > 1 for count in together.values())
-        for tier, one in leaving:
-            verdict = one.keep.verdict
-            if not isinstance(verdict, Archive):
-                verdict = Archive(*self._why(one, tier))
-                if tier is not Tier.GLACIAL and one.may_be_told and together[one.heading] > 1:
-                    agent, topic = one.heading
-                    figures = {**verdict.figures, "significance": one.significance}
+        for one in self._leaving:
+            decision = self._outlived.get(one.subject.memory.id)
+            if decision is None:
+                verdict = Archive(*self._crowded(one))
+                agent, topic = heading(one.subject.memory)
+                if self._may_be_told(one) and together[agent, topic] > 1:
+                    figures = {**verdict.figures, "significance": one.subject.memory.significance}
                     verdict = Summarise(verdict.reason, figures, topic=topic, agent=agent)
-            self._moves.append((tier, replace(one.keep, verdict=verdict)))
+                decision = _decision(one.subject, TIERS, verdict)
+            self._moves.append((one.tier, decision))
         return [decision for _, decision in sorted(self._moves, key=_turn)]
 
     def _overflow(self, tier: Tier, may_go: Callable[[_Resident], bool]) -> list[_Resident]:
@@ -365,40 +333,39 @@ class _Crowd:
         if excess <= 0:
             return []
         # Protected memories hold their place, but FAST lets go of them too: a step down loses nothing.
-        among = [one for one in self._tiers[tier] if tier is Tier.FAST or not one.is_protected]
-        least = nsmallest(excess, among, key=lambda one: (one.importance, one.keep.memory_id))
-        going = {one.keep.memory_id: one for one in least if may_go(one)}
-        self._tiers[tier] = [one for one in self._tiers[tier] if one.keep.memory_id not in going]
-        return list(going.values())
-
-    def _without_the_last(
-        self, leaving: list[tuple[Tier, _Resident]], categories: Counter[Category]
-    ) -> list[tuple[Tier, _Resident]]:
-        """Of several that leave, the most important of a category that would be empty stays where it is, and the tier
-        may be too full for it. A summary of one is none."""
-        there = Counter(categories)
-        going = []
-        for tier, one in sorted(leaving, key=lambda one: (one[1].importance, one[1].keep.memory_id)):
-            if there[one.category] > 1:
-                there[one.category] -= 1
-                going.append((tier, one))
-            else:
-                self.spared.add(one.keep.memory_id)
-                self._tiers[tier].append(one)
+        among = [one for one in self._tiers[tier] if tier is Tier.FAST or not one.subject.is_protected]
+        going = [one for one in nsmallest(excess, among, key=lambda one: one.order) if may_go(one)]
+        gone = {one.subject.memory.id for one in going}
+        self._tiers[tier] = [one for one in self._tiers[tier] if one.subject.memory.id not in gone]
         return going
 
-    def _why(self, one: _Resident, tier: Tier) -> tuple[str, dict[str, float]]:
-        reason = f"the {tier.value} tier holds too much, and this is of the least importance there"
-        return reason, {"importance": one.importance, "max_items": self._rules.configs[tier].max_items}
+    def _spare_the_last(self, there: Counter[Category]) -> None:
+        """Of several that leave, the most important of a category that would be empty stays where it is, and the tier
+        may be too full for it. A summary of one is none."""
+        going = []
+        for one in sorted(self._leaving, key=lambda one: one.order):
+            kind = category(one.subject.memory)
+            if there[kind] > 1:
+                there[kind] -= 1
+                going.append(one)
+            else:
+                self.spared.add(one.subject.memory.id)
+                self._tiers[one.tier].append(one)
+        self._leaving = going
 
+    def _together(self) -> Counter[Heading]:
+        """How many would share each summary."""
+        return Counter(heading(one.subject.memory) for one in self._leaving if self._may_be_told(one))
 
-def _may_leave(one: _Resident) -> bool:
-    return one.may_leave
+    def _may_be_told(self, one: _Resident) -> bool:
+        return one.tier is not Tier.GLACIAL and not is_expired(one.subject.lifetime, self._now_s)
 
+    def _may_step_down(self, one: _Resident) -> bool:
+        return one.is_settled and not one.subject.placed(self._rules).is_held(self._now_s, upward=False)
 
-def _together(leaving: Iterable[tuple[Tier, _Resident]]) -> Counter[Heading]:
-    """How many would share each summary."""
-    return Counter(one.heading for tier, one in leaving if tier is not Tier.GLACIAL and one.may_be_told)
+    def _crowded(self, one: _Resident) -> tuple[str, dict[str, float]]:
+        reason = f"the {one.tier.value} tier holds too much, and this is of the least importance there"
+        return reason, {"importance": one.importance, "max_items": self._rules.configs[one.tier].max_items}
 
 
 def _turn(move: tuple[Tier, Decision]) -> tuple[bool, int, str]:

@@ -78,16 +78,15 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class LifecycleRules:
-    """The figures of every policy. `merging_threshold`: how alike two memories are at least that say the same."""
+    """The figures of every policy."""
 
     strength: StrengthRules = decay.SEEDS_RULES
     tiers: TierRules = tiers.SEEDS_TIERS
-    merging_threshold: float = 0.85
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Whatever settings allow makes rules."""
-        return cls(StrengthRules.of(settings), TierRules.of(settings.tiers), settings.merging_threshold)
+        return cls(StrengthRules.of(settings), TierRules.of(settings.tiers))
 
 
 # --- what a policy can decide ---------------------------------------------------------------------------------------
@@ -126,15 +125,6 @@ class Promote(Move):
 
 class Demote(Move):
     """One tier down."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merge(Verdict):
-    """Merge it into a memory that says the same; its own text is kept in the archive. `revision` is that of the other
-    one when the two were compared."""
-
-    into: MemoryId
-    revision: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

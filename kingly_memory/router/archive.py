@@ -17,15 +17,12 @@ LEARNED = "compression"
 """The policy that put a whole text into the archive, where a summary is remembered in its place."""
 WHOLE_TEXT = "the whole text"
 """What a link from such a summary to the text says."""
-APART = "apart"
-"""The facet `apart:<id>` lies beside what was merged and brought back: it is not merged again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
     """The facet `archived:<id>`: when a memory went to the archive (Unix seconds), which policy wanted it, why, and on
-    which figures. `sweep` names the sweep, `summary` the memory that sums it up, `merged_into` the one that says the
-    same."""
+    which figures. `sweep` names the sweep, `summary` the memory that sums it up."""
 
     at: float
     policy: str
@@ -33,10 +30,9 @@ class Archived:
     figures: Mapping[str, float] = field(default_factory=dict)
     sweep: str | None = None
     summary: MemoryId | None = None
-    merged_into: MemoryId | None = None
 
     def to_json(self) -> JsonObject:
-        told = {"sweep": self.sweep, "summary": self.summary, "merged_into": self.merged_into}
+        told = {"sweep": self.sweep, "summary": self.summary}
         return {
             "at": self.at,
             "policy": self.policy,
@@ -48,7 +44,7 @@ class Archived:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Archived:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-        summary, merged_into = data.get("summary"), data.get("merged_into")
+        summary = data.get("summary")
         return cls(
             at=float(data["at"]),
             policy=str(data["policy"]),
@@ -56,7 +52,6 @@ class Archived:
             figures=dict(data["figures"]),
             sweep=data.get("sweep"),
             summary=None if summary is None else MemoryId(summary),
-            merged_into=None if merged_into is None else MemoryId(merged_into),
         )
 
 
@@ -79,10 +74,3 @@ def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     for memory_id, one in why.items():
         lifetimes.stop(transaction, memory_id)
         transaction.set_facet(FACET, memory_id, one.to_json())
-
-
-def keep_apart(transaction: Transaction, memory_id: MemoryId, now_s: float) -> None:
-    """Note that somebody brings a memory back, if it was merged into another one: it is wanted for itself."""
-    why = transaction.facet(FACET, memory_id)
-    if why is not None and why.get("merged_into") is not None:
-        transaction.set_facet(APART, memory_id, {"at": now_s})

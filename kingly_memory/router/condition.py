@@ -11,7 +11,7 @@ from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router import archive, known_remotes, merged
+from kingly_memory.router import archive, known_remotes
 from kingly_memory.router.activity import Activity, memory_stats
 from kingly_memory.router.archive import Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
@@ -50,7 +50,6 @@ class Condition:
         [one] = self._subjects.of([row])
         memory_id, placement = row.memory.id, one.placed(self._rules.tiers)
         why = self._why([row.memory]).get(memory_id)
-        stands_for = self._reader.facets(merged.FACET, [memory_id]).get(memory_id)
         return {
             "standing": row.standing.value,
             "strength": decay.explained(one.vitals, now_s, self._rules.strength),
@@ -67,7 +66,6 @@ class Condition:
             "protected": one.pinned or (one.is_protected and row.memory.type is not MemoryType.WORKING),
             "archived": None if why is None else why.to_json(),
             "remotes": known_remotes.deliveries(self._reader, memory_id),
-            **({} if stands_for is None else {"merged": stands_for["ids"]}),
         }
 
     def archived(self, limit: int, before: int | None) -> ArchivePage:

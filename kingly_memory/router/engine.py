@@ -16,7 +16,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
-from kingly_memory.lifecycle.plan import MERGING, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
@@ -493,14 +493,13 @@ class Engine:
         await self.flush()
         report = await self.sweeper.sweep(policies, self.write_context(), dry_run=dry_run)
         if not dry_run:
-            self.wake(*report.ended, *report.standing)
+            self.wake(*report.ended)
             await self.write(contexts.tidy(self.now_s(), self._context_rules))
             from kingly_memory.router import documents  # which no other work of this class needs
 
             while await self.write(documents.tidy(self.now_s())):
                 pass
-            archived = report.archived + report.merged
-            self.events.emit(MemoriesSwept(archived, report.erased, report.promoted, report.demoted))
+            self.events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
 
     async def _sweep_regularly(self, interval_s: float) -> None:
@@ -520,7 +519,6 @@ class Engine:
         settings = self.settings
         usual = (
             LIFETIMES,
-            *(MERGING,) * settings.merging_enabled,
             *(STRENGTH,) * settings.auto_forget_enabled,
             *(TIERS,) * settings.tiers_enabled,
         )

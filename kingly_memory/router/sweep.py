@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from heapq import nlargest
 from itertools import groupby
 from typing import TypeVar
@@ -13,25 +14,19 @@ from typing import TypeVar
 from kingly_memory.dataclass import dataclass, field, fields, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.lifecycle import duplicates
 from kingly_memory.lifecycle.compaction import Strategy
-from kingly_memory.lifecycle.duplicates import Group, Statement, statement
-from kingly_memory.lifecycle.lifetimes import is_expired
-from kingly_memory.lifecycle.plan import MERGING, TIERS, Census, Decision, Plan, Policies, plan
+from kingly_memory.lifecycle.plan import TIERS, Census, Decision, Plan, Policies, plan
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
     Expire,
-    Merge,
     Promote,
-    Subject,
     Summarise,
     Verdict,
 )
-from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
+from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
-from kingly_memory.router.archive import APART
 from kingly_memory.router.compaction import CompactionPlan, Note
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.store_futures import StoreFutures
@@ -51,12 +46,10 @@ PAUSE_S = 0.001
 @dataclass(frozen=True, slots=True)
 class SweepReport:
     """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
-    were written; `merged` are archived besides, and merged into those that are `standing` for them. `waiting` are ended
-    ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
-    the plan was made. `kept_for_keys` say the same as others and are not merged because they have keys; `twins` names
-    them with those others. All of that is the project's own; `elsewhere` counts those of other projects that had ended
-    and went too, erased or archived. `ended` are what was erased, wherever it was. What was done lies under `id` until
-    the next sweep."""
+    were written. `waiting` are ended ones a remote has yet to acknowledge, `spared` the last of their categories,
+    `skipped` those that were touched after the plan was made. All of that is the project's own; `elsewhere` counts
+    those of other projects that had ended and went too, erased or archived. `ended` are what was erased, wherever it
+    was. What was done lies under `id` until the next sweep."""
 
     archived: int = 0
     erased: int = 0
@@ -64,11 +57,9 @@ class SweepReport:
     demoted: int = 0
     summarised: int = 0
     summaries: int = 0
-    merged: int = 0
     waiting: int = 0
     spared: int = 0
     skipped: int = 0
-    kept_for_keys: int = 0
     elsewhere: int = 0
     dry_run: bool = False
     policies: tuple[str, ...] = ()
@@ -76,14 +67,12 @@ class SweepReport:
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
     actions: tuple[JsonObject, ...] = ()
-    twins: tuple[tuple[MemoryId, MemoryId], ...] = ()
     ended: tuple[MemoryId, ...] = field(default=(), repr=False)
-    standing: tuple[MemoryId, ...] = field(default=(), repr=False)
     id: str = field(default="", repr=False)
 
     @property
     def can_be_undone(self) -> bool:
-        return not self.dry_run and bool(self.archived or self.merged or self.promoted or self.demoted)
+        return not self.dry_run and bool(self.archived or self.promoted or self.demoted)
 
     def to_json(self) -> JsonObject:
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
@@ -94,7 +83,6 @@ class SweepReport:
             "before": self.before.to_json(),
             "after": self.after.to_json(),
             "actions": list(self.actions),
-            "twins": [{"memory_id": one, "like": other} for one, other in self.twins],
         }
 
 
@@ -124,7 +112,7 @@ class Sweeper:
             planned = await self._plan(policies, context)
             sweep = Sweep(new_id(context.now), policies, context)
             if not planned.decisions:
-                await self._write(sweep_changes.note_time(sweep))
+                await self._write(partial(sweep_changes.note_time, sweep=sweep))
                 return report(planned, Done())
             done = await self._carry_out(sweep, planned.decisions)
             found = replace(report(planned, done), id=sweep.id)
@@ -154,7 +142,8 @@ class Sweeper:
             last = self._last(context.project) or {"id": "", "pages": 0}
             memories = threads = 0
             for page in reversed(range(last["pages"])):
-                undone = await self._write(sweep_changes.take_back(last["id"], page, context))
+                change = partial(sweep_changes.take_back, sweep_id=last["id"], page=page, context=context)
+                undone = await self._write(change)
                 memories, threads = memories + undone.memories, threads + undone.threads
             return Undone(memories, threads)
 
@@ -186,20 +175,12 @@ class Sweeper:
 
     async def _plan(self, policies: Policies, context: WriteContext) -> Plan:
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
-        reader, now_s, project = self._store.reader, context.now_s, context.project
+        reader, project = self._store.reader, context.project
         subjects = Subjects(reader, project, remotes)
 
         def make() -> Plan:
-            is_merging, threshold = MERGING in policies.names, policies.rules.merging_threshold
-            return plan(
-                policies,
-                now_s,
-                project,
-                counts=reader.counts(project),
-                ended=subjects.ended(now_s),
-                live=subjects.live(),
-                duplicates=find_duplicates(reader, subjects, now_s, threshold) if is_merging else (),
-            )
+            ended, live = subjects.ended(context.now_s), subjects.live()
+            return plan(policies, context.now_s, project, counts=reader.counts(project), ended=ended, live=live)
 
         return await asyncio.to_thread(make)
 
@@ -219,11 +200,7 @@ class Sweeper:
     # --- carrying out -------------------------------------------------------------------------------------------------
 
     async def _carry_out(self, sweep: Sweep, decisions: Sequence[Decision], notes: Sequence[Note] = ()) -> Done:
-        before = await self._write(sweep_changes.begin(sweep))
-        earlier = before or {"id": "", "pages": 0}
-        for first in range(0, earlier["pages"], AT_ONCE):
-            pages = range(first, min(first + AT_ONCE, earlier["pages"]))
-            await self._write(sweep_changes.drop_pages(earlier["id"], pages))
+        await self._write(partial(sweep_changes.begin, sweep=sweep))
         done = Done()
         page = 0
         for _, some in groupby(decisions, key=_summary_of):
@@ -231,7 +208,8 @@ class Sweeper:
         for first in range(0, len(notes), AT_ONCE):
             await asyncio.sleep(PAUSE_S)
             some_notes = notes[first : first + AT_ONCE]
-            done.skipped += await self._write(sweep_changes.write_notes(sweep, some_notes, page))
+            change = partial(sweep_changes.write_notes, sweep=sweep, notes=some_notes, page=page)
+            done.skipped += await self._write(change)
             page += 1
         return done
 
@@ -242,7 +220,8 @@ class Sweeper:
         while begun < len(decisions):
             await asyncio.sleep(PAUSE_S)
             some = decisions[begun : begun + AT_ONCE]
-            outcomes, behind = await self._write(sweep_changes.carry_out(sweep, some, page, behind))
+            change = partial(sweep_changes.carry_out, sweep=sweep, decisions=some, page=page, behind=behind)
+            outcomes, behind = await self._write(change)
             carried_out = [pair for pair in zip(some, outcomes, strict=False) if pair[1] != sweep_changes.SKIPPED]
             done.decisions += carried_out
             done.skipped += len(outcomes) - len(carried_out)
@@ -276,39 +255,11 @@ def _behind(reader: StoreReader, decisions: Sequence[Decision]) -> Behind | None
     return Behind(of, [gist(row.memory) for one, row in rows if row and row.memory.revision == one.revision])
 
 
-def find_duplicates(reader: StoreReader, subjects: Subjects, now_s: float, threshold: float) -> Iterator[Group]:
-    """The project's memories that say the same as others, in groups, but for what was brought back from a merge.
-
-    Of every memory a number is kept that duplicates have in common. Only those that share one are read again and
-    compared, so that a large store takes few bytes for a memory.
-    """
-    first: dict[int, MemoryId] = {}
-    several: dict[int, list[MemoryId]] = {}
-    for one in subjects.live():
-        said = statement(one.memory)
-        if said is not None:
-            number = hash(said.gist)
-            if first.setdefault(number, one.memory.id) != one.memory.id:
-                several.setdefault(number, [first[number]]).append(one.memory.id)
-    for ids in several.values():
-        apart = reader.facets(APART, ids)
-        rows = [reader.row(memory_id) for memory_id in ids if memory_id not in apart]
-        alike: defaultdict[Hashable, list[tuple[Subject, Statement]]] = defaultdict(list)
-        for one in subjects.of([row for row in rows if row is not None and row.standing is Standing.LIVE]):
-            said = statement(one.memory)
-            if said is not None and not is_expired(one.lifetime, now_s):
-                light = replace(one, memory=replace(one.memory, content="", title=None))
-                alike[said.gist].append((light, said))
-        for some in alike.values():
-            yield from (group for group in duplicates.groups(some, threshold) if group.merged or group.twin)
-
-
 # --- the report -----------------------------------------------------------------------------------------------------
 
 _WOULD: Mapping[type[Verdict], str] = {
     Archive: sweep_changes.ARCHIVED,
     Summarise: sweep_changes.SUMMARISED,
-    Merge: sweep_changes.MERGED,
     Expire: sweep_changes.ERASED,
     Promote: sweep_changes.PROMOTED,
     Demote: sweep_changes.DEMOTED,
@@ -330,20 +281,16 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
         demoted=counts[sweep_changes.DEMOTED],
         summarised=counts[sweep_changes.SUMMARISED],
         summaries=done.summaries,
-        merged=counts[sweep_changes.MERGED],
         waiting=planned.waiting,
         spared=planned.spared,
         skipped=done.skipped,
-        kept_for_keys=len(planned.twins),
         elsewhere=len(done.decisions) - len(own),
         policies=planned.policies,
         reasons=dict(Counter(one.verdict.reason for one, _ in own)),
         before=planned.before,
         after=planned.after,
         actions=tuple(_action(one, outcome) for one, outcome in own[:SHOWN]),
-        twins=planned.twins[:SHOWN],
         ended=tuple(one.memory_id for one, outcome in done.decisions if outcome == sweep_changes.ERASED),
-        standing=tuple({one.verdict.into: None for one, _ in own if isinstance(one.verdict, Merge)}),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.cognition import links
 from kingly_memory.dataclass import dataclass, replace
@@ -18,11 +18,11 @@ from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import Decision, Policies
-from kingly_memory.lifecycle.policies import Archive, Expire, Merge, Move, Promote, Subject, Summarise, Verdict
+from kingly_memory.lifecycle.policies import Expire, Move, Promote, Subject, Verdict
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, archive, linking, merging, write
+from kingly_memory.router import activity, archive, linking, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.compaction import Note
 from kingly_memory.router.erasing import erase
@@ -45,8 +45,8 @@ MOST_LINKED = 8
 """Memories that are linked to their summary, while the writer is held. Of more, it lists the ids."""
 _SUMMED_UP = links.draft("references", 1.0, "what it sums up")
 
-ARCHIVED, SUMMARISED, MERGED, ERASED = "archived", "summarised", "merged", "erased"
-"""Summarised: archived behind a summary. Merged: archived, and added to another memory."""
+ARCHIVED, SUMMARISED, ERASED = "archived", "summarised", "erased"
+"""Summarised: archived behind a summary."""
 PROMOTED, DEMOTED, SKIPPED = "promoted", "demoted", "skipped"
 NOTED, WRITTEN = "noted", "written"
 """What was done beside a thread, and with a summary itself."""
@@ -86,39 +86,22 @@ def page_of(sweep_id: str, number: int) -> str:
     return f"{sweep_id}.{number}"
 
 
-def begin(sweep: Sweep) -> Callable[[Transaction], JsonObject | None]:
-    """Note that a sweep is under way, and say what the one before it was: only the last one can be taken back."""
-
-    def change(transaction: Transaction) -> JsonObject | None:
-        owner = last(sweep.context.project)
-        before = transaction.facet(FACET, owner)
-        # A compaction, which asks no policies, puts off no sweep.
-        at_s = sweep.context.now_s if sweep.policies.names or before is None else before["at"]
-        transaction.set_facet(FACET, owner, {"id": sweep.id, "at": at_s, "pages": 0})
-        return before
-
-    return change
+def begin(transaction: Transaction, sweep: Sweep) -> None:
+    """Note that a sweep is under way, and forget what the one before it did: only the last one can be taken back."""
+    owner = last(sweep.context.project)
+    before = transaction.facet(FACET, owner)
+    for page in range(0 if before is None else before["pages"]):
+        transaction.set_facet(FACET, page_of((before or {})["id"], page), None)
+    # A compaction, which asks no policies, puts off no sweep.
+    at_s = sweep.context.now_s if sweep.policies.names or before is None else before["at"]
+    transaction.set_facet(FACET, owner, {"id": sweep.id, "at": at_s, "pages": 0})
 
 
-def note_time(sweep: Sweep) -> Callable[[Transaction], None]:
+def note_time(transaction: Transaction, sweep: Sweep) -> None:
     """Note that there was a sweep and nothing for it to do: the one before it can still be taken back."""
-
-    def change(transaction: Transaction) -> None:
-        owner = last(sweep.context.project)
-        before = transaction.facet(FACET, owner) or {"id": sweep.id, "pages": 0}
-        transaction.set_facet(FACET, owner, {**before, "at": sweep.context.now_s})
-
-    return change
-
-
-def drop_pages(sweep_id: str, pages: Sequence[int]) -> Callable[[Transaction], None]:
-    """Forget what an earlier sweep did, some pages at a time."""
-
-    def change(transaction: Transaction) -> None:
-        for number in pages:
-            transaction.set_facet(FACET, page_of(sweep_id, number), None)
-
-    return change
+    owner = last(sweep.context.project)
+    before = transaction.facet(FACET, owner) or {"id": sweep.id, "pages": 0}
+    transaction.set_facet(FACET, owner, {**before, "at": sweep.context.now_s})
 
 
 def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonObject], page: int) -> None:
@@ -149,41 +132,37 @@ class Step(NamedTuple):
 
 
 def carry_out(
-    sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
-) -> Callable[[Transaction], Step]:
+    transaction: Transaction, sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
+) -> Step:
     """Carry out the first of the decisions, as many as the time allows. What was touched since the plan was made is
     left alone. `behind` is what all of them are to be put away behind."""
-
-    def change(transaction: Transaction) -> Step:
-        began, remotes, now_behind = time.monotonic(), transaction.owners("remote"), behind
-        entries: list[JsonObject] = []
-        outcomes: list[str] = []
-        leaving: dict[MemoryId, Archived] = {}
-        erased: list[Memory] = []
-        text = 0
-        for decision in decisions:
-            one = _as_planned(transaction, sweep, decision, remotes)
-            if one is not None and now_behind is not None and now_behind.summary_id is None:
-                now_behind = _write_summary(transaction, sweep, now_behind, entries)
-            entry = None if one is None else _carried_out(transaction, sweep, decision.verdict, one, remotes)
-            if one is not None and entry is not None:
-                entries.append({**entry, "did": SUMMARISED} if now_behind else entry)
-                text += len(one.memory.content)
-                if entry["did"] in (ARCHIVED, MERGED):
-                    leaving[one.memory.id] = _why(sweep, decision, now_behind)
-                elif entry["did"] == ERASED:
-                    erased.append(one.memory)
-            outcomes.append(SKIPPED if entry is None else entries[-1]["did"])
-            if len(outcomes) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
-                _put_away(transaction, sweep, leaving, now_behind)
-                clean_up(transaction, erased, erased=True)
-                leaving, erased, text = {}, [], 0
-                if time.monotonic() - began > HOLD_S:
-                    break
-        _write_down(transaction, sweep, entries, page)
-        return Step(outcomes, now_behind)
-
-    return change
+    began, remotes = time.monotonic(), transaction.owners("remote")
+    entries: list[JsonObject] = []
+    outcomes: list[str] = []
+    leaving: dict[MemoryId, Archived] = {}
+    erased: list[Memory] = []
+    text = 0
+    for decision in decisions:
+        one, entry = _as_planned(transaction, sweep, decision, remotes), None
+        if one is not None:
+            if behind is not None and behind.summary_id is None:
+                behind = _write_summary(transaction, sweep, behind, entries)
+            entry = _carried_out(transaction, sweep, decision.verdict, one, remotes)
+            entries.append({**entry, "did": SUMMARISED} if behind else entry)
+            text += len(one.memory.content)
+            if entry["did"] == ARCHIVED:
+                leaving[one.memory.id] = _why(sweep, decision, behind)
+            elif entry["did"] == ERASED:
+                erased.append(one.memory)
+        outcomes.append(SKIPPED if entry is None else entries[-1]["did"])
+        if len(outcomes) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
+            _put_away(transaction, sweep, leaving, behind)
+            clean_up(transaction, erased, erased=True)
+            leaving, erased, text = {}, [], 0
+            if time.monotonic() - began > HOLD_S:
+                break
+    _write_down(transaction, sweep, entries, page)
+    return Step(outcomes, behind)
 
 
 def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remotes: Sequence[str]) -> Subject | None:
@@ -200,38 +179,29 @@ def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remo
 
 def _carried_out(
     transaction: Transaction, sweep: Sweep, verdict: Verdict, one: Subject, remotes: Sequence[str]
-) -> JsonObject | None:
-    """What was done, for the sweep's page; None for nothing. What leaves has yet to be put away."""
-    rules, memory_id = sweep.policies.rules, one.memory.id
-    if isinstance(verdict, Archive | Summarise):
-        return {"id": memory_id, "did": ARCHIVED}
+) -> JsonObject:
+    """What was done, for the sweep's page. What leaves has yet to be put away."""
+    memory_id = one.memory.id
     if isinstance(verdict, Expire):
         _erase(transaction, one, remotes)
         return {"id": memory_id, "did": ERASED}
     if isinstance(verdict, Move):
         before = transaction.facet("tier", memory_id)
-        after = policies.moved(one, verdict, sweep.context.now_s, rules.tiers).to_json()
+        after = policies.moved(one, verdict, sweep.context.now_s, sweep.policies.rules.tiers).to_json()
         transaction.set_facet("tier", memory_id, after)
         did = PROMOTED if isinstance(verdict, Promote) else DEMOTED
         return {"id": memory_id, "did": did, "before": before, "after": after}
-    if isinstance(verdict, Merge):
-        stands = _subject(transaction, verdict.into, remotes)
-        how = {"threshold": rules.merging_threshold, "at_s": sweep.context.now_s}
-        if stands and merging.may_still_merge(transaction, one, stands, verdict, **how):
-            return {**merging.merge(transaction, one, stands, sweep.context), "did": MERGED}
-    return None
+    return {"id": memory_id, "did": ARCHIVED}
 
 
 def _why(sweep: Sweep, decision: Decision, behind: Behind | None) -> Archived:
-    verdict = decision.verdict
     return Archived(
         at=sweep.context.now_s,
         policy=decision.policy,
-        reason=verdict.reason,
-        figures=verdict.figures,
+        reason=decision.verdict.reason,
+        figures=decision.verdict.figures,
         sweep=sweep.id,
         summary=behind and behind.summary_id,
-        merged_into=verdict.into if isinstance(verdict, Merge) else None,
     )
 
 
@@ -292,54 +262,38 @@ def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entri
     return behind._replace(summary_id=summary_id)
 
 
-def write_notes(sweep: Sweep, notes: Sequence[Note], page: int) -> Callable[[Transaction], int]:
+def write_notes(transaction: Transaction, sweep: Sweep, notes: Sequence[Note], page: int) -> int:
     """Write facets that are as they were read, and say how many were not."""
-
-    def change(transaction: Transaction) -> int:
-        held = [one for one in notes if transaction.facet(one.name, one.owner) == one.was]
-        for one in held:
-            transaction.set_facet(one.name, one.owner, one.becomes)
-        entries: list[JsonObject] = [
-            {"did": NOTED, "name": one.name, "owner": one.owner, "before": one.was, "after": one.becomes}
-            for one in held
-        ]
-        _write_down(transaction, sweep, entries, page)
-        return len(notes) - len(held)
-
-    return change
+    held = [one for one in notes if transaction.facet(one.name, one.owner) == one.was]
+    entries: list[JsonObject] = []
+    for one in held:
+        transaction.set_facet(one.name, one.owner, one.becomes)
+        said = {"did": NOTED, "name": one.name, "owner": one.owner}
+        entries.append({**said, "before": one.was, "after": one.becomes})
+    _write_down(transaction, sweep, entries, page)
+    return len(notes) - len(held)
 
 
 # --- taking back ----------------------------------------------------------------------------------------------------
 
 
-def take_back(sweep_id: str, page: int, context: WriteContext) -> Callable[[Transaction], Undone]:
+def take_back(transaction: Transaction, sweep_id: str, page: int, context: WriteContext) -> Undone:
     """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
-
-    def change(transaction: Transaction) -> Undone:
-        entries = _entries(transaction, sweep_id, page)
-        away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVED, SUMMARISED, MERGED)]
-        returned = _revive(transaction, sweep_id, away, context)
-        memories, threads = len(returned), 0
-        for entry in reversed(entries):
-            if entry["did"] in (PROMOTED, DEMOTED):
-                row = transaction.row(entry["id"])
-                is_live = row is not None and row.standing is Standing.LIVE
-                memories += is_live and _put_back(transaction, "tier", entry["id"], entry)
-            elif entry["did"] == MERGED and entry["id"] in returned:
-                merging.take_apart(transaction, entry, context)
-            elif entry["did"] == NOTED:
-                threads += _put_back(transaction, entry["name"], entry["owner"], entry) and entry["name"] == THREAD
-            elif entry["did"] == WRITTEN:
-                _forget_summary(transaction, entry, context)
-        transaction.set_facet(FACET, page_of(sweep_id, page), None)
-        _set_pages(transaction, sweep_id, context, page)
-        return Undone(memories, threads)
-
-    return change
-
-
-def _entries(transaction: Transaction, sweep_id: str, page: int) -> list[dict[str, Any]]:
-    return list((transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"])
+    entries = (transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"]
+    away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVED, SUMMARISED)]
+    memories, threads = _revive(transaction, sweep_id, away, context), 0
+    for entry in reversed(entries):
+        if entry["did"] in (PROMOTED, DEMOTED):
+            row = transaction.row(entry["id"])
+            is_live = row is not None and row.standing is Standing.LIVE
+            memories += is_live and _put_back(transaction, "tier", entry["id"], entry)
+        elif entry["did"] == NOTED:
+            threads += _put_back(transaction, entry["name"], entry["owner"], entry) and entry["name"] == THREAD
+        elif entry["did"] == WRITTEN:
+            _forget_summary(transaction, entry, context)
+    transaction.set_facet(FACET, page_of(sweep_id, page), None)
+    _set_pages(transaction, sweep_id, context, page)
+    return Undone(memories, threads)
 
 
 def _put_back(transaction: Transaction, name: str, owner: str, entry: JsonObject) -> bool:
@@ -350,8 +304,8 @@ def _put_back(transaction: Transaction, name: str, owner: str, entry: JsonObject
     return True
 
 
-def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context: WriteContext) -> set[str]:
-    """Bring back those that still lie in the archive where the sweep put them, and name them. Whoever takes a sweep
+def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context: WriteContext) -> int:
+    """Bring back those that still lie in the archive where the sweep put them, and say how many. Whoever takes a sweep
     back has used none of them: they begin to fade anew, and what they gained by uses stays."""
     memories = []
     uses: dict[str, int] = {}
@@ -367,7 +321,7 @@ def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context
         used = transaction.facet("usage", memory_id)
         if used is not None:
             transaction.set_facet("usage", memory_id, {**used, "accesses": accesses})
-    return set(uses)
+    return len(uses)
 
 
 def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteContext) -> None:

@@ -16,7 +16,7 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetim
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, merged, summaries, usage
+from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
@@ -24,9 +24,6 @@ from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import Draft, Imported
-
-TOGETHER = 500
-"""Memories whose standing changes in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +208,12 @@ def _save(
 
 
 def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> tuple[MemoryId, ...]:
-    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said, and
-    what rests because it said the same comes back, unless it was out of sight itself. Names those."""
+    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said. Names
+    those."""
     others: list[MemoryId] = []
     if after.content != before.memory.content:
         summaries.unlearn(transaction, after)
         others += _redact(transaction, before.memory, context)
-        back = [row.memory for row in merged.resting(transaction, after.id)] if before.standing is Standing.LIVE else []
-        for start in range(0, len(back), TOGETHER):
-            revive(transaction, back[start : start + TOGETHER], context, apart=False)
-        merged.clear(transaction, after.id)
-        others += [memory.id for memory in back]
     if before.standing is not Standing.LIVE:
         transaction.set_facet(archive.FACET, after.id, None)
     return tuple(others)
@@ -263,28 +255,18 @@ def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | No
 
 def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gone | None]:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
-    Summaries tell no more of it; a text that was learned is forgotten whole, and so is what rests because this says the
-    same."""
+    Summaries tell no more of it; a text that was learned is forgotten whole."""
 
     def change(transaction: Transaction) -> Gone | None:
         row = find(transaction, context.project, key_or_id)
-        if row is None:
-            return None
-        merged.note_forgotten(transaction, row.memory.id, None)
-        if row.standing is Standing.FORGOTTEN:
+        if row is None or row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
         _put_out_of_sight(transaction, memory, context)
         halves = [one.memory for one in summaries.halves(transaction, memory) if one.standing is not Standing.FORGOTTEN]
         for half in halves:
             _put_out_of_sight(transaction, half, context)
-        same = [memory]
-        for stands in same:  # and because that says the same, and so on
-            for resting in merged.resting(transaction, stands.id):
-                _put_out_of_sight(transaction, resting.memory, context)
-                merged.note_forgotten(transaction, resting.memory.id, stands.id)
-                same.append(resting.memory)
-        gone = [memory, *halves, *same[1:]]
+        gone = [memory, *halves]
         redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
         return Gone(memory, (*(one.id for one in gone[1:]), *redacted))
 
@@ -303,30 +285,20 @@ def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Me
         if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
             revive(transaction, [memory], context)
         if was_forgotten:
-            merged.note_forgotten(transaction, memory.id, None)
             _deliver(transaction, memory, context)
             transaction.restand(summaries.whole_texts(transaction, memory), Standing.ARCHIVED)
-            same = [memory]
-            for stands in same:  # back to the archive with what was forgotten along, as it was
-                for along in merged.forgotten_with(transaction, stands.id):
-                    transaction.restand([along.memory.id], Standing.ARCHIVED)
-                    merged.note_forgotten(transaction, along.memory.id, None)
-                    _deliver(transaction, along.memory, context)
-                    same.append(along.memory)
         return memory
 
     return change
 
 
-def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext, *, apart: bool = True) -> None:
+def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext) -> None:
     """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
     anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
-    did. `apart`: what says the same as another one is wanted for itself, and is not merged again."""
+    did."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
         lifetimes.begin_again(transaction, memory, context.now_s)
-        if apart:
-            archive.keep_apart(transaction, memory.id, context.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
         usage.note(transaction, memory.id, context.now_s)
         placement = told_placement(transaction.facet("tier", memory.id), memory, context.tiers)

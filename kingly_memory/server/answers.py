@@ -302,8 +302,8 @@ def weak(result: WeakMemories, said: Mapping[str, Any], _: object) -> JsonObject
 
 def swept(report: SweepReport, *_: Any) -> JsonObject:
     told = report.to_json()
-    first = {name: told[name][:MOST_ACTIONS] for name in ("actions", "twins")}
-    return {**told, **first, "undo": "kingly-memory sweep --undo" if report.can_be_undone else None}
+    first = told["actions"][:MOST_ACTIONS]
+    return {**told, "actions": first, "undo": "kingly-memory sweep --undo" if report.can_be_undone else None}
 
 
 def _thread(one: ThreadView) -> JsonObject:

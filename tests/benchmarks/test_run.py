@@ -53,7 +53,6 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     names = {one["name"] for one in figures}
     assert {"store, power", "store, process", "store, 64 at once", "get by key in 40", "search in 40"} <= names
     assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
-    assert "sweep with merging over 200, processor" in names
     assert {"search, link known offline", "kingly-memory search --json"} <= names
     assert {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"} <= names
     assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names

@@ -75,7 +75,7 @@ def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "field", "words"),
     [
-        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
+        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, strength, tiers"),
         (["sweep", "--undo", "--dry-run"], "dry_run", "does not go with --undo"),
         (["sweep", "--undo", "--policy", "tiers"], "policy", "does not go with --undo"),
         (["weak", "--limit", "0"], "limit", "limit"),
@@ -203,18 +203,6 @@ def test_compaction_says_thread_by_thread_what_becomes_of_it(run: Run, tmp_path:
     run("compact")
     assert run("compact", "--json", "--strategy", "gentle").json["actions"] == []
     assert "choose one of gentle, normal, aggressive" in run("compact", "--strategy", "brutal").err
-
-
-def test_a_sweep_names_what_it_merges_and_into_what(run: Run) -> None:
-    run("store", "Deploys wait for two reviews")
-    run("store", "deploys wait for 2 reviews", "--key", "reviews")
-    said = run("sweep", "--policy", "merging").out.splitlines()
-    assert "  1 merged into others that say the same" in said
-    [at] = [number for number, line in enumerate(said) if line == "merge, merging: another memory says the same:"]
-    assert said[at + 1] == "  Deploys wait for two reviews"
-    assert said[at + 2].endswith(" · into reviews")
-    assert said[-1] == "undo: kingly-memory sweep --undo"
-    assert live(run) == {"reviews"}
 
 
 def test_memories_are_put_away_by_name_and_brought_back(run: Run) -> None:

@@ -137,7 +137,7 @@ async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: P
             agent_memory.add_episodic("the same again", 0.35)
         await memory.reinforce(agent_memory.place.working[0].id or "")
         clock.jump(400 * DAY)
-        await memory.sweep(["lifetimes", "merging", "strength", "tiers"])
+        await memory.sweep(["lifetimes", "strength", "tiers"])
         again = await memory.cognitive("H001")
         assert again.place == agent_memory.place
         assert len(again.place.working) == 3

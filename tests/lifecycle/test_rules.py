@@ -88,7 +88,6 @@ def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
             {"tiers.surprise_threshold": 0.9},
             "setting tiers.surprise_threshold: 0.9 is not a number above 0 and at most 0.65",
         ),
-        ({"merging_threshold": 0}, "setting merging_threshold: 0 is not a number"),
         ({"tiers.medium_max_items": 0}, "setting tiers.medium_max_items: 0 is not a whole number of 1 or more"),
         ({"half_lives.semantic": -1}, "setting half_lives.semantic: -1 is not a number of 0 or more"),
     ],
@@ -129,18 +128,6 @@ async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
         weak = await memory.weak()
         assert (weak.forgettable, weak.recoverable) == ((), ())
         assert (await memory.sweep(["strength"])).archived == 0
-
-
-@pytest.mark.parametrize(("threshold", "merged"), [(0.85, 0), (0.4, 1)])
-async def test_memories_are_merged_from_the_likeness_of_the_setting_on(
-    tmp_path: Path, threshold: float, merged: int
-) -> None:
-    clock = ManualClock()
-    async with opened(tmp_path / "home", clock, merging_threshold=threshold) as memory:
-        await memory.store("Deploys need two reviews")
-        clock.jump(60)
-        await memory.store("FYI, please: deploys actually need two reviews")
-        assert (await memory.sweep(["merging"])).merged == merged
 
 
 @pytest.mark.parametrize(("is_on", "floor"), [(False, 0.104), (True, 0.0)])

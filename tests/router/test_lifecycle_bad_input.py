@@ -17,7 +17,7 @@ from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
 
-EVERY = ["lifetimes", "merging", "strength", "tiers"]
+EVERY = ["lifetimes", "strength", "tiers"]
 Verb = Callable[[MemoryRouter], Awaitable[Any]]
 
 
@@ -40,7 +40,7 @@ async def memory(store: Interrupted, clock: ManualClock) -> AsyncIterator[Memory
     ("verb", "says"),
     [
         (lambda memory: memory.compact("brutal"), "'brutal' is unknown; choose one of gentle, normal, aggressive"),
-        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
         (lambda memory: memory.search("x", mode="telepathy"), "mode: .*telepathy.*"),
         (lambda memory: memory.compress_and_learn("x", level="tiny"), "'tiny' is not a compression level"),
         (lambda memory: memory.compress_and_learn("x", "gossip"), "'gossip' cannot be learned as"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def carried_out(store: DiskStore, found: Plan) -> list[str]:
     outcomes: list[str] = []
     while len(outcomes) < len(found.decisions):
         sweep = Sweep("sweep", LIFETIMES_ONLY, context)
-        change = sweep_changes.carry_out(sweep, found.decisions[len(outcomes) :], len(outcomes))
+        rest = found.decisions[len(outcomes) :]
+        change = partial(sweep_changes.carry_out, sweep=sweep, decisions=rest, page=len(outcomes))
         outcomes += store.write(change).result().outcomes
     return outcomes
 

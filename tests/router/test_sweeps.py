@@ -144,7 +144,7 @@ async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
         (lambda memory: memory.reinforce("nobody"), "nothing is stored under 'nobody'"),
         (lambda memory: memory.mark_used(["there", "nobody"]), "nothing is stored under 'nobody'"),
         (lambda memory: memory.feedback("there", actual=1.5), "actual"),
@@ -299,7 +299,7 @@ async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
     await fade(memory, clock=clock)
     await memory.sweep(["strength"])
     clock.jump(60)
-    assert (await memory.sweep(["strength", "merging"])).archived == 0
+    assert (await memory.sweep(["strength"])).archived == 0
     assert memory._engine.sweeper.last_s("app") == clock.now().timestamp()
     assert await memory.undo_sweep() == (2, 0)
 

@@ -127,7 +127,7 @@ async def test_stats_are_there_before_anything_was_stored(tmp_path: Path) -> Non
         ("alma_compress_and_learn", {"content": TEXT, "level": "tiny"}, "level: should be"),
         ("alma_compress_and_learn", {"content": TEXT, "project_id": "x"}, "project_id: 'x' is not the project"),
         ("alma_compress_and_learn", {"content": TEXT, "agent": "eve"}, "agent: this server speaks for no agent"),
-        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, merging, "),
+        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, "),
         ("memory_sweep", {"dry_run": "perhaps"}, "dry_run: "),
         ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing was ever stored under 'nobody'"),
         ("get_memory_stats", {"x": 1}, "x: unknown argument; get_memory_stats takes no arguments"),
@@ -174,15 +174,3 @@ async def test_threads_are_compacted_on_demand(tmp_path: Path) -> None:
     }
     assert real == {**dry, "dry_run": False}
     assert "'brutal' is unknown; choose one of gentle, normal, aggressive" in said
-
-
-async def test_a_sweep_says_what_it_merged_into_what(tmp_path: Path) -> None:
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING) as memory:
-        said = await memory.store("Deploys wait for two reviews")
-    async with session(tmp_path / "home", settings=LASTING) as client:
-        again = await client.ok("memory_intelligent_store", key="deploys", content="deploys wait for 2 reviews.")
-        await client.ok("memory_intelligent_store", key="more", content="deploys wait for 3 reviews")
-        swept = await client.ok("memory_sweep", policies=["merging"], dry_run=False)
-    [action] = swept["actions"]
-    assert (swept["merged"], swept["archived"], swept["undo"]) == (1, 0, "kingly-memory sweep --undo")
-    assert (action["memory_id"], action["into"]) == (said.id, again["local_id"])
