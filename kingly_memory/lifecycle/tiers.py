@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
-from kingly_memory.dataclass import asdict, dataclass, field, replace
+from kingly_memory.dataclass import asdict, dataclass, replace
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import share
@@ -48,50 +48,43 @@ class TierConfig:
     update_frequency: str
 
 
-TIER_CONFIGS: Mapping[Tier, TierConfig] = MappingProxyType(
-    {
-        Tier.FAST: TierConfig(60, 1_000, 0.8, "per_event"),
-        Tier.MEDIUM: TierConfig(3_600, 500, 0.5, "per_round"),
-        Tier.SLOW: TierConfig(86_400, 200, 0.3, "per_cycle"),
-        Tier.GLACIAL: TierConfig(604_800, 100, 0.0, "monthly"),
-    }
-)
-
-TIER_HALF_LIVES: Mapping[Tier, float] = MappingProxyType(
-    {Tier.FAST: 1.0, Tier.MEDIUM: 24.0, Tier.SLOW: 168.0, Tier.GLACIAL: 720.0}
-)
-"""Hours in which importance halves. The seed names the table and leaves it empty; the figures are decision R4."""
+UPDATE_FREQUENCIES = {
+    Tier.FAST: "per_event",
+    Tier.MEDIUM: "per_round",
+    Tier.SLOW: "per_cycle",
+    Tier.GLACIAL: "monthly",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TierRules:
-    """What the settings say of the tiers, by default the seed's figures.
+    """What the settings say of the tiers. `half_lives` are the hours in which importance halves;
+    the seed names that table and leaves it empty (decision R4).
 
     A memory rises by `promotion_accesses` uses, a surprise of `surprise_threshold`, or `success_references`, each
     counted since it last moved. It leaves SLOW downward when its importance falls below `glacial_entry`.
     """
 
-    configs: Mapping[Tier, TierConfig] = field(default_factory=lambda: TIER_CONFIGS)
-    half_lives: Mapping[Tier, float] = field(default_factory=lambda: TIER_HALF_LIVES)
-    promotion_accesses: int = 5
-    surprise_threshold: float = 0.6
-    success_references: int = 2
-    glacial_entry: float = 0.3
+    configs: Mapping[Tier, TierConfig]
+    half_lives: Mapping[Tier, float]
+    promotion_accesses: int
+    surprise_threshold: float
+    success_references: int
+    glacial_entry: float
 
     @classmethod
     def of(cls, said: Tiers) -> Self:
         """SLOW is left for GLACIAL below the significance from which memories are placed in SLOW."""
-        configs = {
-            tier: TierConfig(
-                ttl_seconds=getattr(said, f"{tier.value}_ttl_s"),
-                max_items=getattr(said, f"{tier.value}_max_items"),
-                importance_threshold=getattr(said, f"{tier.value}_threshold", seeds.importance_threshold),
-                update_frequency=seeds.update_frequency,
-            )
-            for tier, seeds in TIER_CONFIGS.items()
-        }
         return cls(
-            configs=configs,
+            configs={
+                tier: TierConfig(
+                    ttl_seconds=getattr(said, f"{tier.value}_ttl_s"),
+                    max_items=getattr(said, f"{tier.value}_max_items"),
+                    importance_threshold=getattr(said, f"{tier.value}_threshold", 0.0),
+                    update_frequency=UPDATE_FREQUENCIES[tier],
+                )
+                for tier in Tier
+            },
             half_lives={tier: getattr(said, f"{tier.value}_half_life_hours") for tier in Tier},
             promotion_accesses=said.promotion_accesses,
             surprise_threshold=said.surprise_threshold,
@@ -100,7 +93,9 @@ class TierRules:
         )
 
 
-SEEDS_TIERS = TierRules()
+SEEDS_TIERS = TierRules.of(Tiers())
+TIER_CONFIGS: Mapping[Tier, TierConfig] = MappingProxyType({**SEEDS_TIERS.configs})
+TIER_HALF_LIVES: Mapping[Tier, float] = MappingProxyType({**SEEDS_TIERS.half_lives})
 
 
 def above(tier: Tier) -> Tier | None:
@@ -151,16 +146,10 @@ class Placement:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placement:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-        if data["rising"] not in (None, True, False):
-            raise ValueError("a facet holds something that is no direction")
-        times: dict[str, Any] = {name: None if data[name] is None else finite(data[name]) for name in _TIMES}
-        return cls(
-            tier=Tier(data["tier"]),
-            **times,
-            surprise=finite(data["surprise"]),
-            **{name: int(finite(data[name])) for name in _COUNTS},
-            rising=data["rising"],
-        )
+        figures = {name: data[name] for name in ("tier", "rising", *_TIMES, *_COUNTS, "surprise")}
+        for name in (*_COUNTS, "surprise", *(name for name in _TIMES if data[name] is not None)):
+            finite(data[name])
+        return cls(**{**figures, "tier": Tier(data["tier"])})
 
 
 _TIMES = ("moved_at", "turned_at", "reinforced_at")

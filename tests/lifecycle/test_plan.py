@@ -33,8 +33,8 @@ from kingly_memory.models import MemoryType, Scope, Standing, Tier
 from tests.lifecycle import samples
 from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, placed
 
-SMALL = TierRules(configs={tier: replace(config, max_items=3) for tier, config in TIER_CONFIGS.items()})
-NARROW = TierRules(configs={tier: replace(config, max_items=2) for tier, config in TIER_CONFIGS.items()})
+SMALL = replace(SEEDS_TIERS, configs={tier: replace(config, max_items=3) for tier, config in TIER_CONFIGS.items()})
+NARROW = replace(SEEDS_TIERS, configs={tier: replace(config, max_items=2) for tier, config in TIER_CONFIGS.items()})
 FADING = Policies((STRENGTH,))
 TIERED = Policies((TIERS,), LifecycleRules(tiers=NARROW))
 FADING_AND_TIERED = replace(TIERED, names=(STRENGTH, TIERS))
@@ -293,7 +293,7 @@ def test_working_memories_are_told_of_in_no_summary_and_push_nobody_out() -> Non
 def test_a_tier_that_holds_too_much_lets_go_of_the_least_important(tier: Tier, kind: type[Verdict]) -> None:
     some = crowd(tier, 5, 0.79)
     lenient = {each: replace(config, max_items=3) for each, config in TIER_CONFIGS.items()}
-    run = consolidated(some, TierRules(configs=lenient))
+    run = consolidated(some, replace(SEEDS_TIERS, configs=lenient))
     assert ids(run, kind) == (some[0].memory.id, some[1].memory.id)
     assert len(run.decisions) == 2
     assert run.after.tiers[tier] == 3

@@ -29,7 +29,6 @@ from kingly_memory.lifecycle.policies import (
 from kingly_memory.lifecycle.tiers import (
     SEEDS_TIERS,
     Placement,
-    TierRules,
     below,
     reinforced,
     succeeded,
@@ -147,7 +146,7 @@ def test_a_memory_that_successes_refer_to_rises(successes: int, to: Tier | None)
 
 @pytest.mark.requirement("ARG-019")
 def test_the_thresholds_are_those_of_the_rules() -> None:
-    lenient = TierRules(promotion_accesses=1, surprise_threshold=0.1, success_references=1)
+    lenient = replace(SEEDS_TIERS, promotion_accesses=1, surprise_threshold=0.1, success_references=1)
     for one in (
         placed(0.5, Tier.SLOW, accesses=1),
         placed(0.5, Tier.SLOW, surprise=0.1, surprises=1),
@@ -213,7 +212,7 @@ def test_what_matters_does_not_become_glacial_by_idleness() -> None:
 def test_what_has_faded_below_the_entry_becomes_glacial() -> None:
     """0.4 is 0.3 after 69.7 hours in SLOW."""
     assert [went(placed(0.4, Tier.SLOW, age_s=hours * HOUR_S)) for hours in (69, 70)] == [None, Tier.GLACIAL]
-    early = TierRules(glacial_entry=0.35)
+    early = replace(SEEDS_TIERS, glacial_entry=0.35)
     assert isinstance(tiered(placed(0.4, Tier.SLOW, age_s=50 * HOUR_S), NOON_S, early), Demote)
 
 

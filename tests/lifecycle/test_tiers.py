@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.tiers import (
+    SEEDS_TIERS,
     TIER_CONFIGS,
     TIER_HALF_LIVES,
     Placement,
     TierConfig,
-    TierRules,
     above,
     below,
     decayed_importance,
@@ -79,9 +79,8 @@ def test_a_config_has_the_seeds_fields() -> None:
 
 @pytest.mark.requirement("ARG-019")
 def test_the_thresholds_of_a_promotion_have_names_and_defaults() -> None:
-    rules = TierRules()
+    rules = SEEDS_TIERS
     assert (rules.promotion_accesses, rules.surprise_threshold, rules.success_references) == (5, 0.6, 2)
-    assert TierRules(promotion_accesses=1, surprise_threshold=0.1, success_references=9).success_references == 9
 
 
 @pytest.mark.requirement("UNI-003")
@@ -97,8 +96,8 @@ def test_importance_halves_within_the_half_life_of_its_tier(significance: float,
 @pytest.mark.parametrize("facet", [None, {}, {"tier": "lukewarm"}, {**Placement().to_json(), "surprise": "much"}])
 def test_a_facet_that_says_nothing_leaves_a_memory_where_its_significance_places_it(facet: JsonObject | None) -> None:
     said = memory(significance=0.85)
-    assert told_placement(facet, said, TierRules()) == placed(said) == Placement(Tier.FAST)
-    assert told_placement(Placement(Tier.SLOW).to_json(), said, TierRules()) == Placement(Tier.SLOW)
+    assert told_placement(facet, said, SEEDS_TIERS) == placed(said) == Placement(Tier.FAST)
+    assert told_placement(Placement(Tier.SLOW).to_json(), said, SEEDS_TIERS) == Placement(Tier.SLOW)
 
 
 @pytest.mark.requirement("ARG-026")
