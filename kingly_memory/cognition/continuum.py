@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import asdict, dataclass, field, replace
+from kingly_memory.dataclass import asdict, dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Tier
@@ -112,18 +112,6 @@ def retrieved(
     for one in sorted(similar, key=_ORDERS[Strategy.FAST_FIRST]):
         nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
     return sorted(nearest.values(), key=_ORDERS[strategy])[:limit]
-
-
-def is_settled(
-    chosen: Sequence[Candidate], strategy: Strategy, limit: int, tiers: Collection[Tier], floor: float
-) -> bool:
-    """Whether nothing of those tiers that is less relevant than `floor` could be among the `limit` best."""
-    if len(chosen) < limit:
-        return False
-    last = chosen[limit - 1]
-    nearest = min(tiers, key=_NEARNESS.__getitem__)
-    unseen = replace(last, tier=nearest, relevance=floor)
-    return _ORDERS[strategy](last) <= _ORDERS[strategy](unseen)
 
 
 def tiers(value: object) -> frozenset[Tier]:

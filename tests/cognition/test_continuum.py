@@ -19,7 +19,6 @@ from kingly_memory.cognition.continuum import (
     MemoryEntry,
     MemoryTier,
     Strategy,
-    is_settled,
     retrieved,
 )
 from kingly_memory.errors import InvalidInput
@@ -346,19 +345,3 @@ def test_an_answer_is_the_best_of_what_may_be_answered(
     assert len(answer) == min(limit, len(allowed))
     assert all(one in allowed for one in answer)
     assert [rank(one, strategy) for one in answer] == sorted(rank(one, strategy) for one in allowed)[:limit]
-
-
-@given(candidates(), st.sampled_from(Strategy), st.integers(1, 8), st.integers(0, 30), st.sets(st.sampled_from(TIERS)))
-def test_what_is_settled_is_not_changed_by_what_is_less_relevant(
-    found: list[Candidate], strategy: Strategy, limit: int, seen: int, some: set[Tier]
-) -> None:
-    wanted = some or set(TIERS)
-    in_order = sorted(found, key=lambda one: -one.relevance)
-    chosen = retrieved((one for one in in_order[:seen] if one.tier in wanted), strategy, limit)
-    floor = in_order[:seen][-1].relevance if in_order[:seen] else 1.0
-    if is_settled(chosen, strategy, limit, wanted, floor):
-        everything = retrieved((one for one in in_order if one.tier in wanted), strategy, limit)
-        assert [rank(one, strategy) for one in chosen] == [rank(one, strategy) for one in everything]
-    elif len(chosen) == limit:
-        nearest = min(wanted, key=TIERS.index)
-        assert rank(replace(chosen[-1], tier=nearest, relevance=floor), strategy) <= rank(chosen[-1], strategy)

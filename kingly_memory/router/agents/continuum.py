@@ -1,7 +1,7 @@
 """Memories by tier: placed where they are asked to be, retrieved from the tiers that are asked (seed 003).
 
 Tiers are facets beside memories of the one store, and the one search knows nothing of them: what it finds is sorted out
-by tier here, and it is asked for more while too little of that lies in the tiers that are wanted.
+by tier here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,8 @@ from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.write import Stored
 from kingly_memory.validation import RESULTS_LIMIT
 
-WIDE = 64
-"""Hits that are sorted out by tier, at least: ten for each one wanted if that is more."""
-PER_ENTRY = 10
-FURTHER = 4
-"""How many times as many are looked at when what was not seen could come before what was."""
+FROM_REMOTES = 64
+"""Hits that a remote is asked for."""
 FOUND_BY_WORDS = {"bm25", NAMED}
 """The scores of a hit that holds words of the query. What was said beside one has a relevance of its own alone."""
 AT_ONCE = 200
@@ -120,28 +117,17 @@ class ContinuumMemory:
 
         `fast_first` takes from the nearest tier first and from the next ones while short of `limit`; `weighted` holds
         relevance times the weight of the tier against each other, `comprehensive` relevance alone. What no word of the
-        query points to must be `min_similarity` near in meaning. Chosen from the best 64 hits (ten times `limit` if
-        that is more), and from up to 1,000 while one that was not seen could come before one that was. Raises
-        InvalidInput.
+        query points to must be `min_similarity` near in meaning. Chosen from the best 1,000 hits. Raises InvalidInput.
         """
         how, wanted = validation.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
         asked = validation.query(
             query, project=self._access.project, limit=limit, without_tags=validation.unsought(None)
         )
-        size = min(max(WIDE, PER_ENTRY * asked.limit), RESULTS_LIMIT)
-        wide = replace(asked, remote_limit=size)  # a remote need not send a thousand because a tier is far down here
-        found: dict[MemoryId, Hit] = {}  # a wider look may run out of time, and then sees less
-        while True:
-            results = await self._access.look(replace(wide, limit=size))
-            found |= {hit.memory.id: hit for hit in results}
-            candidates = await self._access.read(partial(self._candidates, tuple(found.values())))
-            chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
-            floor = min((hit.relevance for hit in results), default=0.0)
-            is_settled = continuum.is_settled(chosen, how, asked.limit, wanted, floor)
-            if is_settled or len(results) < size or size == RESULTS_LIMIT:
-                break
-            size = min(size * FURTHER, RESULTS_LIMIT)
+        # A remote need not send a thousand because a tier is far down here.
+        results = await self._access.look(replace(asked, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
+        candidates = await self._access.read(partial(self._candidates, tuple(results)))
+        chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
         self._access.note_found([one.memory.id for one in chosen])
         return await self._access.read(lambda: self._entries([(one.memory, one.similarity) for one in chosen]))
 
