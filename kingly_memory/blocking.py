@@ -485,9 +485,7 @@ class SyncContinuumMemory(Face):
 
         `fast_first` takes from the nearest tier first and from the next ones while short of `limit`; `weighted` holds
         relevance times the weight of the tier against each other, `comprehensive` relevance alone. What no word of the
-        query points to must be `min_similarity` near in meaning. Chosen from the best 64 hits (ten times `limit` if
-        that is more), and from up to 1,000 while one that was not seen could come before one that was. Raises
-        InvalidInput.
+        query points to must be `min_similarity` near in meaning. Chosen from the best 1,000 hits. Raises InvalidInput.
         """
         return self._call(
             lambda: self._awaiting.retrieve(

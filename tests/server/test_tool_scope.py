@@ -47,7 +47,7 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "alma_get_weak_memories": {},
         "memory_restore": {"key_or_id": foreign_id},
         "get_memory_stats": {},
-        "memory_sweep": {"policies": ["lifetimes", "merging", "strength", "tiers"]},
+        "memory_sweep": {"policies": ["lifetimes", "strength", "tiers"]},
         "ai_compact": {},
         "memory_inject": {"prompt": sought, "explain": True},
         "ai_focus": {"topic": "api"},
