@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem, checked_year, dollars
 from kingly_memory.dataclass import dataclass
@@ -55,27 +55,8 @@ class FinancialOutcome:
     insurance_payout: float = 0.0
 
 
-class Flood(Protocol):
-    @property
-    def occurred(self) -> bool: ...
-
-
-class Damage(Protocol):
-    @property
-    def total_damage(self) -> float: ...
-
-
-class Claim(Protocol):
-    @property
-    def claim_filed(self) -> bool: ...
-    @property
-    def claim_approved(self) -> bool: ...
-    @property
-    def insurance_payout(self) -> float: ...
-
-
 def update_memory_from_flood(
-    memory: CognitiveMemory, flood: Flood, damage: Damage, year: int, *, moderate: bool = False
+    memory: CognitiveMemory, flood: FloodEvent, damage: DamageEstimate, year: int, *, moderate: bool = False
 ) -> MemoryItem | None:
     """A flood with damage becomes an episode, one without is held in working memory, and none is None.
 
@@ -96,7 +77,7 @@ def update_memory_from_flood(
     return None
 
 
-def update_memory_from_claim(memory: CognitiveMemory, outcome: Claim, year: int) -> MemoryItem | None:
+def update_memory_from_claim(memory: CognitiveMemory, outcome: FinancialOutcome, year: int) -> MemoryItem | None:
     """A claim becomes an episode, and one that was denied is remembered better; no claim is None. Raises
     InvalidInput."""
     if not outcome.claim_filed:

@@ -169,7 +169,7 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
             agent_memory.add_working("rain")
         name = editions.owner("app", "H001")
         edition = store.reader.facets("agent_memory", [name])[name]["edition"]
-        damaged = {"edition": edition, "items": 5}
+        damaged = {"edition": edition, "working": 5}
         store.write(lambda transaction: transaction.set_facet("agent_memory", name, damaged)).result()
         again = await memory.cognitive("H001")
         assert again.retrieve() == []

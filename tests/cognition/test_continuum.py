@@ -140,6 +140,14 @@ async def test_fast_first_falls_through_to_the_next_tier_only_while_it_is_short(
 
 
 @pytest.mark.requirement("ARG-010")
+def test_the_weights_of_the_tiers_are_those_of_the_page() -> None:
+    weights = ", ".join(f"{tier.value} {weight:g}" for tier, weight in TIER_WEIGHTS.items())
+    assert weights == "fast 1, medium 0.85, slow 0.7, glacial 0.5"
+    page = Path(__file__).parents[2] / "docs" / "agents.md"
+    assert f"relevance times the weight of the tier: {weights}" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("ARG-010")
 async def test_weighted_favours_the_nearer_tier_among_equals(continuum: ContinuumMemory) -> None:
     await in_every_tier(continuum)
     found = await continuum.retrieve("ford")

@@ -565,8 +565,9 @@ def test_similarity_is_the_share_of_words_in_common(one: str, other: str, share:
 @pytest.mark.requirement("ALM-069")
 async def test_knowledge_is_similar_from_seven_tenths_on_and_the_most_similar_is_shown_first() -> None:
     model = ScriptedLanguageModel(always="DUPLICATE")
-    six, seven, eight = "a b c d e f", "a b c d e f g", "a b c d e f g h"
-    assert await MemoryCompressor(model).deduplicate_knowledge("a b c d e f g h i j", [six, seven, eight]) is None
+    said = [chr(ord("a") + number) for number in range(20)]
+    less, enough, more = (" ".join(said[:words]) for words in (13, 14, 16))
+    assert await MemoryCompressor(model).deduplicate_knowledge(" ".join(said), [less, enough, more]) is None
     shown = model.prompts[0]
-    assert shown.index(f'"{eight}"') < shown.index(f'"{seven}"')
-    assert f'"{six}"' not in shown
+    assert shown.index(f'"{more}"') < shown.index(f'"{enough}"')
+    assert f'"{less}"' not in shown

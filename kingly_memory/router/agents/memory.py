@@ -26,6 +26,7 @@ from kingly_memory.cognition.agent_memory import (
     Holdings,
     Kept,
     MemoryItem,
+    Place,
     Verb,
 )
 from kingly_memory.dataclass import replace
@@ -300,15 +301,12 @@ def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:
 
 
 def _facet(agent_id: str, edition: str, held: Holdings) -> JsonObject:
-    orders = {item.id: order for order, item in (*held.working, *held.episodic)}
-    places = {memory_id: place for place, memory_id in enumerate(orders)}
     return {
         "agent_id": agent_id,
         "edition": edition,
         "latest_year": held.latest_year,
-        "items": [list(one) for one in orders.items()],
-        "working": [places[item.id] for _, item in held.working],
-        "episodic": [places[item.id] for _, item in held.episodic],
+        "working": [[item.id, order] for order, item in held.working],
+        "episodic": [[item.id, order] for order, item in held.episodic],
     }
 
 
@@ -319,12 +317,14 @@ def _holdings(
     if facet is None:
         return Holdings()
     try:
-        kept = [_kept(row_of(memory_id), order, project, agent_id) for memory_id, order in facet["items"]]
+        orders = {memory_id: order for place in Place._fields for memory_id, order in facet[place]}
+        kept = {one: _kept(row_of(one), order, project, agent_id) for one, order in orders.items()}
         working, episodic = (
-            tuple(one for place in facet[name] if (one := kept[place]) is not None) for name in ("working", "episodic")
+            tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None)
+            for place in Place._fields
         )
         return Holdings(facet["latest_year"], working, episodic)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         log.warning("what an agent remembers cannot be read, so it begins empty; its memories are there: %s", error)
         return Holdings()
 
