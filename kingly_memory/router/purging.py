@@ -15,7 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import delivery, merged, summaries, write
+from kingly_memory.router import delivery, summaries, write
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import FORMER, delivery_of, set_delivery
 from kingly_memory.router.thread_cleanup import clean_up
@@ -84,8 +84,7 @@ def plan(reader: StoreReader, project: str, rows: Iterable[Row]) -> Purged:
 
 
 def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Gone]:
-    """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up, and
-    what rests because it says the same."""
+    """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up."""
 
     def change(transaction: Transaction) -> Gone:
         gone, others, told = list[Memory](), list[MemoryId](), dict[str, int]()
@@ -112,8 +111,7 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
     if gone is not None:
         ids = [memory_id, *gone.others]
     else:  # it was forgotten before
-        along = [one.memory.id for one in merged.forgotten_with(transaction, memory_id)]
-        ids = [memory_id, *along, *summaries.whole_texts(transaction, row.memory)]
+        ids = [memory_id, *summaries.whole_texts(transaction, row.memory)]
         for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
             before = delivery_of(transaction, remote, memory_id)
             if before is not None:
