@@ -6,8 +6,9 @@ import json
 import os
 import threading
 from datetime import datetime
-from hashlib import sha256
 from typing import NewType
+
+from kingly_memory.digests import sha256
 
 MemoryId = NewType("MemoryId", str)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kingly_memory.dataclass import asdict, dataclass, field, replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
 from kingly_memory.remote_names import Addresses, RemotePlace, own_secret
@@ -36,7 +36,7 @@ class AddedRemote:
         return RemotePlace(self.name, self.address, token, None if path is None else Path(path).expanduser().absolute())
 
     def to_json(self) -> JsonObject:
-        return asdict(self)
+        return dict(vars(self))
 
 
 def homes(path: Path) -> dict[str, list[AddedRemote]]:

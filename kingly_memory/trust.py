@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
 from kingly_memory import settings_file
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.own_files import opened
 

@@ -16,11 +16,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from enum import Enum
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.dataclass import dataclass, fields, is_dataclass
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, make_folder, opened

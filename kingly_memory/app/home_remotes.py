@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +17,7 @@ from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.remote_names import RemotePlace, named

@@ -7,7 +7,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
@@ -15,6 +14,7 @@ from weakref import WeakSet
 from kingly_memory import validation
 from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import check_folder, tighten, unlock
 from kingly_memory.place import ModelPlace, Place

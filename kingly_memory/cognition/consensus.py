@@ -11,12 +11,12 @@ import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.cognition.outcomes import spoken
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import asdict, dataclass
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory
@@ -59,7 +59,7 @@ class Link:
     created_at: datetime
 
     def to_json(self) -> JsonObject:
-        return {**asdict(self), "link_type": self.link_type.value, "created_at": self.created_at.isoformat()}
+        return {**vars(self), "link_type": self.link_type.value, "created_at": self.created_at.isoformat()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:

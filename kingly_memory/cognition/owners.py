@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from hashlib import sha256
+
+from kingly_memory.digests import sha256
 
 _KEPT = 16_384
 """Names that are worked out once, some 300 bytes each: looking over all threads asks for each of theirs."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.pertinence import draws_on
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts.statements import Statement, gist, is_echo, statements
 from kingly_memory.hosts.transcript import Message, read_since

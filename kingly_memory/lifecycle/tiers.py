@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
-from kingly_memory.dataclass import asdict, dataclass, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import share
@@ -141,7 +141,7 @@ class Placement:
         return is_turn and self.turned_at is not None and abs(now_s - self.turned_at) < TURN_COOLDOWN_S
 
     def to_json(self) -> JsonObject:
-        return {**asdict(self), "tier": self.tier.value}
+        return {**vars(self), "tier": self.tier.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placement:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import Any
 
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.digests import sha256
 from kingly_memory.lifecycle.tiers import HOUR_S, finite
 from kingly_memory.models import JsonObject, Tier
 from kingly_memory.ports import StoreReader, Transaction

@@ -20,10 +20,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.digests import sha256
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt
 from kingly_memory.ports import RemoteLink
 from kingly_memory.router.routes import Route, Routes

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any
 
 from kingly_memory.dataclass import dataclass
+from kingly_memory.digests import sha256
 from kingly_memory.documents import Document, Filter, FoundDocument, Namespace, VersionConflict, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms

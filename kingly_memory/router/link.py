@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kingly_memory.dataclass import asdict, dataclass, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import JsonObject, LinkState
 
 
@@ -39,12 +39,12 @@ class Link:
     server: str | None = None
 
     def to_json(self) -> JsonObject:
-        return {**asdict(self), "state": self.state.value}
+        return {**vars(self), "state": self.state.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:
         """Fields of later versions are left out."""
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known = {name: data[name] for name in cls.__match_args__ if name in data}
         return cls(**{**known, "state": LinkState(data["state"])})
 
 

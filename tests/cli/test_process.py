@@ -4,40 +4,66 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
 
 from tests.cli_runner import environment, process
 
-HEAVY = ("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil")
-"""What a command that only reads on this machine must not pay for."""
+HEAVY = (
+    *("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil"),
+    *("inspect", "dataclasses", "hashlib", "statistics", "tokenizers", "kingly_memory.router.engine"),
+)
+"""What a command that only reads on this machine must not pay for: it takes five times `import sqlite3` at most."""
+OF_A_WRITER = {"diskcache", "shutil"}
+MODULES = 75
+"""Of the package that one command loads at most, each half a millisecond."""
 
 
 @pytest.mark.parametrize(
     "argv",
-    [["version"], ["search", "--local", "x", "--remote", "http://127.0.0.1:9"], ["search", "x"], ["get", "k"], ["list"],
-     ["status"], ["config"], ["--help"]],
+    [["version"], ["search", "--local", "x", "--remote", "http://127.0.0.1:9"], ["search", "kind"], ["search", "kindd"],
+     ["get", "k"], ["list"], ["status"], ["config"], ["--help"]],
     ids=" ".join,
 )  # fmt: skip
 def test_reading_on_this_machine_loads_nothing_heavy(argv: list[str]) -> None:
-    process("store", "x", "--key", "k")
-    assert loaded_by(argv)[-1] == "[]"
+    process("store", "x of a kind", "--key", "k")
+    loaded = loaded_by(argv)
+    assert loaded[-1] == "[]"
+    assert int(loaded[-2]) <= MODULES
+
+
+def test_storing_on_this_machine_loads_no_router() -> None:
+    loaded = loaded_by(["store", "x", "--key", "k", "--tag", "t"])
+    assert set(literal_eval(loaded[-1])) <= OF_A_WRITER
+    assert int(loaded[-2]) <= MODULES
+
+
+def test_importing_the_router_loads_neither_the_engine_nor_the_store() -> None:
+    script = f"""
+import sys
+from kingly_memory import MemoryRouter
+heavy = {{*{HEAVY!r}, "sqlite3", "kingly_memory.adapters.local.store"}} - {{"asyncio", "inspect"}}
+print(heavy & set(sys.modules))"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_a_command_that_knows_the_link_is_offline_loads_nothing_heavy() -> None:
     process("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
-    answer, loaded = loaded_by(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
+    answer, _, loaded = loaded_by(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
     assert '"source": "local_fallback"' in answer
     assert loaded == "[]"
 
 
 def loaded_by(argv: list[str]) -> list[str]:
-    """What a command prints, and in the last line which heavy modules it loaded."""
+    """What a command prints, and in the last lines how many modules of ours it loaded, and which heavy ones."""
     script = f"""
 import sys
 from kingly_memory.cli.main import main
 main({argv!r})
+print(sum(one.startswith("kingly_memory") for one in sys.modules))
 print(sorted(set({HEAVY!r}) & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
     return done.stdout.splitlines()

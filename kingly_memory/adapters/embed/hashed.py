@@ -13,8 +13,8 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 
+from kingly_memory.digests import blake2b
 from kingly_memory.writing import UNBROKEN
 
 TEXT_LIMIT = 32_768

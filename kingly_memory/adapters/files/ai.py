@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
 from kingly_memory.models import JsonObject, Memory, Standing

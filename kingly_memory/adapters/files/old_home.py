@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem, attempt
 from kingly_memory.dataclass import dataclass
+from kingly_memory.digests import sha256
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported

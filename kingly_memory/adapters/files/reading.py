@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from kingly_memory.dataclass import dataclass
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.validation import Imported, mended, moment, shown
 

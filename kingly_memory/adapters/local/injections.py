@@ -10,10 +10,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.own_files import CAREFULLY, check_folder, opened
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from hashlib import sha256
 
 from kingly_memory.adapters.local.sql import UNBROKEN
+from kingly_memory.digests import sha256
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.writing import has_unbroken
 

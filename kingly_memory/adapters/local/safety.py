@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory.adapters.local import sql
+from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreError, StoreTooOld, StoreUntrusted, StoreUnwritable
 
 READ_WAIT_S = 1.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 
 _URL_LIMIT = 2_048
@@ -43,7 +43,7 @@ class Endpoint:
         """16 hex digits that stay the same however the address is written; secrets are not part of it."""
         host = "127.0.0.1" if self.host in ("localhost", "::1") else self.host
         normal = f"{self.scheme}://{host}:{self.port}{self.path}"
-        return hashlib.sha256(normal.encode()).hexdigest()[:16]
+        return sha256(normal.encode()).hexdigest()[:16]
 
     @property
     def loopback(self) -> bool:

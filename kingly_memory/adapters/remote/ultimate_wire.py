@@ -12,11 +12,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.strict_json import NotJson, read
+from kingly_memory.digests import sha256
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
 from kingly_memory.ports import RemoteHit, RemoteLink

@@ -7,13 +7,13 @@ either thread stays beside it; readers put it together (`reading.combined`). A s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kingly_memory.attention import pins
 from kingly_memory.cognition.context import Context
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
