@@ -796,13 +796,15 @@ class SyncMemoryRouter(Portal):
         ttl: Ttl = "usual",
         wait: float | None = None,
         require_remote: bool = False,
+        if_revision: int | None = None,
     ) -> Receipt:
         """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
         It is searchable then, whatever the remote does. A key that the project has already gets a new revision,
-        whichever agent stored it: the text is replaced, and what you do not say (type, significance, tags, …) stays as
-        it was; `tags=[]` takes all tags away. A new memory is semantic, with significance and confidence 0.5, unless
-        you say otherwise.
+        whichever agent stored it, and `history` shows what it said before. What you do not say (type, title, …) stays
+        as it was, tags and significance only where the agent is the same; `tags=[]` takes all tags away. A new memory
+        is semantic, with significance and confidence 0.5, unless you say otherwise. `if_revision` is the revision that
+        you have read, 0 for none: RevisionConflict is raised, and nothing stored, when another one came between.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
@@ -828,6 +830,40 @@ class SyncMemoryRouter(Portal):
                 ttl=ttl,
                 wait=wait,
                 require_remote=require_remote,
+                if_revision=if_revision,
+            )
+        )
+
+    def update(
+        self,
+        key_or_id: str,
+        content: str | None = None,
+        type: TypeName | None = None,
+        significance: float | None = None,
+        confidence: float | None = None,
+        tags: Sequence[str] | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: Ttl = "usual",
+        if_revision: int | None = None,
+    ) -> Receipt | None:
+        """Change what you say of a memory and nothing else, as a new revision of it.
+
+        The rest stays as it was, its author too unless the text is new. It is live again if it lay in the archive. None
+        when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        """
+        return self._call(
+            lambda: self._awaiting.update(
+                key_or_id,
+                content=content,
+                type=type,
+                significance=significance,
+                confidence=confidence,
+                tags=tags,
+                title=title,
+                metadata=metadata,
+                ttl=ttl,
+                if_revision=if_revision,
             )
         )
 
@@ -951,13 +987,15 @@ class SyncMemoryRouter(Portal):
             )
         )
 
-    def get(self, key_or_id: str) -> Memory | None:
+    def get(self, key_or_id: str, revision: int | None = None) -> Memory | None:
         """Read whole memories by key or id.
 
         None where there is none, also when it has ended or lies in the archive. `ends_at` says when it ends. Counts as
-        a use. Raises InvalidInput on a hostile name.
+        a use. Raises InvalidInput on a hostile name, RecordDamaged where the disk has changed it.
+
+        `revision` shows what it said as that one, also when it has ended or lies in the archive, and is no use of it.
         """
-        return self._call(lambda: self._awaiting.get(key_or_id))
+        return self._call(lambda: self._awaiting.get(key_or_id, revision=revision))
 
     def list(
         self,
@@ -993,12 +1031,28 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.forget(key_or_id))
 
-    def restore(self, key_or_id: str) -> Memory | None:
-        """Bring a forgotten or archived memory back.
+    def history(self, key_or_id: str) -> tuple[Memory, ...]:
+        """Read every revision of a memory, the latest first, with who said it and when.
 
-        It comes back here and on the remote. None when there is none.
+        The author is `scope.agent` with `origin`, the time `updated_at`. Empty when there is no such memory, or when it
+        is forgotten. A sweep leaves the latest 100 earlier ones (the setting `revisions_kept`). Raises InvalidInput.
         """
-        return self._call(lambda: self._awaiting.restore(key_or_id))
+        return self._call(lambda: self._awaiting.history(key_or_id))
+
+    def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
+        """Compare the texts of two revisions of a memory.
+
+        A unified diff, "" when they are the same. None when there is no such memory. Raises InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.diff(key_or_id, a=a, b=b))
+
+    def restore(self, key_or_id: str, revision: int | None = None) -> Memory | None:
+        """Bring a forgotten or archived memory back, or what a memory said before.
+
+        It comes back here and on the remote. None when there is none. What it said as an earlier `revision` is a new
+        revision, delivered as any other. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.restore(key_or_id, revision=revision))
 
     def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""

@@ -18,6 +18,34 @@ class InvalidInput(KinglyMemoryError, ValueError):
         self.problem = problem
 
 
+class RevisionConflict(KinglyMemoryError):
+    """Another change came between reading a memory and writing it; nothing was stored. `current` is the revision that
+    the memory has by now, 0 when there is none."""
+
+    def __init__(self, name: str, expected: int, current: int) -> None:
+        now = f"is at revision {current}" if current else "is not stored"
+        super().__init__(f"{name!r} {now} and not at revision {expected}; read it again before you change it")
+        self.current = current
+
+
+class NoSuchRevision(InvalidInput):
+    """A memory has no revision of that number, or none any more."""
+
+    def __init__(self, name: str, revision: int) -> None:
+        super().__init__("revision", f"{name[:200]!r} has no revision {revision}; `kingly-memory history` lists them")
+
+
+class RecordDamaged(KinglyMemoryError):
+    """The record of a memory is not as it was written, so nothing of it is shown."""
+
+    def __init__(self, memory_id: str) -> None:
+        super().__init__(
+            f"memory {memory_id} is damaged on disk and is not shown. `kingly-memory history {memory_id}` shows what "
+            "it said before; store that again"
+        )
+        self.memory_id = memory_id
+
+
 class InvalidSetting(KinglyMemoryError, ValueError):
     """A setting or environment variable has a value that cannot be used."""
 

@@ -172,6 +172,24 @@ class DocumentRows(DocumentReader, Protocol):
         ...
 
 
+HOME, INCARNATION = "home", "incarnation"
+"""The facet `home:incarnation` names a home: another one wherever a home is made anew. It is part of no export."""
+
+
+class Change(NamedTuple):
+    """One line of the change feed: what became of a memory, and when (Unix seconds).
+
+    `what` is stored, revised, archived, forgotten, restored or erased. Sequences of one home ascend and are never given
+    twice; `<incarnation of the home>.<sequence>` names a change everywhere.
+    """
+
+    sequence: int
+    memory_id: MemoryId
+    revision: int
+    what: str
+    at_s: float
+
+
 class Transaction(Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
 
@@ -187,7 +205,8 @@ class Transaction(Protocol):
         ...
 
     def save(self, memory: Memory, standing: Standing) -> None:
-        """Write the memory, its key and its index entries, replacing what was there under the same id."""
+        """Write the memory, its key, its index entries and a line of the change feed. What was there under the same id
+        becomes an earlier revision, if its number is lower; a copy of what a remote holds has none."""
         ...
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
@@ -195,7 +214,24 @@ class Transaction(Protocol):
         ...
 
     def erase(self, memory_id: str) -> None:
-        """Remove the memory, its key and its index entries. Nothing brings it back. Its facets stay."""
+        """Remove the memory with its revisions, its key and its index entries. Nothing brings it back. Its facets
+        stay."""
+        ...
+
+    def revision(self, memory_id: str, number: int) -> Memory | None:
+        """An earlier revision of a memory."""
+        ...
+
+    def keep_revision(self, memory: Memory) -> None:
+        """Write an earlier revision of a memory, as an import and a recovery do."""
+        ...
+
+    def drop_revisions(self, memory_id: str, but: int = 0) -> None:
+        """Remove all earlier revisions of a memory but that many of the latest."""
+        ...
+
+    def drop_changes(self, older_than_s: float) -> None:
+        """Remove what is older from the change feed. Its last line stays."""
         ...
 
     def unlearn(self, memory: Memory) -> None:
@@ -240,7 +276,29 @@ class Transaction(Protocol):
 class MemoryReader(Protocol):
     """Reading by id, key and scope. Safe from any thread; sees every committed change of every process."""
 
-    def row(self, memory_id: str) -> Row | None: ...
+    def row(self, memory_id: str) -> Row | None:
+        """None for one that is not there, or that is damaged: see `is_there`."""
+        ...
+
+    def is_there(self, memory_id: str) -> bool:
+        """Whether the store has a row for that id, readable or not."""
+        ...
+
+    def damaged(self) -> list[str]:
+        """The ids of all memories whose rows cannot be read. Reads every row of the store."""
+        ...
+
+    def revisions(self, memory_id: str) -> list[Memory]:
+        """The earlier revisions of a memory, the latest first."""
+        ...
+
+    def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
+        """Memories of every project that have more earlier revisions than that, and how many they have."""
+        ...
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """The change feed of the home, from the first line beyond that sequence."""
+        ...
 
     def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
 

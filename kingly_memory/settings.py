@@ -255,6 +255,7 @@ class Settings(_Checked):
         "which memories go to which of several remotes: `first`, `all`, or rules such as `tag:private=home, *=team`",
         None,
     )
+    revisions_kept: int = _setting(100, "earlier revisions of a memory that a sweep leaves", _COUNT)
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
     sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never", _PAUSE)

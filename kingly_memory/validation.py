@@ -95,9 +95,11 @@ class Draft:
 
     def revising(self, old: Memory) -> Draft:
         """The draft as a revision: what nobody has said stays as it was."""
-        kept = {name: getattr(old, name) for name in self.unsaid - {"context_id", "ttl"}}
+        kept = {name: getattr(old, name) for name in self.unsaid - {"context_id", "ttl", "agent"}}
         if "context_id" in self.unsaid:
             kept["context_id"] = old.scope.context_id
+        if "agent" in self.unsaid:
+            kept["agent"] = old.scope.agent
         is_summary = {"summary_by", "original_length"} <= old.metadata.keys()
         if "metadata" in kept and is_summary and self.content != old.content:
             kept["metadata"] = {name: one for name, one in old.metadata.items() if name not in OF_A_SUMMARY}
@@ -130,7 +132,8 @@ class Imported:
     """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless.
 
     `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts. `ends_at`
-    and `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either.
+    and `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either. `revision` is
+    its number there; with `is_earlier` it is what the memory of that id said before, and comes before it.
     """
 
     draft: Draft
@@ -139,6 +142,8 @@ class Imported:
     updated_at: datetime | None = None
     ends_at: datetime | None = None
     lifetime_s: float | None = None
+    revision: int = 1
+    is_earlier: bool = False
 
 
 def draft(

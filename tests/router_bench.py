@@ -94,13 +94,14 @@ def router_over(
     stop_leading: Callable[[], None] = lambda: None,
     observers: tuple[Observer, ...] = (),
     project: str = "app",
+    agent: str | None = None,
     earlier: bool = False,
 ) -> MemoryRouter:
     """Jitter stands at one half of its range."""
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     engine = Engine(
-        Station(home="here", project=project, durability="process", routes=routes),
+        Station(home="here", project=project, durability="process", routes=routes, agent=agent),
         store=store,
         remotes=parts,
         settings=settings,

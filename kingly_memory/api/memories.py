@@ -53,6 +53,13 @@ _KINDS = (*MemoryType, *KINDS)
 _TYPES = Arg("only these types", "TYPE", option="type", tool="memory_types", choices=_KINDS)
 _TAGS = Arg("only with all of these tags", "TAG", option="tag")
 _ONE_CONTEXT = Arg("only this conversation or task", "ID", option="context")
+_IF_REVISION = Arg("only if the memory is at this revision still; 0: if there is none", "N", least=0)
+_UNSAID = "unsaid"
+"""In the place of a text that stays as it is."""
+
+
+def _revision(name: str, value: object, least: int = 1) -> int | None:
+    return None if value is None else validation.count(name, value, least=least, most=2**53)
 
 
 class MemoryVerbs(Family):
@@ -90,7 +97,7 @@ class MemoryVerbs(Family):
         content: Annotated[str, Arg("what to remember, understandable on its own", reads_input=True)],
         key: Annotated[
             str | None,
-            Arg("only for what you may correct: storing a key again replaces its text", if_empty="leave it out"),
+            Arg("only for what you may correct: storing it again is a new revision", if_empty="leave it out"),
         ] = None,
         type: Annotated[
             TypeName | None,
@@ -135,13 +142,15 @@ class MemoryVerbs(Family):
         require_remote: Annotated[
             bool, Arg("fail when the remote has not acknowledged in time", only="command")
         ] = False,
+        if_revision: Annotated[int | None, _IF_REVISION] = None,
     ) -> Receipt:
         """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
         It is searchable then, whatever the remote does. A key that the project has already gets a new revision,
-        whichever agent stored it: the text is replaced, and what you do not say (type, significance, tags, …) stays as
-        it was; `tags=[]` takes all tags away. A new memory is semantic, with significance and confidence 0.5, unless
-        you say otherwise.
+        whichever agent stored it, and `history` shows what it said before. What you do not say (type, title, …) stays
+        as it was, tags and significance only where the agent is the same; `tags=[]` takes all tags away. A new memory
+        is semantic, with significance and confidence 0.5, unless you say otherwise. `if_revision` is the revision that
+        you have read, 0 for none: RevisionConflict is raised, and nothing stored, when another one came between.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
@@ -168,7 +177,66 @@ class MemoryVerbs(Family):
         )
         usual_s = self._engine.settings.call_timeout_s if require_remote else 0.0
         wait_s = usual_s if wait is None else validation.seconds("wait", wait)
-        return await self._engine.put_at_remotes(draft, wait_s, require=require_remote)
+        expected = _revision("if_revision", if_revision, least=0)
+        return await self._engine.put_at_remotes(draft, wait_s, require=require_remote, if_revision=expected)
+
+    @verb(
+        "update",
+        "memory_update",
+        "lifecycle",
+        "Change a memory",
+        '{"key_or_id": "deploy", "tags": ["release"], "significance": 0.9}',
+        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+        destroys=True,
+    )
+    async def update(
+        self,
+        key_or_id: Annotated[str, KEY_OR_ID],
+        content: Annotated[str | None, Arg("another text", "TEXT", reads_input=True)] = None,
+        type: Annotated[TypeName | None, Arg("another type", tool="memory_type", choices=_KINDS)] = None,
+        significance: Annotated[float | None, SIGNIFICANCE] = None,
+        confidence: Annotated[float | None, Arg("how sure it is", least=0, most=1)] = None,
+        tags: Annotated[Sequence[str] | None, OWN_TAGS._replace(words="all the tags it then has")] = None,
+        title: Annotated[str | None, Arg("a short title", "TEXT")] = None,
+        metadata: Annotated[Mapping[str, Any] | None, FACTS] = None,
+        ttl: Annotated[
+            Ttl,
+            Arg(
+                "when it ends, from now: 30m, 12h, 7d, seconds, or never",
+                "TIME",
+                type="number or text",
+                tool_default=None,
+                command_default=None,
+            ),
+        ] = USUAL,
+        if_revision: Annotated[int | None, _IF_REVISION] = None,
+    ) -> Receipt | None:
+        """Change what you say of a memory and nothing else, as a new revision of it.
+
+        The rest stays as it was, its author too unless the text is new. It is live again if it lay in the archive. None
+        when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        """
+        name, expected = validation.required("key_or_id", key_or_id), _revision("if_revision", if_revision)
+        draft = validation.draft(
+            _UNSAID if content is None else content,
+            content_limit_bytes=self._engine.settings.content_limit_bytes,
+            type=type,
+            significance=significance,
+            confidence=confidence,
+            tags=() if tags is None else validation.tag_list("tags", tags) or [],
+            title=title,
+            metadata=metadata,
+            ttl=ttl,
+        )
+        of_a_text = {"content", "origin", "agent"} if content is None else set()
+        draft = replace(draft, unsaid=draft.unsaid | {"key"} | of_a_text)
+        from kingly_memory.router import write
+
+        stored = await self._engine.write(write.update(name, draft, self._engine.write_context(), expected))
+        if stored is None:
+            return None
+        await self._engine.follow(stored)
+        return stored.receipt
 
     @verb(
         "search",
@@ -432,14 +500,18 @@ class MemoryVerbs(Family):
                 command_words="key or id of the memory",
             ),
         ],
+        revision: Annotated[int | None, Arg("what it said as that revision", "N", only="command")] = None,
     ) -> Memory | None:
         """Read whole memories by key or id.
 
         None where there is none, also when it has ended or lies in the archive. `ends_at` says when it ends. Counts as
-        a use. Raises InvalidInput on a hostile name.
+        a use. Raises InvalidInput on a hostile name, RecordDamaged where the disk has changed it.
+
+        `revision` shows what it said as that one, also when it has ended or lies in the archive, and is no use of it.
         """
-        memory = await self._engine.read(lambda: self._engine.view.get(key_or_id))
-        if memory is not None:
+        number = _revision("revision", revision)
+        memory = await self._engine.read(lambda: self._engine.view.get(key_or_id, number))
+        if memory is not None and number is None:
             self._engine.usage.note([memory.id], self._engine.now_s())
         return memory
 
@@ -499,23 +571,61 @@ class MemoryVerbs(Family):
         return gone.memory
 
     @verb(
+        "history",
+        "memory_history",
+        "lifecycle",
+        "Read earlier revisions",
+        '{"key_or_id": "deploy"}',
+        "success revisions",
+        reads=True,
+    )
+    async def history(self, key_or_id: Annotated[str, KEY_OR_ID]) -> tuple[Memory, ...]:
+        """Read every revision of a memory, the latest first, with who said it and when.
+
+        The author is `scope.agent` with `origin`, the time `updated_at`. Empty when there is no such memory, or when it
+        is forgotten. A sweep leaves the latest 100 earlier ones (the setting `revisions_kept`). Raises InvalidInput.
+        """
+        return await self._engine.read(lambda: self._engine.view.history(key_or_id))
+
+    @verb("diff", title="Compare revisions", reads=True)
+    async def diff(
+        self,
+        key_or_id: Annotated[str, KEY_OR_ID],
+        a: Annotated[
+            int | None, Arg("a revision; left out, the one before the latest", "A", is_positional=True)
+        ] = None,
+        b: Annotated[int | None, Arg("the other one; left out, the latest", "B", is_positional=True)] = None,
+    ) -> str | None:
+        """Compare the texts of two revisions of a memory.
+
+        A unified diff, "" when they are the same. None when there is no such memory. Raises InvalidInput.
+        """
+        first, second = _revision("a", a), _revision("b", b)
+        return await self._engine.read(lambda: self._engine.view.diff(key_or_id, first, second))
+
+    @verb(
         "restore",
         "memory_restore",
         "lifecycle",
         "Restore a memory",
         '{"key_or_id": "deploy"}',
-        "success id key memory_type",
+        "success id key memory_type revision",
         repeatable=True,
     )
-    async def restore(self, key_or_id: Annotated[str, KEY_OR_ID]) -> Memory | None:
-        """Bring a forgotten or archived memory back.
+    async def restore(
+        self,
+        key_or_id: Annotated[str, KEY_OR_ID],
+        revision: Annotated[int | None, Arg("have it say again what it said as that revision", "N")] = None,
+    ) -> Memory | None:
+        """Bring a forgotten or archived memory back, or what a memory said before.
 
-        It comes back here and on the remote. None when there is none.
+        It comes back here and on the remote. None when there is none. What it said as an earlier `revision` is a new
+        revision, delivered as any other. Raises InvalidInput, StoreError.
         """
         from kingly_memory.router import write
 
-        name = validation.required("key_or_id", key_or_id)
-        restored = await self._engine.write(write.restore(name, self._engine.write_context()))
+        name, number = validation.required("key_or_id", key_or_id), _revision("revision", revision)
+        restored = await self._engine.write(write.restore(name, self._engine.write_context(), number))
         self._engine.wake(*([] if restored is None else [restored.id]))
         return restored
 

@@ -83,7 +83,9 @@ class LocalReader(View):
         now_s = self._now_s()
         return Surroundings(self._reader, self._local, self._place.project, self._place.agent, now_s)
 
-    def store(self, content: str, *, ttl: validation.Ttl = validation.USUAL, **said: Any) -> Receipt:
+    def store(
+        self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
+    ) -> Receipt:
         """What `MemoryRouter.store` does where no remote is in use, outside of every context."""
         from kingly_memory.lifecycle.tiers import TierRules
         from kingly_memory.router import write
@@ -99,7 +101,7 @@ class LocalReader(View):
             tiers=TierRules.of(self._settings.tiers),
         )
         parts.secured(self._place)
-        return self._store.write(write.store(draft, context)).result().receipt
+        return self._store.write(write.store(draft, context, if_revision=if_revision)).result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:
         """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""

@@ -84,7 +84,7 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
 """What the command line adds to a verb."""
 
 FILES: Mapping[str, str] = {
-    **dict.fromkeys(("store", "get", "list", "forget", "restore"), "memories"),
+    **dict.fromkeys(("store", "get", "list", "forget", "restore", "update", "history", "diff"), "memories"),
     **dict.fromkeys(("context", "task", "confidence", "thought", "link", "links"), "tasks"),
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
     **dict.fromkeys(("documents", "log"), "documents"),
@@ -113,10 +113,22 @@ BARE: Mapping[str, str] = {"remotes": "remotes list"}
 
 _FOLDER = _takes("--folder DIR", "folder of the audit (default: `audit` beside the home)")
 _KIND = _takes("--kind KIND…", "only memory_updates, tool_invocations, consolidations or household_traces")
+_KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
 OWN = (
     Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", "demo:demo"),
+    Command(
+        "tag",
+        "Add tags to a memory and take tags away: `tag deploy +release -draft`.",
+        "memories:tag",
+        (
+            _KEY_OR_ID,
+            _takes("--add TAG…", "or +TAG: a tag to add"),
+            _takes("--remove TAG…", "or -TAG: one to take away"),
+        ),
+    ),
+    Command("edit", "Change the text of a memory in your editor (VISUAL or EDITOR).", "memories:edit", (_KEY_OR_ID,)),
     Command(
         "remotes add",
         "Have what this project stores from now on above significance 0.3 go to a memory server, and searches ask it.",

@@ -37,6 +37,7 @@ from kingly_memory.settings import Settings, inert
 from kingly_memory.version import __version__
 
 HOOKS_LOOKED_BACK = timedelta(days=1)
+DAMAGED_SHOWN = 5
 OLD_DELIVERY_S = 86_400.0
 _VERSIONS = f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
 
@@ -207,7 +208,7 @@ def _store(options: Namespace, place: Place, out: Output) -> Findings:
     """What the store says of itself. One that cannot be opened says why."""
     try:
         with reading(place, out) as reader:
-            status = reader.status()
+            status, damaged = reader.status(), reader.damaged()
     except InvalidSetting:  # that of the policy, which has a finding of its own
         return
     except KinglyMemoryError as error:
@@ -224,6 +225,9 @@ def _store(options: Namespace, place: Place, out: Output) -> Findings:
     if kept := sorted(str(path) for path in place.home.glob("store.corrupt-*")):
         what = f"a damaged store was replaced by what could be read of it; what is left is kept in {', '.join(kept)}"
         yield _PROBLEM("damage", what, "look whether anything is missing, then move it out of the home")
+    if damaged:
+        what = f"{counted(len(damaged), 'memory')} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
+        yield _PROBLEM("damage", what, "see what they said before with `kingly-memory history ID`, and check the disk")
     yield from _remotes(options, place, status)
 
 

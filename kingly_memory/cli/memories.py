@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from kingly_memory import validation
 from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
@@ -80,11 +81,11 @@ def get(options: Namespace, out: Output) -> int:
     place, name = place_of(options, out), options.key_or_id
     with reading(place, out) as reader:
         # Why it is in the archive is asked of what lies there.
-        memory = reader.named([name]).get(name) if options.explain else reader.get(name)
+        memory = reader.named([name]).get(name) if options.explain else reader.get(name, options.revision)
         if memory is None:
             raise Archived(name) if reader.named([name]) else NothingUnder(name)
         remote_id = reader.remote_ids([memory.id]).get(memory.id)
-        if not options.explain:
+        if not options.explain and options.revision is None:
             reader.note_used([memory.id])
     told = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
     if not options.explain:
@@ -142,11 +143,87 @@ def restore(options: Namespace, out: Output) -> int:
         row = reader.find(name)
         is_there = row is not None and row.standing is Standing.LIVE and reader.get(name) is not None
     with routing(place, out) as router:
-        memory = router.restore(name)
+        memory = router.restore(name, options.revision)
     if memory is None:
         raise NothingUnder(name)
-    said = "there already, neither forgotten nor archived" if is_there else "restored"
+    if options.revision is not None:
+        said = f"restored as revision {memory.revision}"
+    else:
+        said = "there already, neither forgotten nor archived" if is_there else "restored"
     out.show(memory.to_json(), [f"{said}: {summary(memory)}"])
+    return 0
+
+
+def update_lines(receipt: Receipt, _: Namespace) -> list[str]:
+    return receipt_lines(receipt)
+
+
+def history(options: Namespace, out: Output) -> int:
+    with reading(place_of(options, out), out) as reader:
+        found = reader.history(options.key_or_id)
+    if not found:
+        raise NothingUnder(options.key_or_id)
+    now = datetime.now(UTC)
+    rows = [
+        (str(one.revision), ago(one.updated_at, now), one.scope.agent or one.origin, summary(one, width()))
+        for one in found
+    ]
+    out.show({"revisions": [one.to_json() for one in found]}, table(rows))
+    return 0
+
+
+def diff(options: Namespace, out: Output) -> int:
+    with reading(place_of(options, out), out) as reader:
+        found = reader.diff(options.key_or_id, options.a, options.b)
+    if found is None:
+        raise NothingUnder(options.key_or_id)
+    out.show({"diff": found}, found.splitlines() or ["the texts are the same"])
+    return 0
+
+
+def tag(options: Namespace, out: Output) -> int:
+    """Without a change of tags nothing is written."""
+    with routing(place_of(options, out), out) as router:
+        memory = router.get(options.key_or_id)
+        if memory is None:
+            raise NothingUnder(options.key_or_id)
+        kept = [one for one in memory.tags if one not in (options.remove or ())]
+        tags = list(dict.fromkeys([*kept, *(options.add or ())]))
+        if tags != list(memory.tags):
+            router.update(memory.id, tags=tags, if_revision=memory.revision)
+    out.show({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
+    return 0
+
+
+def edit(options: Namespace, out: Output) -> int:
+    """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
+    import os
+    import subprocess
+    from shlex import split
+    from tempfile import TemporaryDirectory
+
+    editor = split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with routing(place_of(options, out), out) as router:
+        memory = router.get(options.key_or_id)
+        if memory is None:
+            raise NothingUnder(options.key_or_id)
+        with TemporaryDirectory(prefix="kingly-") as folder:
+            file = Path(folder, "memory.md")
+            file.write_text(memory.content, encoding="utf-8")
+            try:
+                code = subprocess.run([*editor, str(file)], check=False).returncode  # noqa: S603  # the caller's own
+            except OSError as error:
+                raise InvalidInput("EDITOR", f"{editor[0]!r} cannot be started ({error.strerror})") from None
+            if code:
+                raise InvalidInput("EDITOR", f"{editor[0]!r} ended with exit code {code}; nothing was changed")
+            text = file.read_text(encoding="utf-8")
+        if text.rstrip("\n") == memory.content.rstrip("\n"):
+            out.show({"changed": False}, ["nothing was changed"])
+            return 0
+        receipt = router.update(memory.id, text.rstrip("\n"), if_revision=memory.revision)
+    if receipt is None:
+        raise NothingUnder(options.key_or_id)
+    out.show(receipt.to_json(), receipt_lines(receipt))
     return 0
 
 

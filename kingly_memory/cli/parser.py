@@ -29,6 +29,8 @@ _DASHED = re.compile(r"-(?!-|h$).+", re.DOTALL)
 """No option of ours begins with a single dash but -h, and -n, which is spelled out before."""
 _SHORT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
+_SIGNED = re.compile(r"([+-])((?!-|h$).+)")
+_SIGNS = {"+": "add", "-": "remove"}
 _AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
 
 
@@ -190,7 +192,11 @@ def _whole_number(text: str) -> int:
 
 
 def _spelled_out(argv: Sequence[str], named: Iterable[Command]) -> Sequence[str]:
-    """With the short form of --limit as the long one: argparse would take any text that begins with -n for it."""
+    """With the short form of --limit as the long one: argparse would take any text that begins with -n for it. With
+    the tags of `tag` as options: -draft would be none."""
+    if any(command.name == "tag" for command in named):
+        signed = ((text, _SIGNED.fullmatch(text)) for text in argv)
+        return [text if tag is None else f"--{_SIGNS[tag[1]]}={tag[2]}" for text, tag in signed]
     if not any(one.option == "limit" for command in named for one in parameters_of(command)):
         return argv
     end = argv.index("--") if "--" in argv else len(argv)

@@ -27,6 +27,7 @@ from kingly_memory.thread_files import ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported
 
 if TYPE_CHECKING:
+    from kingly_memory.app.reading import LocalReader
     from kingly_memory.blocking import SyncMemoryRouter
 
 BATCH = 200
@@ -65,17 +66,25 @@ def export(options: Namespace, out: Output) -> int:
             lines = [f"{Path(target) / name}: {counted(count, 'entry')}" for name, count in counts.items()]
             out.show({"folder": target, "files": counts}, lines)
         elif target in (None, "-"):
-            for memory, standing in reader.export():
-                out.write_utf8(jsonl.line(memory, standing) + "\n")
+            for line, _ in _lines(reader):
+                out.write_utf8(line)
         else:
             written = 0
             with replacing(Path(target)) as file:
-                for memory, standing in reader.export():
-                    file.write(jsonl.line(memory, standing) + "\n")
-                    written += 1
+                for line, is_memory in _lines(reader):
+                    file.write(line)
+                    written += is_memory
             told = f"{counted(written, 'memory')} written to {Path(target)}"
             out.show({"file": str(Path(target)), "memories": written}, [told])
     return 0
+
+
+def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
+    """Every line of an export, and whether it is a memory as it stands now: the earlier ones come before it."""
+    for memory, standing in reader.export():
+        for one in reversed(reader.history(memory.id)[1:] if memory.revision > 1 else ()):
+            yield jsonl.line(one, None) + "\n", False
+        yield jsonl.line(memory, standing) + "\n", True
 
 
 def import_path(options: Namespace, out: Output) -> int:

@@ -317,18 +317,21 @@ class Engine:
 
     # --- storing ------------------------------------------------------------------------------------------------------
 
-    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
-        """Store a draft that has been checked, `noted` in its working context. Raises StoreError."""
+    async def put(self, draft: Draft, *, noted: bool = True, if_revision: int | None = None) -> Receipt:
+        """Store a draft that has been checked, `noted` in its working context. Raises StoreError, RevisionConflict."""
         context_id = self.contexts.resolve_to_store(draft.context_id)
         placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
-        return await self.keep(write.store(placed, self.write_context(), noted=noted, context_used_s=used_s))
+        change = write.store(placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision)
+        return await self.keep(change)
 
-    async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool) -> Receipt:
+    async def put_at_remotes(
+        self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None = None
+    ) -> Receipt:
         """Store a draft and wait for every remote that it is for. Raises RemoteUnavailable where one is required and
         has not taken it by then."""
         if require and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
-        receipt = await self.put(draft)
+        receipt = await self.put(draft, if_revision=if_revision)
         if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.connections:
             row = await self.read(lambda: self.reader.row(receipt.id))
             if row is not None:
@@ -492,7 +495,11 @@ class Engine:
         """Carry out the plan of those policies, or only report it. Raises SweepUnderWay, StoreError."""
         await self.flush()
         report = await self.sweeper.sweep(policies, self.write_context(), dry_run=dry_run)
+        kept = self.settings.revisions_kept
+        crowded = await self.read(lambda: self.reader.with_revisions(kept))
+        report = replace(report, revisions=sum(crowded.values()) - kept * len(crowded))
         if not dry_run:
+            await self.write(write.let_go(crowded, kept))
             self.wake(*report.ended)
             await self.write(contexts.tidy(self.now_s(), self._context_rules))
             from kingly_memory.router import documents  # which no other work of this class needs

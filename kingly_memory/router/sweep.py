@@ -48,8 +48,9 @@ class SweepReport:
     """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
     were written. `waiting` are ended ones a remote has yet to acknowledge, `spared` the last of their categories,
     `skipped` those that were touched after the plan was made. All of that is the project's own; `elsewhere` counts
-    those of other projects that had ended and went too, erased or archived. `ended` are what was erased, wherever it
-    was. What was done lies under `id` until the next sweep."""
+    those of other projects that had ended and went too, erased or archived, and `revisions` the earlier revisions of
+    any project that were let go. `ended` are what was erased, wherever it was. What was done lies under `id` until the
+    next sweep."""
 
     archived: int = 0
     erased: int = 0
@@ -61,6 +62,7 @@ class SweepReport:
     spared: int = 0
     skipped: int = 0
     elsewhere: int = 0
+    revisions: int = 0
     dry_run: bool = False
     policies: tuple[str, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import (
     JsonObject,
@@ -63,12 +63,65 @@ class View:
         self._local = local
         self._clock = clock
 
-    def get(self, key_or_id: str) -> Memory | None:
-        """The memory that may be shown under that key or id: not expired, archived, forgotten or another project's."""
+    def get(self, key_or_id: str, revision: int | None = None) -> Memory | None:
+        """The memory that may be shown under that key or id: not expired, archived, forgotten or another project's; or
+        what it said as that revision. Raises RecordDamaged, InvalidInput."""
+        if revision is not None:
+            history = self.history(key_or_id)
+            found = next((one for one in history if one.revision == revision), None)
+            if history and found is None:
+                raise NoSuchRevision(key_or_id, revision)
+            return found
         row = self.find(key_or_id)
+        if row is None:
+            self._check_whole(key_or_id)
         if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
             return None
         return self._ending([row.memory])[0]
+
+    def _check_whole(self, key_or_id: str) -> None:
+        """Nothing was found under that name: raise RecordDamaged where there is something."""
+        memory_id = self._id_of(key_or_id)
+        if self._store.reader.row(memory_id) is None and self._store.reader.is_there(memory_id):
+            raise RecordDamaged(memory_id)
+
+    def damaged(self) -> list[str]:
+        """The ids of memories whose records are not as they were written, of every project. Reads the whole store."""
+        return self._store.reader.damaged()
+
+    def history(self, key_or_id: str) -> tuple[Memory, ...]:
+        """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
+        earlier ones."""
+        row = self.find(key_or_id)
+        if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
+            return ()
+        earlier = self._store.reader.revisions(self._id_of(key_or_id) if row is None else row.memory.id)
+        own = (one for one in earlier if one.scope.project == self._station.project)
+        return (*(self._ending([row.memory]) if row is not None else ()), *own)
+
+    def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
+        """The texts of two revisions as a unified diff: of the last two, or of `a` and the latest."""
+        history = {one.revision: one for one in self.history(key_or_id)}
+        if not history:
+            return None
+        newest, before, *_ = [*history, *history]
+        wanted = (before if a is None else a, newest if b is None else b)
+        for number in wanted:
+            if number not in history:
+                raise NoSuchRevision(key_or_id, number)
+        from difflib import unified_diff
+
+        old, new = (history[number] for number in wanted)
+        lines = unified_diff(
+            old.content.splitlines(),
+            new.content.splitlines(),
+            f"{key_or_id} revision {old.revision}",
+            f"{key_or_id} revision {new.revision}",
+            old.updated_at.isoformat(timespec="seconds"),
+            new.updated_at.isoformat(timespec="seconds"),
+            lineterm="",
+        )
+        return "\n".join(lines)
 
     def marked(self, results: Results) -> Results:
         """The results with what has ended or was put away marked as archived."""
@@ -91,10 +144,12 @@ class View:
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""
+        row = self._store.reader.row(self._id_of(key_or_id))
+        return row if row is not None and row.memory.scope.project == self._station.project else None
+
+    def _id_of(self, key_or_id: str) -> str:
         name = validation.required("key_or_id", key_or_id)
-        reader, project = self._store.reader, self._station.project
-        row = reader.row(reader.id_of_key(project, name) or name)
-        return row if row is not None and row.memory.scope.project == project else None
+        return self._store.reader.id_of_key(self._station.project, name) or name
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""

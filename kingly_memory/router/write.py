@@ -6,11 +6,12 @@ working context, and answers with the receipt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.errors import InvalidInput, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
@@ -24,6 +25,9 @@ from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import Draft, Imported
+
+CHANGES_KEPT_S = 90 * 86_400.0
+"""How long the change feed goes back, after a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,20 @@ class Gone:
 
 
 def store(
-    draft: Draft, context: WriteContext, *, noted: bool = True, context_used_s: float = 0.0
+    draft: Draft,
+    context: WriteContext,
+    *,
+    noted: bool = True,
+    context_used_s: float = 0.0,
+    if_revision: int | None = None,
 ) -> Callable[[Transaction], Stored]:
     """A new memory, or a new revision of the one that has the key already; `noted` in its working context, of which a
-    use may not be written down yet."""
+    use may not be written down yet. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, context.project, draft.key)
-        memory = _memory(draft if before is None else draft.revising(before.memory), before, context)
+        _check_revision(draft.key, before, if_revision)
+        memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
         others = () if before is None else _unsay(transaction, before, memory, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
@@ -94,6 +104,43 @@ def store(
             _consolidate(transaction, memory_id, context_id, context)
         due = after.context.due(context.contexts.whisper_tokens)
         return Stored(receipt, context_id, after.context.items, due, others)
+
+    return change
+
+
+def _inheriting(draft: Draft, old: Memory, context: WriteContext) -> Draft:
+    """A revision under a key keeps what is left unsaid, but tags and significance only of an agent's own memory: what
+    another one said of its text is not said of this."""
+    is_own = (draft.agent or context.agent) == old.scope.agent
+    return (draft if is_own else replace(draft, unsaid=draft.unsaid - {"tags", "significance"})).revising(old)
+
+
+def _check_revision(name: str | None, before: Row | None, expected: int | None) -> None:
+    if expected and name is None:
+        raise InvalidInput("if_revision", "goes with the key of a memory, and none is given")
+    current = 0 if before is None or before.standing is Standing.FORGOTTEN else before.memory.revision
+    if expected not in (None, current):
+        raise RevisionConflict(str(name)[:200], int(expected or 0), current)
+
+
+def update(
+    key_or_id: str, draft: Draft, context: WriteContext, if_revision: int | None = None
+) -> Callable[[Transaction], Stored | None]:
+    """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it. None when there is no
+    such memory. Raises RevisionConflict."""
+
+    def change(transaction: Transaction) -> Stored | None:
+        before = find(transaction, context.project, key_or_id)
+        if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
+            return None
+        _check_revision(key_or_id, before, if_revision)
+        said = draft.revising(before.memory)
+        author = said.agent if "agent" in draft.unsaid else context.agent
+        memory = _memory(said, before, replace(context, agent=author))
+        others = _unsay(transaction, before, memory, context)
+        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
+        return Stored(receipt, None, others=others)
 
     return change
 
@@ -118,9 +165,24 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
     """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
-        return [_import(transaction, item, context) for item in items]
+        found = []
+        for item in items:
+            if item.is_earlier:
+                _import_earlier(transaction, item, context)
+            else:
+                found.append(_import(transaction, item, context))
+        return found
 
     return change
+
+
+def _import_earlier(transaction: Transaction, item: Imported, context: WriteContext) -> None:
+    """What a memory said before, if the memory comes from the same file and has no history here."""
+    memory_id = MemoryId(item.id or "")
+    if transaction.row(memory_id) is None and _by_key(transaction, context.project, item.draft.key) is None:
+        created_at = item.draft.created_at or context.now
+        times = {"created_at": created_at, "updated_at": item.updated_at or created_at}
+        transaction.keep_revision(item.draft.memory(memory_id, context.project, **times, revision=item.revision))
 
 
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
@@ -135,6 +197,8 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             wanted_id = derived_id(wanted_id, context.project)
             before = transaction.row(wanted_id)
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at)
+    if before is None and transaction.revision(memory.id, item.revision - 1) is not None:
+        memory = replace(memory, revision=item.revision)
     lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
         transaction, item.draft, memory, before, said=context.lifetimes, now_s=context.now_s
     )
@@ -273,21 +337,56 @@ def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gon
     return change
 
 
-def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Memory | None]:
+def restore(
+    key_or_id: str, context: WriteContext, revision: int | None = None
+) -> Callable[[Transaction], Memory | None]:
     """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
-    stays as it is."""
+    stays as it is. With the number of an earlier `revision` what the memory said then is a new revision of it. Raises
+    InvalidInput for a revision that is not there."""
 
     def change(transaction: Transaction) -> Memory | None:
         row = find(transaction, context.project, key_or_id)
         if row is None or row.is_tombstone:
             return None
+        earlier = _earlier(transaction, row.memory, revision)
         memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
         if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
             revive(transaction, [memory], context)
         if was_forgotten:
             _deliver(transaction, memory, context)
             transaction.restand(summaries.whole_texts(transaction, memory), Standing.ARCHIVED)
-        return memory
+        return memory if earlier is None else _say_again(transaction, earlier, row, context)
+
+    return change
+
+
+def _earlier(transaction: Transaction, memory: Memory, revision: int | None) -> Memory | None:
+    if revision in (None, memory.revision):
+        return None
+    found = transaction.revision(memory.id, revision)
+    if found is None:
+        raise NoSuchRevision(memory.key or memory.id, revision)
+    return found
+
+
+def _say_again(transaction: Transaction, earlier: Memory, now: Row, context: WriteContext) -> Memory:
+    """What a live memory said before, by whoever said it, under its key of today and in its context of today."""
+    scope = replace(earlier.scope, context_id=now.memory.scope.context_id)
+    said = replace(earlier, key=now.memory.key, scope=scope, updated_at=context.now, revision=now.memory.revision + 1)
+    if _says_the_same(now.memory, said):
+        return now.memory
+    _unsay(transaction, now, said, context)
+    revise(transaction, said, context)
+    return said
+
+
+def let_go(revisions: Iterable[MemoryId], kept: int) -> Callable[[Transaction], None]:
+    """Remove earlier revisions of these memories but for the latest, and what is old from the change feed."""
+
+    def change(transaction: Transaction) -> None:
+        for memory_id in revisions:
+            transaction.drop_revisions(memory_id, but=kept)
+        transaction.drop_changes(CHANGES_KEPT_S)
 
     return change
 
@@ -338,6 +437,7 @@ def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> li
             transaction.save(after, row.standing)
         else:
             revise(transaction, after, context, row.standing)
+        transaction.drop_revisions(after.id)  # they tell it too
         redacted.append(after.id)
     return redacted
 

@@ -39,6 +39,8 @@ MESSAGE_CHARACTERS = 600
 VERDICTS_SHARE = 0.5
 """Of a budget: what verdicts leave for the memories that they are about."""
 LATEST_THOUGHTS = 20
+MOST_REVISIONS = 20
+"""Revisions that `memory_history` shows, the latest."""
 MOST_WEAK = 100
 """Memories that each list of weak ones shows; the counts are of all."""
 MOST_ACTIONS = 50
@@ -235,7 +237,21 @@ def forgotten(result: Memory | None, said: Mapping[str, Any], _: object) -> Json
 def restored(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
     if result is None:
         raise NothingUnder(said["key_or_id"], "was ever stored")
-    return {"id": result.id, "key": result.key, "memory_type": result.type.value}
+    return {"id": result.id, "key": result.key, "memory_type": result.type.value, "revision": result.revision}
+
+
+def updated(result: Receipt | None, said: Mapping[str, Any], _: object) -> JsonObject:
+    if result is None:
+        raise NothingUnder(said["key_or_id"])
+    return stored(result)
+
+
+def history(result: Sequence[Memory], said: Mapping[str, Any], _: object) -> JsonObject:
+    if not result:
+        raise NothingUnder(said["key_or_id"])
+    shown = ({**memory_shown(one), "revision": one.revision} for one in result[:MOST_REVISIONS])
+    names = ("revision", "content", "cut", "title", "tags", "significance", "agent", "origin", "updated_at")
+    return {"revisions": [{name: one[name] for name in names} for one in shown]}
 
 
 def context_shown(context: WorkingContext, said: Mapping[str, Any], _: object = None) -> JsonObject:
@@ -370,6 +386,8 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "memory_get": got,
     "memory_forget": forgotten,
     "memory_restore": restored,
+    "memory_update": updated,
+    "memory_history": history,
     "memory_get_working_context": context_shown,
     "assess_task_confidence": assessed,
     "record_thought": thought,

@@ -41,7 +41,7 @@ BY_DEFAULT = SEEDS | {"memory_get", "memory_forget", "record_task_outcome"}
 THOUGHTS = {"record_thought", "memory_link"}
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
-LIFECYCLE = {"memory_sweep", "memory_restore", "memory_status", "get_memory_stats"}
+LIFECYCLE = {"memory_sweep", "memory_restore", "memory_status", "get_memory_stats", "memory_update", "memory_history"}
 AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_context"}
 AI |= {"ai_status", "ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
@@ -170,11 +170,12 @@ async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
         "alma_get_weak_memories", "get_memory_stats", "ai_status", "ai_suggestions", "memory_inject", *COGNITION,
         *DOCUMENTS - {"document_put", "document_delete"},
+        "memory_history",
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
     assert destroying == {
         "memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact", "ai_unfocus", "ai_unpin",
-        "ai_rename", "document_delete", "document_put",
+        "ai_rename", "document_delete", "document_put", "memory_update",
     }  # fmt: skip
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
     settling = {"memory_link", "memory_sweep", "memory_restore", "ai_focus", "ai_unfocus", "ai_rename"} | {

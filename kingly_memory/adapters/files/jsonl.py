@@ -23,7 +23,7 @@ from kingly_memory.adapters.files.reading import (
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
-from kingly_memory.validation import METADATA_LIMIT_BYTES, USUAL, Imported, draft, seconds, shown
+from kingly_memory.validation import METADATA_LIMIT_BYTES, USUAL, Imported, count, draft, seconds, shown
 
 FORMAT = "jsonl"
 
@@ -31,16 +31,22 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 """Fields that go to the draft as they are."""
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
-_KNOWN = {*_SAID, *_SCOPED, *"content created_at id scope standing updated_at revision ends_at lifetime_s".split()}
+_OURS = "content created_at id scope standing updated_at revision revision_of ends_at lifetime_s".split()
+_KNOWN = {*_SAID, *_SCOPED, *_OURS}
 _LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def line(memory: Memory, standing: Standing) -> str:
-    """A memory as one line of an export, without its line end; a single line for every reader's idea of one."""
-    told = {**memory.to_json(), "standing": standing.value, "ends_at": moment_text(memory.ends_at)}
-    if memory.lifetime_s is not None:
+def line(memory: Memory, standing: Standing | None) -> str:
+    """A memory as one line of an export, without its line end; a single line for every reader's idea of one. Without a
+    standing it is what the memory said before, which stands before its line as `revision_of`."""
+    told = memory.to_json()
+    if standing is None:
+        told["revision_of"] = told.pop("id")
+    else:
+        told |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
+    if standing is not None and memory.lifetime_s is not None:
         told["lifetime_s"] = memory.lifetime_s
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
@@ -62,11 +68,17 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
     user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`.
-    `revision` begins anew, and the project is the importing router's own. An `ends_at` of null says that the memory
-    never ends, unless there is a `lifetime_s`: then it does not count at present.
+    `revision` begins anew where the file does not have the one before, and the project is the importing router's own.
+    An `ends_at` of null says that the memory never ends, unless there is a `lifetime_s`: then it does not count now.
     """
-    memory_id = data.get("id")
+    memory_id, is_earlier = data.get("id"), data.get("revision_of") is not None
+    if is_earlier:
+        memory_id = data["revision_of"]
+        if not (isinstance(memory_id, str) and _ID.fullmatch(memory_id)):
+            raise InvalidInput("revision_of", f"{shown(memory_id)!r} is not the id of a memory")
     own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
+    revision = data.get("revision")
+    number = 1 if own_id is None or revision is None else count("revision", revision, most=2**53)
     named = {"origin": "import", **{name: data[name] for name in _SAID if data.get(name) is not None}}
     if own_id is None and "key" not in named:
         named["key"] = import_key(format_name, canonical(data))
@@ -100,7 +112,16 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
     if made.origin in (Origin.USER, Origin.AGENT):
         made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
-    return Imported(made, own_id, Standing(str(standing)), changed_at, ends_at=ends_at, lifetime_s=lifetime_s)
+    return Imported(
+        made,
+        own_id,
+        Standing(str(standing)),
+        changed_at,
+        ends_at=ends_at,
+        lifetime_s=lifetime_s,
+        revision=number,
+        is_earlier=is_earlier,
+    )
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:

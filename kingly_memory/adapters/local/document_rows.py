@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.adapters.local import rows, sql
+from kingly_memory.adapters.local.matching import any_of
 from kingly_memory.documents import Document, LogItem, LogSession, Namespace
 from kingly_memory.models import JsonObject
 
@@ -47,7 +48,7 @@ class DocumentReader:
     ) -> list[tuple[int, float | None]]:
         within = _within(project, prefix, now_s)
         if words:
-            matched = self._ask(sql.DOCUMENT_MATCHES, (*within, rows.any_word(words)))
+            matched = self._ask(sql.DOCUMENT_MATCHES, (*within, any_of(words)))
             return [(place, -score) for place, score in matched]
         return [(place, None) for (place,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces))]
 

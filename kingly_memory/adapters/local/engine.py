@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from diskcache import Cache, Timeout
 
-from kingly_memory.adapters.local import safety, sql
+from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.folder import Folder, WriteLock, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
-from kingly_memory.adapters.local.transaction import DiskTransaction
-from kingly_memory.adapters.local.vocabulary import Vocabulary
+from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
 from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import HOME, INCARNATION, Transaction
 
 log = logging.getLogger("kingly_memory.store")
 
@@ -173,6 +174,8 @@ class Engine:
                 for name, statement in sql.SCHEMA.items():
                     if name not in there:
                         connection.execute(statement)
+                incarnation = rows.dump({"id": os.urandom(16).hex()})
+                connection.execute(sql.INSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, incarnation))
                 connection.execute(f"PRAGMA user_version = {sql.LAYOUT}")
         for path in self._folder.store.iterdir():
             path.chmod(0o600)

@@ -16,9 +16,11 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
-from kingly_memory.adapters.local import parsing, rows, sql
-from kingly_memory.models import Query
-from kingly_memory.ports import Match, Matches, Row
+from kingly_memory.adapters.local import sql
+from kingly_memory.adapters.local.rows import standing_token, token, type_token
+from kingly_memory.adapters.local.sql import UNBROKEN
+from kingly_memory.models import MemoryType, Query, Standing
+from kingly_memory.ports import Corpus, Match, Matches, Row
 
 T = TypeVar("T")
 
@@ -36,10 +38,95 @@ LATEST = 100
 asked for."""
 LEAST = 0.001
 """The score of what is not weighed."""
+_LONGEST_RECORD = 64
+"""Bytes of the index's own record that are looked at; a sound one has few."""
 
 Ask = Callable[[str, Iterable[Any]], list[Any]]
 Read = Callable[[Sequence[int], float, list[bool]], Iterator[Row]]
 Until = Callable[[float], AbstractContextManager[list[bool]]]
+
+
+# --- match expressions ------------------------------------------------------------------------------------------------
+
+_LONGEST_WORD = 12
+"""Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
+_SCOPE_BEGINNINGS = frozenset(
+    word[:2] for word in (UNBROKEN, *map(standing_token, Standing), *map(type_token, MemoryType))
+)
+
+
+def readable(query: Query) -> tuple[Standing, ...]:
+    shown = (Standing.LIVE, Standing.CACHED)
+    return (*shown, Standing.ARCHIVED) if query.include_archived else shown
+
+
+def match_expression(query: Query, also: str | None = None, standings: Sequence[Standing] | None = None) -> str:
+    """A MATCH expression for the query's scope and filters, and `also` another one.
+
+    Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
+    than the words.
+    """
+    wanted = [[token("p", query.project)]]
+    if query.types is not None:
+        wanted.append([type_token(kind) for kind in query.types])
+    if query.agent is not None:
+        wanted.append([token("a", query.agent)])
+    if query.context_id is not None:
+        wanted.append([token("c", query.context_id)])
+    wanted += [[token("g", tag)] for tag in query.tags or ()]
+    shown = readable(query) if standings is None else standings
+    hidden = [standing_token(standing) for standing in Standing if standing not in shown]
+    positive = " AND ".join([*map(in_scope, wanted), *([also] if also else [])])
+    return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
+
+
+def in_scope(tokens: Iterable[str]) -> str:
+    """Rows with at least one of the scope tokens."""
+    return f"scope : ({any_of(tokens)})"
+
+
+def any_term(terms: Sequence[str]) -> str:
+    """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column.
+
+    To look into columns costs a third more than to look into all: that is left to terms which the index, which drops
+    endings and accents, might take for a scope token.
+    """
+    may_be_scope = any(
+        len(term) > _LONGEST_WORD or not term.isascii() or term[:2].lower() in _SCOPE_BEGINNINGS for term in terms
+    )
+    return f"{{title body labels}} : ({any_of(terms)})" if may_be_scope else f"({any_of(terms)})"
+
+
+def all_terms(terms: Sequence[str]) -> str:
+    """Rows that hold every one of the terms."""
+    return f"{{title body labels}} : ({' AND '.join(map(quoted, terms))})"
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """Any of the words, wherever they stand."""
+    return " OR ".join(map(quoted, terms))
+
+
+def quoted(term: str) -> str:
+    return '"' + term.replace('"', '""').replace("\x00", " ") + '"'
+
+
+def corpus(averages: Any) -> Corpus:
+    """How much the text index holds, from its own record; a record that is not one reads as an empty index.
+
+    Its numbers have seven bits a byte, the highest first; the eighth bit says that more follow."""
+    numbers, number = [], 0
+    for byte in averages[:_LONGEST_RECORD] if isinstance(averages, bytes) else b"":
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    if len(numbers) <= sql.TEXT_COLUMNS or not numbers[0]:
+        return Corpus(0, 0.0)
+    return Corpus(numbers[0], sum(numbers[1 : sql.TEXT_COLUMNS + 1]) / numbers[0])
+
+
+# --- matching ---------------------------------------------------------------------------------------------------------
 
 
 class _Page:
@@ -67,10 +154,10 @@ class _Page:
 
     def take(self, scored: Mapping[int, float], more: int = 0) -> None:
         """Read them until the page is full; with `more` that many beyond, for a better one may be among them."""
-        readable = rows.readable(self._query)
+        standings = readable(self._query)
         new = [position for position in scored if position not in self._found]
         for row in self._read(new, self._deadline_s, self.cut):
-            if row.standing in readable and self._query.admits(row.memory):
+            if row.standing in standings and self._query.admits(row.memory):
                 self._found[row.position] = Match(row, scored[row.position])
             if len(self._found) >= self._limit + more:
                 return
@@ -115,15 +202,15 @@ class Matching:
             is_done = page.is_full or len(scored) < room or bool(page.cut)
         if not is_done:
             has_passed_over = False
-            admitted = rows.match_expression(query, rows.any_term(weighed))
+            admitted = match_expression(query, any_term(weighed))
             page.take(page.in_time(lambda: self._scored(admitted, limit, offset), {}))
         is_rest = len(weighed) < len(terms) or bool(page.cut)
         if is_rest and not page.is_full and time.monotonic() < deadline_s:
             # With words that too many rows hold. The latest are found at once; those that hold all of the words may
             # take longer than there is time for.
-            for expression, score in ((rows.any_term(terms), LEAST), (rows.all_terms(terms), 2 * LEAST)):
+            for expression, score in ((any_term(terms), LEAST), (all_terms(terms), 2 * LEAST)):
                 if score == LEAST or (offset == 0 and len(terms) > 1):
-                    admitted = rows.match_expression(query, expression)
+                    admitted = match_expression(query, expression)
                     found: list[int] = page.in_time(partial(self.latest, admitted, limit, offset), [], 1.0)
                     page.take(dict.fromkeys(found, score), more=0 if score == LEAST else limit)
         return page.matches(has_passed_over=has_passed_over)
@@ -137,10 +224,10 @@ class Matching:
         each stands, where that is known."""
         if sum(rows_with.get(term, WEIGHED + 1) for term in terms) <= WEIGHED:
             return list(terms)
-        if self._stored() <= WEIGHED or self._count(rows.any_term(terms)) <= WEIGHED:
+        if self._stored() <= WEIGHED or self._count(any_term(terms)) <= WEIGHED:
             return list(terms)
         chosen, left = [], WEIGHED
-        for count, term in sorted((self._count(rows.any_term([term])), term) for term in terms):
+        for count, term in sorted((self._count(any_term([term])), term) for term in terms):
             left -= count
             if left < 0:
                 break
@@ -153,23 +240,23 @@ class Matching:
         """The best rows whatever their scope is. Of those which hold one frequent term and no other only the latest are
         weighed, where that is quicker; True if so."""
         if rows_with is None:
-            return self._scored(rows.any_term(terms), limit), False
+            return self._scored(any_term(terms), limit), False
         counted = sorted((rows_with.get(term, WEIGHED + 1), term) for term in terms)
         frequent = [term for count, term in counted if count > FREQUENT]
         if not 0 < len(frequent) <= MOST_FREQUENT:
-            return self._scored(rows.any_term(terms), limit), False
+            return self._scored(any_term(terms), limit), False
         rare = [term for count, term in counted if count <= FREQUENT]
         # Each row that holds a frequent term and another one is found by one expression that has all of its terms, none
         # of them twice: so its score is that of the whole question.
-        expressions = [rows.any_term(rare), f"{rows.any_term(rare)} AND {rows.any_term(frequent)}"] if rare else []
+        expressions = [any_term(rare), f"{any_term(rare)} AND {any_term(frequent)}"] if rare else []
         for at, term in enumerate(frequent[:-1], 1):
-            expressions.append(f"{rows.any_term([term])} AND {rows.any_term(frequent[at:])}")
+            expressions.append(f"{any_term([term])} AND {any_term(frequent[at:])}")
         found: dict[int, float] = {}
         for expression in expressions:
             for position, score in self._scored(expression, limit).items():
                 found[position] = max(score, found.get(position, 0.0))
         for term in frequent:
-            latest = self._ask(sql.LATEST_MATCHES, (rows.any_term([term]), max(LATEST, limit), limit))
+            latest = self._ask(sql.LATEST_MATCHES, (any_term([term]), max(LATEST, limit), limit))
             for position, score in latest:
                 found[position] = max(-score, found.get(position, 0.0))
         best = sorted(found.items(), key=lambda one: (-one[1], -one[0]))
@@ -180,13 +267,13 @@ class Matching:
         return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
 
     def _is_small(self, project: str) -> bool:
-        own = sum(count for _, count in self._ask(sql.COUNTS, (rows.project_token(project),)))
+        own = sum(count for _, count in self._ask(sql.COUNTS, (token("p", project),)))
         return bool(own <= min(FEW, int(self._stored() * SMALL_SHARE)))
 
     def _stored(self) -> int:
         """Memories in the store, every project's."""
         found = self._ask(sql.AVERAGES, ())
-        return parsing.corpus(found[0][0]).rows if found else 0
+        return corpus(found[0][0]).rows if found else 0
 
     def _count(self, expression: str) -> int:
         """How many match, counted until they are too many to weigh."""

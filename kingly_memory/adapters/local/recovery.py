@@ -20,13 +20,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from kingly_memory.adapters.local import parsing, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import JsonObject
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import HOME, Row, Transaction
 
 log = logging.getLogger("kingly_memory.store")
 
@@ -41,8 +41,9 @@ _COUNTS = range(28, 40)
 
 Facet = tuple[str, str, JsonObject]
 """Name, owner and value."""
-Found = Row | Facet | None
-"""None is a row that says nothing we understand."""
+Found = Row | Memory | Facet | None
+"""A memory is an earlier revision of one. None is a row that says nothing we understand."""
+_KINDS: dict[type, str] = {Row: "memories", Memory: "revisions", type(None): "lost"}
 
 
 def recover(folder: Folder, damage: Malformed) -> None:
@@ -90,19 +91,22 @@ def _refill(damaged: Folder, fresh: Folder) -> str:
             if outcome.error is not None:
                 raise outcome.error
             for one in batch:
-                saved["lost" if one is None else "memories" if isinstance(one, Row) else "facets"] += 1
+                saved[_KINDS.get(type(one), "facets")] += 1
                 saved["keys"] += isinstance(one, Row) and one.memory.key is not None
     finally:
         engine.release()
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
-    return f"{saved['memories']} memories, {saved['facets']} facets and {saved['keys']} keys were saved{lost}"
+    earlier = f"{saved['revisions']} earlier revisions, " if saved["revisions"] else ""
+    return f"{saved['memories']} memories, {earlier}{saved['facets']} facets and {saved['keys']} keys were saved{lost}"
 
 
 def _copy(found: Sequence[Found], transaction: Transaction) -> None:
     for one in found:
         if isinstance(one, Row):
             transaction.save(one.memory, one.standing)
-        elif one is not None:
+        elif isinstance(one, Memory):
+            transaction.keep_revision(one)
+        elif one is not None and one[0] != HOME:  # what is put together anew is another incarnation
             transaction.set_facet(*one)
 
 
@@ -110,7 +114,7 @@ def _copy(found: Sequence[Found], transaction: Transaction) -> None:
 
 
 def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Found]:
-    """Every memory and facet that still reads, in the order in which they were stored.
+    """Every memory, facet and earlier revision that still reads, each in the order in which they were stored.
 
     Pointers from keys are left out, since saving a memory makes them anew. When the list of tables does not read, it is
     borrowed from `fresh`, a new store: ours all begin alike. Raises StoreUntrusted when the table is not the one that
@@ -168,17 +172,24 @@ def _children(first_page: bytes) -> list[int]:
 
 
 def _rows_of(connection: sqlite3.Connection) -> Iterator[Found]:
+    for position, key, value, tag, is_ours in _sound_rows(connection, sql.SALVAGE):
+        if not (isinstance(key, bytes) and key.startswith(b"key:")):
+            yield _parsed(position, key, value, tag, is_ours)
+    for _, record in _sound_rows(connection, sql.SALVAGE_REVISIONS):
+        yield rows.read_record(record.decode(errors="replace")) if isinstance(record, bytes) else None
+
+
+def _sound_rows(connection: sqlite3.Connection, statement: str) -> Iterator[tuple[Any, ...]]:
     """Rows in ascending order, from one stretch of sound pages to the next."""
     position: int | None = 0
     while position is not None:
         try:
-            for columns in connection.execute(sql.SALVAGE, (position, -1)):
-                position, key = columns[:2]
-                if not (isinstance(key, bytes) and key.startswith(b"key:")):
-                    yield _parsed(*columns)
+            for columns in connection.execute(statement, (position, -1)):
+                position = columns[0]
+                yield columns
             return
         except sqlite3.DatabaseError:
-            position = _past_damage(connection, position or 0)
+            position = _past_damage(connection, statement, position or 0)
 
 
 def _parsed(position: int, key: Any, value: Any, tag: Any, is_ours: int) -> Found:
@@ -190,32 +201,32 @@ def _parsed(position: int, key: Any, value: Any, tag: Any, is_ours: int) -> Foun
     if not is_ours:
         return None
     if name == "m":
-        row = parsing.row(position, text, scope)
+        row = rows.read_row(position, text, scope)
         return row if row is not None and row.memory.id == owner else None
-    facet = parsing.facet(name, text)
+    facet = rows.read_facet(name, text)
     return None if facet is None else (name, owner, facet)
 
 
-def _past_damage(connection: sqlite3.Connection, position: int) -> int | None:
+def _past_damage(connection: sqlite3.Connection, statement: str, position: int) -> int | None:
     """The nearest later position that can be read on from, found by doubling and halving; None when there is none."""
     step = 1
-    while not _reads(connection, position + step):
+    while not _reads(connection, statement, position + step):
         step *= 2
         if position + step > _LAST_POSITION:
             return None
     bad, good = position + step // 2, position + step
     while good - bad > 1:
         middle = (bad + good) // 2
-        if _reads(connection, middle):
+        if _reads(connection, statement, middle):
             good = middle
         else:
             bad = middle
     return good
 
 
-def _reads(connection: sqlite3.Connection, position: int) -> bool:
+def _reads(connection: sqlite3.Connection, statement: str, position: int) -> bool:
     try:
-        connection.execute(sql.SALVAGE, (position, 1)).fetchall()
+        connection.execute(statement, (position, 1)).fetchall()
     except sqlite3.DatabaseError:
         return False
     return True

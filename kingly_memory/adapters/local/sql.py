@@ -1,16 +1,17 @@
 """The tables of the store, and every SQL statement of the local layer.
 
 diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`. Rows
-with keys `m:<id>` are memories, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an id. The `tag` column
-of a memory row holds its scope tokens. Two text indexes, the passages of long memories with theirs, and a table of
-counts lie beside it; a change writes them in the transaction that writes the rows.
+with keys `m:<id>` are memories as they stand now, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an
+id. The `tag` column of a memory row holds its scope tokens. Beside it lie the earlier revisions of memories, the change
+feed, two text indexes, the passages of long memories with theirs, and a table of counts; a change writes them in the
+transaction that writes the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 4
+LAYOUT = 5
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
@@ -51,6 +52,12 @@ SCHEMA: dict[str, str] = {
     ),
     "km_counts": (
         "CREATE TABLE km_counts(project TEXT, name TEXT, memories INTEGER, PRIMARY KEY (project, name)) WITHOUT ROWID"
+    ),
+    # What a memory said before: the value that its row had.
+    "km_revision": "CREATE TABLE km_revision(memory TEXT, number INTEGER, record TEXT)",
+    "km_revision_of": "CREATE UNIQUE INDEX km_revision_of ON km_revision(memory, number)",
+    "km_change": (
+        "CREATE TABLE km_change(sequence INTEGER PRIMARY KEY, memory TEXT, revision INTEGER, what TEXT, at REAL)"
     ),
     # Tags stand in it as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls
     # json_each.
@@ -118,6 +125,7 @@ SALVAGE = (
     "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
     "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
+SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -138,6 +146,27 @@ RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time 
 """The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it."""
 OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
 TAGS_OF = "SELECT rowid, tag FROM Cache WHERE raw = 1 AND key IN ({marks})"
+
+# --- revisions and the change feed ------------------------------------------------------------------------------------
+
+KEEP = "INSERT OR REPLACE INTO km_revision(memory, number, record) VALUES (?, ?, ?)"
+REVISION = "SELECT record FROM km_revision WHERE memory = ? AND number = ?"
+REVISIONS = "SELECT record FROM km_revision WHERE memory = ? ORDER BY number DESC"
+DROP_REVISIONS = (
+    "DELETE FROM km_revision WHERE memory = ?1 AND number <= "
+    "(SELECT number FROM km_revision WHERE memory = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
+)
+"""All but the ?2 latest."""
+WITH_REVISIONS = "SELECT memory, count(*) FROM km_revision GROUP BY memory HAVING count(*) > ?"
+NOTE = "INSERT INTO km_change(memory, revision, what, at) VALUES (?, ?, ?, ?)"
+NOTE_STANDING = (
+    "INSERT INTO km_change(memory, revision, what, at) SELECT substr(key, 3), "
+    "CASE WHEN json_valid(value) THEN json_extract(value, '$.revision') END, ?, ? FROM Cache "
+    "WHERE rowid IN ({marks}) AND instr(tag, ?) <> 1 ORDER BY rowid"
+)
+CHANGES = "SELECT sequence, memory, revision, what, at FROM km_change WHERE sequence > ? ORDER BY sequence LIMIT ?"
+DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
+"""The last one stays: SQLite would give its number again."""
 
 
 def marks(values: Sized) -> str:
@@ -329,6 +358,7 @@ LACKING = (
     "THEN json_extract(f.value, '$.revision') END = json_extract(m.value, '$.revision')) ORDER BY m.rowid LIMIT ?"
 )
 MEMORIES = "SELECT rowid, value, tag, key FROM Cache WHERE raw = 1 AND key IN ({marks})"
+DAMAGED = f"SELECT key FROM Cache WHERE {_IS_MEMORY} AND raw = 1 AND NOT is_whole(CAST(value AS BLOB)) ORDER BY rowid"
 NEXT_NAMED = (
     "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
 )
@@ -359,7 +389,7 @@ SAID = (
     f"min(rowid) OVER (PARTITION BY {_CONTEXT}) AS first FROM Cache "
     f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) AND {_ALIVE}) "
     "JOIN Cache AS c ON c.rowid = place WHERE (number <= ?5 OR place = first) "
-    "AND CASE WHEN json_valid(c.value) THEN 1 END ORDER BY place"
+    "AND is_whole(CAST(c.value AS BLOB)) ORDER BY place"
 )
 """Of each context that ?3 matches the first memory and the last ?5."""
 NAMED = (

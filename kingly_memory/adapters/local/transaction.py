@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections import Counter
@@ -10,8 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kingly_memory.adapters.local import parsing, rows, sql
-from kingly_memory.adapters.local.vocabulary import Vocabulary
+from kingly_memory.adapters.local import rows, sql
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.passages import LONGEST, passages
@@ -22,12 +22,75 @@ if TYPE_CHECKING:
 
 FARTHEST_DUE_S = 301.0
 """No due time is set further ahead than 300 s; one that is was written before the clock went back."""
+_CHANGE_TO = {
+    Standing.LIVE: "restored",
+    Standing.ARCHIVED: "archived",
+    Standing.FORGOTTEN: "forgotten",
+    Standing.CACHED: "cached",
+}
+"""What the feed says of a change of standing."""
 MOST_NAMES = 100
 """Facets are named after few things; a strange store may have more names."""
 
+SHORTEST_WORD, LONGEST_WORD = 4, 40
+MOST_KNOWN = 200_000
+"""Words remembered as written already, to spare the disk; when there are more, they are asked about again."""
+MOST_ASKED = 100
+"""Memories that are read to find out whether one has a certain word."""
+
 _LAST_CHARACTER = "\U0010ffff"
+_WORD = re.compile(r"[^\W_]+")
 
 T = TypeVar("T")
+
+
+class Vocabulary:
+    """The words that memories use, as they are written: what a mistyped word may be repaired to. Collects those of one
+    commit and writes down the new ones.
+
+    The text index knows only stems, and listing them means reading all of it. Words stay when their memory goes: who
+    is offered one is asked about in the index first, within the asking project.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._noted: set[str] = set()
+        self._doubtful: set[str] = set()
+
+    def note(self, memory: Memory) -> None:
+        self._noted |= _words(memory) - self._known
+
+    def unlearn(self, memory: Memory) -> None:
+        """It was erased for good: words that no memory has any more go with it."""
+        self._doubtful |= _words(memory)
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Part of the commit, when the text index is written."""
+        doubtful = [(len(word), word) for word in self._doubtful if not _is_said(connection, word)]
+        connection.executemany(sql.UNLEARN, doubtful)
+        self._known -= self._doubtful
+        self._doubtful = set()
+        new = [(len(word), word) for word in self._noted if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
+        connection.executemany(sql.LEARN, new)
+
+    def written(self) -> None:
+        """The commit is durable."""
+        if len(self._known) > MOST_KNOWN:
+            self._known = set()
+        self._known |= self._noted
+        self._noted = set()
+
+
+def _words(memory: Memory) -> set[str]:
+    return set(_WORD.findall(" ".join((memory.title or "", memory.content, *memory.tags)).casefold()))
+
+
+def _is_said(connection: sqlite3.Connection, word: str) -> bool:
+    """Whether a memory has that very word; one of whose stem very many memories have words counts as said."""
+    if not SHORTEST_WORD <= len(word) <= LONGEST_WORD:
+        return True
+    found = connection.execute(sql.SAYING, (f'"{word}"', MOST_ASKED)).fetchall()
+    return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
 
 
 class DiskTransaction:
@@ -89,61 +152,99 @@ class DiskTransaction:
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, rows.memory_row(memory_id))
-        return parsing.row(*found[0]) if found else None
+        return rows.read_row(*found[0]) if found else None
 
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         found = self._all(sql.GET, rows.key_row(project, key))
-        return parsing.pointed_at(found[0][0]) if found else None
+        return rows.read_key(found[0][0]) if found else None
 
     def is_said_in(self, project: str, context_id: str) -> bool:
-        return bool(self._all(sql.IS_SAID_IN, rows.context_digest(context_id), rows.project_in_tag(project)))
+        return bool(self._all(sql.IS_SAID_IN, rows.digest(context_id), rows.project_in_tag(project)))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
-        values = (rows.memory_row(memory.id), time.time(), rows.tokens(memory, standing), rows.dump(memory.to_json()))
+        name, now_s, tag = rows.memory_row(memory.id), time.time(), rows.tokens(memory, standing)
+        values = (name, now_s, tag, rows.record(memory))
         inserted = self._connection.execute(sql.INSERT, values)
+        what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
         if inserted.rowcount == 1:
             self._unindexed.add(int(inserted.lastrowid or 0))
         else:
-            self._unbind(memory.id, but=memory.key)
+            [(position, record, old_tag)] = self._all(sql.GET_MEMORY, name)
+            before = rows.read_row(position, record, old_tag)
+            if before is not None and before.standing is not Standing.CACHED:
+                is_revised = before.memory.revision < memory.revision
+                if is_revised:
+                    self._connection.execute(sql.KEEP, (memory.id, before.memory.revision, record))
+                what = _CHANGE_TO[standing] if before.standing is not standing else "revised" if is_revised else None
+            if before is not None:
+                self._unbind(before.memory, but=memory.key)
             self._unindexed |= self._unindex([memory.id])
             self._connection.execute(sql.UPSERT, values)
-        self._count(values[2], 1)
+        self._count(tag, 1)
+        if what is not None:
+            self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
         if memory.key is not None:
             self._put(rows.key_row(memory.scope.project, memory.key), {"id": memory.id})
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         positions = self._unindex(memory_ids)
         marks = sql.marks(positions)
+        token, now_s = rows.standing_token(standing), time.time()
         self._connection.execute(
-            sql.RESTAND.format(marks=marks), (rows.standing_token(standing), time.time(), *positions)
+            sql.NOTE_STANDING.format(marks=marks), (_CHANGE_TO[standing], now_s, *positions, f"{token} ")
         )
+        self._connection.execute(sql.RESTAND.format(marks=marks), (token, now_s, *positions))
         for (tag,) in self._all(f"SELECT tag FROM Cache WHERE rowid IN ({marks})", *positions):
             self._count(tag, 1)
         self._unindexed |= positions
 
     def erase(self, memory_id: str) -> None:
-        self._unbind(memory_id)
+        before = self.row(memory_id)
+        if before is not None:
+            self._unbind(before.memory)
+            if before.standing is not Standing.CACHED:
+                self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
         self._unindex([memory_id])
         self._connection.execute(sql.DELETE, (rows.memory_row(memory_id),))
+        for (record,) in self._all(sql.REVISIONS, memory_id):
+            earlier = rows.read_record(record)
+            if earlier is not None:
+                self._vocabulary.unlearn(earlier)
+        self.drop_revisions(memory_id)
+
+    # --- revisions and the change feed
+
+    def revision(self, memory_id: str, number: int) -> Memory | None:
+        found = self._all(sql.REVISION, memory_id, number)
+        return rows.read_record(found[0][0]) if found else None
+
+    def keep_revision(self, memory: Memory) -> None:
+        self._connection.execute(sql.KEEP, (memory.id, memory.revision, rows.record(memory)))
+
+    def drop_revisions(self, memory_id: str, but: int = 0) -> None:
+        self._connection.execute(sql.DROP_REVISIONS, (memory_id, but))
+
+    def drop_changes(self, older_than_s: float) -> None:
+        self._connection.execute(sql.DROP_CHANGES, (time.time() - older_than_s,))
 
     def unlearn(self, memory: Memory) -> None:
         self._vocabulary.unlearn(memory)
 
     def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         beyond, own = rows.memory_row(after), rows.project_in_tag(project)
-        found = parsing.rows(self._all(sql.UNDELIVERED, beyond, above, own, remote, limit))
+        found = rows.read_rows(self._all(sql.UNDELIVERED, beyond, above, own, remote, limit))
         return [row.memory for row in found]
 
     # --- facets
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
         found = self._all(sql.GET, rows.facet_row(name, owner))
-        return parsing.facet(name, found[0][0]) if found else None
+        return rows.read_facet(name, found[0][0]) if found else None
 
     def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
         found = self._all(sql.GET_MANY, json.dumps([rows.facet_row(name, owner) for name in names]))
-        parsed = {row.split(":", 1)[0]: parsing.facet(row, value) for row, value in found}
+        parsed = {row.split(":", 1)[0]: rows.read_facet(row, value) for row, value in found}
         return {name: facet for name, facet in parsed.items() if facet is not None}
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
@@ -192,13 +293,10 @@ class DiskTransaction:
 
     # --- steps
 
-    def _unbind(self, memory_id: str, but: str | None = None) -> None:
+    def _unbind(self, before: Memory, but: str | None = None) -> None:
         """Let go of the key that the memory has now, unless it is that one."""
-        before = self.row(memory_id)
-        if before is None or before.memory.key in (None, but):
-            return
-        project, key = before.memory.scope.project, before.memory.key
-        if self.id_of_key(project, key) == memory_id:
+        project, key = before.scope.project, before.key
+        if key not in (None, but) and self.id_of_key(project, key) == before.id:
             self._connection.execute(sql.DELETE, (rows.key_row(project, key),))
 
     def _unindex(self, memory_ids: Collection[str]) -> set[int]:

@@ -62,6 +62,15 @@ class Shelf:
     def erase(self, memory_id: str) -> None:
         del self.rows[memory_id]
 
+    def revision(self, memory_id: str, number: int) -> Memory | None:
+        return None
+
+    def keep_revision(self, memory: Memory) -> None: ...
+
+    def drop_revisions(self, memory_id: str, but: int = 0) -> None: ...
+
+    def drop_changes(self, older_than_s: float) -> None: ...
+
     def facet(self, name: str, owner: str) -> JsonObject | None:
         found = self.beside.get(f"{name}:{owner}")
         return None if found is None else json.loads(found)

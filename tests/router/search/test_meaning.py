@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed import wordllama
 from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
+from kingly_memory.adapters.local.reader import LOOKED_AT, VectorRows
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.adapters.local.vector_rows import LOOKED_AT, VectorRows
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, Query, Results, Standing

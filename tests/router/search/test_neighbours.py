@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import parsing
+from kingly_memory.adapters.local import matching, rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
@@ -298,7 +298,7 @@ def test_index_knows_how_much_it_holds(store: DiskStore) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_record_of_how_much_there_is_reads_as_some_amount(record: bytes) -> None:
-    corpus = parsing.corpus(record)
+    corpus = matching.corpus(record)
     assert corpus.rows >= 0
     assert rarity(3, corpus) > 0
 
@@ -323,13 +323,13 @@ def test_short_memories_are_read_even_when_the_time_is_over(store: DiskStore, mo
 
 def slowly(monkeypatch: pytest.MonkeyPatch, row_s: float = 0.5) -> list[float]:
     """Let each row that is read take so long; returns what they took."""
-    now, parse = time.monotonic(), parsing.row
+    now, parse = time.monotonic(), rows.read_row
     read: list[float] = []
 
     def row(*columns: Any) -> Any:
         read.append(row_s)
         return parse(*columns)
 
-    monkeypatch.setattr(parsing, "row", row)
+    monkeypatch.setattr(rows, "read_row", row)
     monkeypatch.setattr(time, "monotonic", lambda: now + sum(read))
     return read

@@ -1,0 +1,183 @@
+"""history, diff, get --revision, restore --revision, store --if-revision, update, tag and edit."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Run, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def deploy(run: Run) -> str:
+    """Stored twice; its id."""
+    run("store", "one review", "--key", "deploy", "--tag", "rule")
+    return str(run("store", "two reviews", "--key", "deploy", "--agent", "bob", "--tag", "rule", "--json").json["id"])
+
+
+@pytest.mark.requirement("N5", "D2")
+def test_what_a_memory_said_before_is_listed_shown_and_compared(run: Run, deploy: str) -> None:
+    newest, oldest = (line.split() for line in run("history", "deploy").out.splitlines())
+    assert (newest[0], newest[-3:]) == ("2", ["bob", "two", "reviews"])
+    assert (oldest[0], oldest[-3:]) == ("1", ["user", "one", "review"])
+    told = run("history", deploy, "--json").json["revisions"]
+    assert [(one["revision"], one["scope"]["agent"]) for one in told] == [(2, "bob"), (1, None)]
+    assert run("get", "deploy", "--revision", "1", "--json").json["content"] == "one review"
+    assert run("diff", "deploy").out.splitlines()[-2:] == ["-one review", "+two reviews"]
+    assert run("diff", "deploy", "2", "1", "--json").json["diff"].endswith("-two reviews\n+one review")
+    assert run("diff", "deploy", "2", "2").out == "the texts are the same\n"
+
+
+@pytest.mark.requirement("N5", "D2")
+def test_an_earlier_text_comes_back_as_a_new_revision(run: Run, deploy: str) -> None:
+    assert run("restore", "deploy", "--revision", "1").out == "restored as revision 3: one review\n"
+    memory = run("get", "deploy", "--json").json
+    assert (memory["content"], memory["revision"], memory["id"]) == ("one review", 3, deploy)
+
+
+@pytest.mark.requirement("N5", "D2")
+def test_a_change_that_came_too_late_is_refused_in_one_sentence(run: Run, deploy: str) -> None:
+    ran = run("store", "three reviews", "--key", "deploy", "--if-revision", "1")
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        ran.err
+        == "kingly-memory: 'deploy' is at revision 2 and not at revision 1; read it again before you change it\n"
+    )
+    assert run("store", "three reviews", "--key", "deploy", "--if-revision", "2").code == 0
+
+
+@pytest.mark.parametrize("command", ["history", "diff", "update", "tag", "edit"])
+def test_what_is_not_there_is_an_error_that_names_it(run: Run, command: str) -> None:
+    ran = run(command, "nobody")
+    assert (ran.code, ran.err) == (2, "kingly-memory: key_or_id: nothing is stored under 'nobody' in this project\n")
+
+
+def test_an_update_changes_what_is_said_and_nothing_else(run: Run, deploy: str) -> None:
+    assert run("update", "deploy", "--title", "Deploys", "--significance", "0.2").out.startswith(
+        "stored as revision 3 deploy"
+    )
+    memory = run("get", "deploy", "--json").json
+    assert (memory["title"], memory["significance"], memory["content"]) == ("Deploys", 0.2, "two reviews")
+    assert memory["tags"] == ["rule"]
+
+
+@pytest.mark.parametrize(
+    ("said", "tags"),
+    [
+        (["+release", "-rule"], "release\n"),
+        (["--add", "release", "--add=ci"], "rule, release, ci\n"),
+        (["-rule"], "no tags\n"),
+        (["+rule"], "rule\n"),
+    ],
+)
+def test_tags_are_added_and_taken_away(run: Run, deploy: str, said: list[str], tags: str) -> None:
+    ran = run("tag", "deploy", *said)
+    assert (ran.code, ran.out) == (0, tags)
+    memory = run("get", "deploy", "--json").json
+    assert ", ".join(memory["tags"]) + "\n" == tags.replace("no tags", "")
+    assert memory["revision"] == 2 + (tags != "rule\n")
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A shell script in the place of an editor."""
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"sh {tmp_path / 'editor'}")
+    return tmp_path / "editor"
+
+
+def test_a_text_is_changed_in_the_editor(run: Run, deploy: str, editor: Path) -> None:
+    editor.write_text("sed -i s/two/three/ $1\n")
+    assert run("edit", "deploy").out.startswith("stored as revision 3 deploy")
+    memory = run("get", "deploy", "--json").json
+    assert (memory["content"], memory["tags"]) == ("three reviews", ["rule"])
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("true", "nothing was changed\n"),
+        ("echo oops > $1; false", "kingly-memory: EDITOR: 'sh' ended with exit code 1; nothing was changed\n"),
+        ("> $1", "kingly-memory: content: is empty; say what is to be remembered\n"),
+    ],
+)
+def test_an_editor_that_changed_nothing_or_failed_leaves_the_memory(
+    run: Run, deploy: str, editor: Path, script: str, said: str
+) -> None:
+    editor.write_text(script)
+    ran = run("edit", "deploy")
+    assert (ran.code, ran.out + ran.err) == (0 if script == "true" else 2, said)
+    assert run("get", "deploy", "--json").json["content"] == "two reviews"
+
+
+def test_an_editor_that_is_not_there_is_one_sentence(run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "/nowhere/editor")
+    ran = run("edit", "deploy")
+    assert (ran.code, ran.err) == (
+        2,
+        "kingly-memory: EDITOR: '/nowhere/editor' cannot be started (No such file or directory)\n",
+    )
+
+
+@pytest.mark.requirement("D7")
+def test_doctor_names_what_the_disk_has_changed(run: Run, deploy: str) -> None:
+    run("store", "a sound one")
+    with closing(sqlite3.connect(Path(run("status", "--json").json["home"], "store/cache.db"))) as raw:
+        raw.execute(
+            "UPDATE Cache SET value = CAST(replace(value, 'two', CAST(x'FF6F' AS TEXT)) AS TEXT) WHERE key = ?",
+            (f"m:{deploy}",),
+        )
+        raw.commit()
+    ran = run("doctor")
+    assert f"1 memory damaged on disk and not shown: {deploy}" in ran.out
+    assert run("get", "deploy").code == 1
+    assert run("history", "deploy").out.split()[-2:] == ["one", "review"]
+
+
+@pytest.mark.requirement("N5", "D2")
+def test_an_export_carries_revisions_and_a_repeated_import_adds_none(run: Run, deploy: str, tmp_path: Path) -> None:
+    run("store", "three reviews", "--key", "deploy")
+    run("store", "said once", "--key", "once")
+    told = run("export").rows
+    assert [(one.get("revision_of"), one["revision"]) for one in told] == [
+        (deploy, 1),
+        (deploy, 2),
+        (None, 3),
+        (None, 1),
+    ]
+    assert run("export", str(tmp_path / "all.jsonl")).out.startswith("2 memories written")
+    other = ("--home", str(tmp_path / "other"), "--project", "other")
+    for stored in (2, 0):
+        assert run("import", str(tmp_path / "all.jsonl"), *other, "--json").json["stored"] == stored
+        found = run("history", "deploy", *other, "--json").json["revisions"]
+        assert [(one["revision"], one["content"]) for one in found] == [
+            (3, "three reviews"),
+            (2, "two reviews"),
+            (1, "one review"),
+        ]
+        assert [one["scope"]["agent"] for one in found] == [None, "bob", None]
+        assert found[2]["updated_at"] == told[0]["updated_at"]
+
+
+def test_a_file_cannot_give_a_history_to_a_memory_that_is_here(run: Run, deploy: str, tmp_path: Path) -> None:
+    lines = [
+        {"revision_of": deploy, "revision": 1, "content": "no reviews"},
+        {"revision_of": deploy, "revision": 9, "content": "no reviews"},
+        {"revision_of": "deploy", "content": "no reviews"},
+    ]
+    (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ran = run("import", str(tmp_path / "some.jsonl"))
+    assert (ran.code, "line 3: revision_of: 'deploy' is not the id of a memory" in ran.err) == (1, True)
+    assert [one["content"] for one in run("history", "deploy", "--json").json["revisions"]] == [
+        "two reviews",
+        "one review",
+    ]
