@@ -497,11 +497,6 @@ class Line(NamedTuple):
 class ThreadRows(Protocol):
     """Reading what was said by contexts, and facets by their name."""
 
-    def version(self) -> tuple[int, int] | None:
-        """Another one after every commit of anybody's, in any process. Holds for the asking thread alone; what was read
-        after it is at least as new. None where that cannot be told."""
-        ...
-
     def talks(self, project: str, now_s: float) -> list[Talk]:
         """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
         ...

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, new_nonce, without_fenced
+from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, without_fenced
 from kingly_memory.attention.injection import Budget, Candidate, Omission, inject
 from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence, telling
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.writing import estimated_tokens
-from tests.attention.hostile_texts import CLOSING, HOSTILE_TEXTS, RENDERING
+from tests.attention.hostile_texts import HOSTILE_TEXTS, RENDERING
 
 NONCE = "f" * 32
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -115,11 +115,6 @@ def test_a_nonce_that_a_memory_knows_is_not_used() -> None:
     assert block.count("a" * 32) == 2
 
 
-def test_nonces_are_long_and_differ() -> None:
-    assert len({new_nonce() for _ in range(100)}) == 100
-    assert len(new_nonce()) == 32
-
-
 @given(tricky_text)
 def test_making_a_text_harmless_again_changes_nothing(text: str) -> None:
     assert harmless(harmless(text)) == harmless(text)
@@ -188,12 +183,6 @@ def test_only_what_the_user_or_the_own_agent_said_is_put_in(origin: Origin, agen
     assert reasons(Candidate(memory("x", origin=origin, agent=agent))) == [expected]
 
 
-def test_to_nobody_in_particular_own_is_what_nobody_in_particular_said() -> None:
-    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent=None)), agent=None) == [None]
-    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent=None)), agent="helper") == [Omission.STRANGER]
-    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent="helper")), agent=None) == [Omission.STRANGER]
-
-
 def test_what_is_left_out_has_a_reason() -> None:
     hidden = memory("\u200b\u2060")
     candidates = [
@@ -213,20 +202,6 @@ def test_what_is_left_out_has_a_reason() -> None:
 def test_a_note_too_long_for_the_room_left_makes_way_for_a_shorter_one() -> None:
     notes = [Candidate(memory(f"{number} {'word ' * size}")) for number, size in enumerate((300, 300, 10))]
     assert reasons(*notes, budget=Budget(tokens=700)) == [None, Omission.NO_ROOM, None]
-
-
-def test_nothing_put_in_is_no_block_at_all() -> None:
-    assert inject([], agent=None, budget=Budget()).text == ""
-    assert inject([Candidate(memory("x"))], agent=None, budget=Budget(tokens=10)).text == ""
-
-
-def test_the_order_of_the_candidates_is_kept() -> None:
-    block = block_of(memory("first"), memory("second"), memory("third"))
-    assert [line for line in block.split("\n") if line.startswith("| ") and "[" not in line] == [
-        "| first",
-        "| second",
-        "| third",
-    ]
 
 
 @given(
@@ -322,13 +297,3 @@ def test_what_two_texts_have_in_common_is_what_all_their_telling_words_have(one:
 def test_texts_without_spaces_are_compared_too() -> None:
     assert pertinence(asked("デプロイの手順を教えて"), "デプロイの手順はレビュー二回") >= LEAST
     assert pertinence(asked("天気はどうですか"), "デプロイの手順はレビュー二回") < LEAST
-
-
-@given(any_text)
-def test_the_estimate_of_tokens_grows_with_the_text(text: str) -> None:
-    assert estimated_tokens(text) <= estimated_tokens(text + " more")
-
-
-def test_the_corpus_tries_every_way_out() -> None:
-    assert len(CLOSING) >= 14
-    assert len(set(HOSTILE_TEXTS.values())) == len(HOSTILE_TEXTS) >= 40

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, Thread, boost, focus
-from kingly_memory.cognition.owners import current_owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.router_bench import CALM, PromptStore, router_over
@@ -62,13 +60,6 @@ def test_more_focus_never_lifts_less_nor_beyond_the_cap(
 ) -> None:
     before, after = boost(thread, focuses), boost(thread, [*focuses, Focus(topic, weight)])
     assert 0 <= before <= after <= MOST_BOOST
-
-
-@given(threads, some_focuses)
-def test_case_makes_no_difference(thread: Thread, focuses: list[Focus]) -> None:
-    loud = Thread(thread.id.casefold(), thread.title.casefold(), tuple(one.casefold() for one in thread.topics))
-    quiet = [Focus(one.topic.casefold(), one.weight) for one in focuses]
-    assert boost(loud, quiet) == boost(thread, focuses)
 
 
 @pytest.mark.requirement("SMT-005")
@@ -199,16 +190,6 @@ async def test_the_focus_is_taken_off_one_topic_or_all(tmp_path: Path, clock: Ma
             await memory.attention.unfocus("")
 
 
-async def test_bad_input_changes_nothing(tmp_path: Path, clock: ManualClock) -> None:
-    async with await attended(tmp_path, clock) as memory:
-        await memory.attention.focus("ui", 0.3)
-        before = await memory.attention.focused()
-        for topic, weight in (("", 0.8), ("ui", math.nan), ("ui", True), ("more", math.inf)):
-            with pytest.raises(InvalidInput):
-                await memory.attention.focus(topic, weight)
-        assert await memory.attention.focused() == before
-
-
 async def test_every_project_and_agent_has_a_focus_of_its_own(tmp_path: Path) -> None:
     def opened(project: str, agent: str | None) -> SyncMemoryRouter:
         return SyncMemoryRouter.open(tmp_path / "home", False, project=project, agent=agent, settings=CALM)
@@ -272,16 +253,6 @@ async def test_of_very_many_threads_it_says_at_least_how_many(tmp_path: Path, cl
         assert focused.more
         assert focused.threads <= 100
         assert focused.message.split(". ")[1] == f"At least {focused.threads} threads will be prioritized."
-
-
-async def test_a_damaged_focus_is_no_failure(tmp_path: Path, clock: ManualClock) -> None:
-    store = PromptStore(tmp_path / "home")
-    whose = current_owner("app", None)
-    store.write(lambda tx: tx.set_facet("focus", whose, {"active_focus": "everything"})).result()
-    async with router_over(store, None, clock) as memory:
-        assert await memory.attention.focused() == ()
-        await memory.attention.focus("ui")
-        assert [one.topic for one in await memory.attention.focused()] == ["ui"]
 
 
 # --- what a thread is about without anybody having said so ------------------------------------------------------------
@@ -388,13 +359,6 @@ async def test_how_accents_are_composed_makes_no_difference(tmp_path: Path, cloc
         assert (await memory.inject("which tokens?", explain=True)).considered[0].priority.boost > 0
 
 
-async def test_a_weight_of_nothing_says_that_it_lifts_nothing(tmp_path: Path, clock: ManualClock) -> None:
-    async with await attended(tmp_path, clock) as memory:
-        await memory.store("tokens", title="Authentication")
-        focused = await memory.attention.focus("authentication", 0)
-        assert focused.message == 'Focus set on "authentication" (weight=0). With a weight of 0 it lifts nothing.'
-
-
 @pytest.mark.requirement("SMT-006")
 async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_path: Path) -> None:
     def opened(agent: str | None) -> SyncMemoryRouter:
@@ -416,17 +380,3 @@ async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_
         assert memory.attention.unfocus().for_everyone == ("billing",)
     with opened("eve") as memory:
         assert memory.attention.focused() == ()
-
-
-def test_a_focus_that_does_not_say_when_it_was_set_names_no_time() -> None:
-    [one] = Focuses.from_json({"active_focus": [{"topic": "ui"}]})
-    assert (one.since, one.to_json()["set_at"]) == (None, None)
-
-
-def test_memory_is_untouched_by_a_focus(tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=CALM) as memory:
-        stored = memory.store("tokens", title="auth", context_id="thread_a")
-        before = memory.get(stored.id)
-        memory.attention.focus("auth")
-        assert isinstance(before, Memory)
-        assert memory.get(stored.id) == before

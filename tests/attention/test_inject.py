@@ -10,7 +10,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.attention.injection import Injection
-from kingly_memory.errors import InvalidInput, RouterClosed
+from kingly_memory.errors import InvalidInput
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.mcp_sessions import session
@@ -77,13 +77,6 @@ async def test_a_focus_on_a_thread_brings_its_latest_memories_whatever_the_promp
     assert found == [f"step {n} is done" for n in range(11, 1, -1)]
 
 
-async def test_a_focus_on_a_memory_that_belongs_to_no_context_brings_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        receipt = await memory.store(RULE, origin="user")
-        await memory.attention.focus(receipt.id)
-        assert notes(await memory.inject("write a haiku about winter mornings")) == [RULE]
-
-
 async def test_a_topic_is_looked_for_beyond_the_most_similar_memories(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
         await said(memory, "one of very many words about a longer deploy of the billing service", tags=["billing"])
@@ -103,24 +96,6 @@ async def test_of_a_long_note_the_passage_that_answers_is_put_in(tmp_path: Path,
     assert len(found.text) <= 4 * tokens
 
 
-async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_path: Path) -> None:
-    """A server that was not told for whom it speaks guides the hooks of a host."""
-    async with opened(tmp_path) as memory:
-        await said(memory, RULE, tags=["deploying"])
-        await memory.attention.focus("deploying", 1.0)
-    async with opened(tmp_path, agent="cursor") as other:
-        await other.attention.focus("something else")
-        assert (await boosts(other)) == [0.3]
-        await other.attention.focus("Deploying", 0.5)
-        assert (await boosts(other)) == [0.15]
-    async with opened(tmp_path) as memory:
-        assert (await boosts(memory)) == [0.3]
-
-
-async def boosts(memory: MemoryRouter) -> list[float]:
-    return [one.priority.boost for one in (await memory.inject(PROMPT, explain=True)).considered]
-
-
 @pytest.mark.requirement("SMT-032")
 async def test_ratings_pins_and_weights_change_the_order(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
@@ -138,24 +113,6 @@ async def places(memory: MemoryRouter) -> dict[str, float]:
     """What each thread's similarity is multiplied by."""
     found = await memory.inject(PROMPT, explain=True)
     return {one.thread_id: one.priority.weight * one.priority.relevance for one in found.considered}
-
-
-async def test_a_pin_weighs_more(tmp_path: Path) -> None:
-    async with opened(tmp_path, agent="cursor") as memory:
-        pinned = await memory.attention.pin(RULE)
-        assert await places(memory) == {pinned.thread_id: 1.3}
-
-
-async def test_a_session_is_told_of_a_memory_once(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await said(memory, RULE, key="rule")
-        assert notes(await memory.inject(PROMPT, session="s1")) == [RULE]
-        again = await memory.inject(PROMPT, session="s1")
-        assert (again.text, [why.value for why in again.left_out.values()]) == ("", ["this session has seen it"])
-        assert notes(await memory.inject(PROMPT, session="s2")) == [RULE]
-        assert notes(await memory.inject(PROMPT)) == [RULE]
-        await said(memory, "Deploys need three reviews", key="rule")
-        assert notes(await memory.inject(PROMPT, session="s1")) == ["Deploys need three reviews"]
 
 
 @pytest.mark.requirement("SMT-033")
@@ -261,26 +218,6 @@ async def test_what_makes_no_sense_is_refused(tmp_path: Path, arguments: tuple[A
             await memory.inject(*arguments)
 
 
-async def test_a_session_has_a_name_that_can_be_one(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        with pytest.raises(InvalidInput, match="session: contains control characters"):
-            await memory.inject(PROMPT, session="a\nb")
-
-
-async def test_hostile_prompts_are_prompts(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await said(memory, RULE)
-        for prompt in ('deploy" OR *', "\ud800 deploy", "x" * 100_000, "\0", "デプロイ"):
-            assert isinstance(await memory.inject(prompt), Injection)
-
-
-async def test_a_closed_router_injects_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        pass
-    with pytest.raises(RouterClosed):
-        await memory.inject(PROMPT)
-
-
 def test_code_that_does_not_await_has_it_too(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(tmp_path, False, project="app", settings=QUICK) as memory:
         memory.store(RULE, origin="user")
@@ -306,17 +243,3 @@ async def test_the_tool_says_what_is_in_and_under_which_thread(tmp_path: Path) -
     assert (again["text"], again["left_out"]) == ("", {"this session has seen it": 1})
     assert [one["why"] for one in again["considered"]] == ["this session has seen it"]
     assert rated["relevance_score"] < 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"prompt": " "}, "prompt: is empty"),
-        ({"prompt": PROMPT, "budget_tokens": 0}, "budget_tokens"),
-        ({"prompt": PROMPT, "budget_tokens": 10**7}, "budget_tokens"),
-        ({}, "prompt"),
-    ],
-)
-async def test_the_tool_refuses_what_makes_no_sense(tmp_path: Path, arguments: dict[str, Any], problem: str) -> None:
-    async with session(tmp_path, settings=QUICK) as client:
-        assert problem in await client.error("memory_inject", **arguments)

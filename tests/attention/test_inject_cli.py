@@ -97,15 +97,6 @@ def test_for_programs_it_is_one_object(told: Run) -> None:
     assert "considered" not in told("inject", PROMPT, "--json").json
 
 
-def test_a_session_gets_a_note_once_and_shares_that_with_the_hook(told: Run, isolated_environment: Path) -> None:
-    assert RULE in told("inject", PROMPT, "--session", "s1").out
-    again = told("inject", PROMPT, "--session", "s1")
-    why = "1 × this session has seen it, 1 × neither the user nor this agent said it, 1 × not relevant enough"
-    assert (again.out, again.err) == ("", f"kingly-memory: nothing is put in: {why}\n")
-    given = event("UserPromptSubmit", isolated_environment, prompt=PROMPT, session_id="s1")
-    assert noted(hook("UserPromptSubmit", given)) == ""
-
-
 def test_the_prompt_may_come_from_standard_input_and_the_budget_is_kept(told: Run) -> None:
     assert RULE in told("inject", "-", stdin=PROMPT.encode()).out
     assert told("inject", PROMPT, "--budget", "70").out == ""
@@ -115,23 +106,6 @@ def test_another_agent_is_named(run: Run) -> None:
     run("store", RULE, "--agent", "cursor")
     assert run("inject", PROMPT).out == ""
     assert RULE in run("inject", PROMPT, "--agent", "cursor").out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ((" ",), "prompt: is empty; say what is about to be asked"),
-        (("x", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
-        (("x", "--budget", "-1"), "budget: -1 is no room: the frame alone takes 66 tokens"),
-        (("x", "--budget", "100001"), "budget: 100001 is outside 67 to 100,000"),
-        (("x", "--budget", "nan"), "budget: 'nan' is not a whole number"),
-        (("x", "--session", "a\tb"), "session: contains control characters"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_a_sentence(run: Run, arguments: tuple[str, ...], problem: str) -> None:
-    ran = run("inject", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"kingly-memory: {problem}")
 
 
 def test_a_store_that_others_may_look_into_is_not_quoted(told: Run, isolated_environment: Path) -> None:

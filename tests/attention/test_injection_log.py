@@ -49,11 +49,6 @@ def test_a_session_that_has_lost_it_is_told_again_and_the_log_still_knows(log: I
     assert log.sessions() == ["s1"]
 
 
-def test_clearing_a_session_that_was_told_nothing_writes_nothing(log: InjectionFiles, home: Path) -> None:
-    log.clear("s1", 100.0)
-    assert not (home / "injected").exists()
-
-
 def test_projects_of_one_home_do_not_see_each_other(log: InjectionFiles, home: Path) -> None:
     other = InjectionFiles(home, "other")
     log.note("s1", ["a"], 100.0)
@@ -136,15 +131,6 @@ def test_a_huge_file_is_read_from_its_end_and_begun_anew(log: InjectionFiles, ho
     log.note("s1", ["c"], 200.0)
     assert log.of("s1") == {"c": 200.0}
     assert file.stat().st_size < LIMIT_BYTES
-
-
-def test_of_a_long_session_the_last_lines_count(log: InjectionFiles, home: Path) -> None:
-    log.note("s1", ["first"], 1.0)
-    file = only_file(home)
-    lines = (f'{{"session":"s1","at":{at},"ids":["i{at}"]}}\n' for at in range(2, MOST_LINES + 2))
-    file.write_text(file.read_text() + "".join(lines))
-    assert len(log.of("s1")) == MOST_LINES
-    assert "first" not in log.of("s1")
 
 
 def test_a_note_of_very_many_memories_is_whole(log: InjectionFiles) -> None:

@@ -220,14 +220,6 @@ async def test_an_unpinned_thread_is_as_any_other(store: PromptStore, clock: Man
             await memory.attention.unpin(pinned.thread_id)
 
 
-@pytest.mark.parametrize("name", ["key", "id"])
-async def test_a_memory_names_the_thread_that_is_unpinned(store: PromptStore, clock: ManualClock, name: str) -> None:
-    async with router_over(store, None, clock) as memory:
-        pinned = await memory.attention.pin(TEXT, key="taste")
-        unpinned = await memory.attention.unpin("taste" if name == "key" else pinned.receipt.id)
-    assert unpinned.message == f"Unpinned {pinned.thread_id}: it weighs 1.00 again"
-
-
 async def test_a_memory_of_no_context_can_be_unpinned(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
         stored = await memory.store("said by itself")
@@ -235,32 +227,6 @@ async def test_a_memory_of_no_context_can_be_unpinned(store: PromptStore, clock:
         store.write(lambda tx: tx.set_facet("attention", stored.id, facet)).result()
         assert (await memory.attention.unpin(stored.id)).memories == 1
         assert store.reader.facets("attention", [stored.id]) == {stored.id: {"since": "long ago"}}
-
-
-async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        await memory.store("there before", key="taken")
-        refused: list[tuple[str, dict[str, Any]]] = [
-            ("content", {"content": " "}),
-            ("content", {"content": None}),
-            ("title", {"title": ""}),
-            ("topics", {"topics": ["a", 7]}),
-            ("topics", {"topics": [str(number) for number in range(64)]}),
-            ("weight_boost", {"weight_boost": math.nan}),
-            ("key", {"key": "taken"}),
-            ("significance", {"significance": 2}),
-        ]
-        for field, said in refused:
-            with pytest.raises(InvalidInput) as raised:
-                await memory.attention.pin(**{"content": TEXT, **said})
-            assert raised.value.field == field
-        for name in ("thread_nobody", ""):
-            with pytest.raises(InvalidInput, match="thread_id: "):
-                await memory.attention.unpin(name)
-        with pytest.raises(InvalidInput, match="is not pinned"):
-            await memory.attention.unpin("taken")
-        [only] = (await memory.list()).memories
-        assert only.content == "there before"
 
 
 async def test_a_pin_does_not_lead_away_from_the_current_context(store: PromptStore, clock: ManualClock) -> None:

@@ -92,11 +92,6 @@ def test_without_ratings_a_thread_is_as_any_other(damaged: Any) -> None:
     assert relevance(Ratings.from_json(damaged)) == 1.0
 
 
-def test_of_a_damaged_rating_what_can_be_read_counts() -> None:
-    read = Ratings.from_json({"ratings": [{"useful": False, "timestamp": "soon", "reason": 7}]})
-    assert [(one.useful, one.reason) for one in read.latest] == [(False, None)]
-
-
 def test_only_the_latest_ratings_are_kept() -> None:
     held = ratings(*[True] * KEPT)
     assert len(held.rated(Rating(False, AT, "new")).latest) == KEPT
@@ -200,16 +195,6 @@ def test_as_many_ratings_as_showings_before_them_are_of_all(showings: list[int],
     after = [sum(at >= showing for at in given_s) for showing in showings]
     needed = [sum(other >= showing for other in showings) for showing in showings]
     assert rated.are_of_all(showings) is all(have >= need for have, need in zip(after, needed, strict=True))
-
-
-@pytest.mark.parametrize(("useful", "reason"), [("yes", None), (1, None), (None, None), (True, 7), (True, "x" * 513)])
-async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock, useful: Any, reason: Any) -> None:
-    async with router_over(store, None, clock) as memory:
-        stored = await memory.store("the old api")
-        injected(memory, store, stored.id)
-        with pytest.raises(InvalidInput):
-            await memory.attention.rate(stored.id, useful, reason)
-        assert store.reader.facets("ratings", [stored.id]) == {}
 
 
 async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.files import ai
-from kingly_memory.adapters.files.detect import source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.attention.ratings import Rating, Ratings
 from kingly_memory.cognition.owners import owner
@@ -524,24 +523,6 @@ def test_links_pipes_folders_and_other_files_are_not_read(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("name", ["link.json", "renamed"])
-def test_a_link_that_is_named_itself_is_followed(tmp_path: Path, name: str) -> None:
-    (tmp_path / "secret.json").write_text(json.dumps(OLD))
-    (tmp_path / name).symlink_to("secret.json")
-    [thread] = source(tmp_path / name, content_limit_bytes=LIMIT).entries
-    assert isinstance(thread, ImportedThread)
-    assert thread.id == "thread_old"
-
-
-def test_a_linked_folder_of_threads_is_not_followed(tmp_path: Path) -> None:
-    root = folder(tmp_path, OLD)
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "threads").symlink_to(root / "threads")
-    assert [str(one) for one in found(tmp_path / "elsewhere")] == [
-        f"{tmp_path}/elsewhere/threads: is a symbolic link and was not followed"
-    ]
-
-
 def test_an_id_that_two_files_claim_is_the_first_ones(tmp_path: Path) -> None:
     [first, problem] = found(folder(tmp_path, OLD, {**OLD, "title": "Another"}))
     assert isinstance(first, ImportedThread)
@@ -675,15 +656,6 @@ def test_a_malformed_thread_that_is_named_itself_is_refused_and_nothing_is_writt
     assert [one["message"] for one in ran.json["problems"]] == ([] if message is None else [message])
     assert run("get", "id", "--json").json["content"] == "the real id rule"
     assert run("status", "--json").json["memories"]["total"] == 1
-
-
-def test_a_folder_of_threads_is_read_itself_whatever_lies_hidden_in_it(tmp_path: Path) -> None:
-    root = folder(tmp_path, OLD)
-    folder(root, THREAD)
-    for name in (None, "ai"):
-        [thread] = source(root, content_limit_bytes=LIMIT, format_name=name).entries
-        assert isinstance(thread, ImportedThread)
-        assert thread.id == "thread_old"
 
 
 def test_what_was_said_here_goes_to_files_and_to_another_home(run: Run, tmp_path: Path) -> None:

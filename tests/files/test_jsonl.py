@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, MemoryType, Origin, Standing
 from kingly_memory.validation import Draft
 from tests.files.samples import LIMIT, as_draft, from_a_file, memories, parted
@@ -56,12 +55,6 @@ def test_a_value_beyond_all_limits_spoils_its_own_line_only(file: Path, name: st
     assert name in problems[0]
 
 
-def test_a_plain_line_takes_every_default(file: Path) -> None:
-    [draft], problems = drafts(file, {"content": "The build runs on two cores."})
-    assert problems == []
-    assert (draft.type, draft.significance, draft.origin) == (MemoryType.SEMANTIC, 0.5, Origin.IMPORT)
-
-
 def test_a_plain_line_may_say_everything_a_memory_has(file: Path) -> None:
     said = {
         "content": "Deploys need two reviews.",
@@ -89,11 +82,6 @@ def test_an_origin_that_gives_no_trust_is_kept_and_an_unknown_one_is_a_problem(f
     found, problems = drafts(file, *({"content": "x", "origin": one} for one in ("tool", "web", "remote", "boss")))
     assert [draft.origin for draft in found] == [Origin.TOOL, Origin.WEB, Origin.REMOTE]
     assert len(problems) == 1
-
-
-def test_fields_a_memory_does_not_have_are_kept_as_metadata(file: Path) -> None:
-    [draft], _ = drafts(file, {"id": 17, "content": "x", "channel": "ops", "metadata": {"a": 1}})
-    assert draft.metadata == {"a": 1, "channel": "ops", "id": 17}
 
 
 def test_the_same_plain_line_has_the_same_key_on_every_import(file: Path) -> None:
@@ -145,9 +133,3 @@ def test_blank_lines_carriage_returns_and_a_byte_order_mark_do_no_harm(file: Pat
     good, problems = drafts(file, b'\xef\xbb\xbf{"content": "a"}\r', b"", b"  \r", '{"content": "b\u2028c"}')
     assert problems == []
     assert [draft.content for draft in good] == ["a", "b\u2028c"]
-
-
-@pytest.mark.parametrize("name", ["missing.jsonl", "a\0b.jsonl"])
-def test_a_file_that_cannot_be_opened_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"file: .* cannot be read"):
-        list(jsonl.read(tmp_path / name, content_limit_bytes=LIMIT))

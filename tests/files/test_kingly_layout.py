@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import kingly_layout
 from kingly_memory.adapters.files.detect import Format, source
-from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from tests.files.samples import LIMIT, NOON, as_draft, from_a_file, memories, parted
@@ -80,15 +79,6 @@ def test_the_task_history_holds_the_latest_completions_only(tmp_path: Path) -> N
     assert (history[0]["content"], history[-1]["content"]) == ("task 500", "task 1499")
 
 
-def test_an_empty_store_gives_three_valid_files(tmp_path: Path) -> None:
-    assert write(tmp_path / "new" / "folder") == {
-        "quick_cache.json": 0,
-        "session_state.json": 0,
-        "task_history.json": 0,
-    }
-    assert written(tmp_path / "new" / "folder", "quick_cache.json")["memories"] == []
-
-
 def test_the_files_are_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     folder = tmp_path / "layout"
     write(folder, memory("first"))
@@ -103,12 +93,6 @@ def test_the_files_are_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     files = list(folder.iterdir())
     assert sorted(path.name for path in files) == ["quick_cache.json", "session_state.json", "task_history.json"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match=r"folder: .* cannot be used"):
-        write(tmp_path / "file" / "folder")
 
 
 def test_a_quick_cache_written_to_the_design_document_can_be_imported(tmp_path: Path) -> None:

@@ -88,8 +88,3 @@ def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
         "item 8: timestamp: expected a date and time, not bool",
         "item 9: tags: expected text, not list",
     ]
-
-
-@pytest.mark.parametrize("content", ["text", 7, None])
-def test_a_file_without_pairs_says_so(content: Any) -> None:
-    assert read(content) == ([], [": is not a list or object of {key, value, category, timestamp}"])

@@ -77,10 +77,6 @@ def test_no_text_is_lost_when_there_is_no_front_matter(text: str) -> None:
     assert split(f"---\ntitle: t\n---\n{text}").body == text
 
 
-def test_a_text_between_two_rules_is_not_front_matter() -> None:
-    assert split("---\nJust a thought\n---\nand more").body == "---\nJust a thought\n---\nand more"
-
-
 def test_the_date_comes_from_the_front_matter_or_from_the_file(folder: Path) -> None:
     write(folder / "a.md", "---\ndate: 2023-05-08\n---\nsaid")
     write(folder / "b.md", "said")
@@ -137,11 +133,3 @@ def test_notes_that_cannot_be_read_are_named_and_the_rest_is_read(folder: Path) 
         f": {folder / 'd-pipe.md'} is neither a file nor a folder",
         ": date: 'some day' is not an ISO 8601 date or time",
     ]
-
-
-def test_one_note_can_be_read_without_its_folder(folder: Path) -> None:
-    write(folder / "a.md", "text")
-    write(folder / "b.md", "text")
-    good, _ = drafts(folder / "a.md")
-    assert [draft.metadata for draft in good] == [{"path": "a.md"}]
-    assert good[0].key == drafts(folder)[0][0].key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 from pathlib import Path
 
 import pytest
@@ -45,12 +44,6 @@ def test_export_without_a_file_goes_to_standard_output(run: Run) -> None:
     for argv in (["export"], ["export", "-"]):
         [row] = run(*argv).rows
         assert (row["key"], row["standing"]) == ("a", "live")
-
-
-def test_an_exported_file_is_private(run: Run, tmp_path: Path) -> None:
-    run("store", "one")
-    run("export", str(tmp_path / "out.jsonl"))
-    assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
 
 
 def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(

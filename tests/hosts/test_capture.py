@@ -18,8 +18,8 @@ from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.fence import fenced
 from kingly_memory.errors import StoreBusy
 from kingly_memory.hosts import transcript as transcripts
-from kingly_memory.hosts.capture import MOST_SESSIONS, Progress, Session, captured_id, keep
-from kingly_memory.hosts.statements import WORTH, Sort, Statement, sentences, sort_of, statements
+from kingly_memory.hosts.capture import Progress, Session, captured_id, keep
+from kingly_memory.hosts.statements import Sort, Statement, sentences, sort_of, statements
 from kingly_memory.hosts.transcript import Message, TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.place import Place
@@ -98,13 +98,6 @@ def test_plans_guesses_and_orders_of_an_assistant_are_not_kept(sentence: str) ->
     assert sort_of(sentence, "assistant") is None
 
 
-def test_every_sort_that_a_speaker_can_make_is_worth_something() -> None:
-    found = {("user", sort) for sort in KEPT_OF_USER.values()} | {
-        ("assistant", sort) for sort in KEPT_OF_ASSISTANT.values()
-    }
-    assert found == set(WORTH)
-
-
 def test_code_tables_and_quotations_are_not_prose() -> None:
     said = """\
 Some words first.
@@ -147,11 +140,6 @@ def test_what_the_user_pasted_is_not_the_users_word(said: str) -> None:
     around = f"We decided to use Postgres.\n\n{said}\n\nAlways run the linter before committing."
     found = [one.content for one in statements([Message("m", "user", around, None)])]
     assert found == ["We decided to use Postgres.", "Always run the linter before committing."]
-
-
-def test_a_long_message_of_one_breath_is_the_users_own() -> None:
-    said = "We decided to use Postgres. " + "It was a long discussion with much to say. " * 30
-    assert [one.content for one in statements([Message("m", "user", said, None)])] == ["We decided to use Postgres."]
 
 
 @given(st.text(max_size=500), st.sampled_from(["user", "assistant"]))
@@ -335,13 +323,6 @@ def test_what_was_forgotten_is_not_brought_back(place: Place, session: Session, 
     assert said(place) == []
 
 
-def test_what_is_stored_already_is_not_captured(place: Place, session: Session, tmp_path: Path) -> None:
-    with router(place) as memory:
-        memory.store("Always run the linter before committing", key="lint")
-    transcript(tmp_path, entry("user", "always run the linter, before committing!", "u1"))
-    assert keep(session, place, CALM) == Taken()
-
-
 def test_an_assistant_that_repeats_a_recalled_note_adds_nothing(place: Place, session: Session, tmp_path: Path) -> None:
     with router(place) as memory:
         memory.store("We decided that deploys of the api need two reviews", key="deploy")
@@ -400,19 +381,6 @@ def test_a_transcript_that_takes_longer_than_there_is_time_for_is_read_on_where_
     assert len(said(place)) == (1 if told == "hello there" else 31)
 
 
-def test_a_portion_is_noted_as_read_before_the_next_one_begins(
-    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A host may end us at any moment."""
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1_000)
-    transcript(tmp_path, *(entry("user", f"We decided that part {index} stays.", str(index)) for index in range(30)))
-    ends: list[int] = []
-    monkeypatch.setattr(Progress, "save", lambda _self, _session, end: ends.append(end))
-    keep(session, place, CALM)
-    assert len(set(ends)) > 5
-    assert ends == sorted(ends)
-
-
 def test_the_weightiest_are_kept_when_there_are_too_many(place: Place, session: Session, tmp_path: Path) -> None:
     transcript(
         tmp_path,
@@ -453,17 +421,6 @@ def test_progress_that_makes_no_sense_begins_again(tmp_path: Path, found: str) -
     assert progress.end("a") == 0
     progress.save("a", 10)
     assert progress.end("a") == 10
-
-
-def test_the_sessions_read_last_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(range(10_000))
-    monkeypatch.setattr("kingly_memory.hosts.capture.time.time", lambda: float(next(ticks)))
-    monkeypatch.setattr("kingly_memory.hosts.capture.MOST_SESSIONS", 3)
-    progress = Progress(tmp_path)
-    for name in "abcd":
-        progress.save(name, 1)
-    assert [progress.end(name) for name in "abcd"] == [0, 1, 1, 1]
-    assert MOST_SESSIONS > 100
 
 
 @pytest.fixture(autouse=True)

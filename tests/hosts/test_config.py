@@ -85,10 +85,6 @@ def test_every_host_starts_the_server_by_its_command_and_says_who_speaks(host: s
     assert (entry["command"], entry["args"], entry["env"]["KINGLY_AGENT"]) == ("kingly-memory", ["mcp"], host)
 
 
-def test_only_hosts_that_want_a_type_get_one() -> None:
-    assert {host for host in HOSTS if server_of(host).get("type") == "stdio"} == {"claude-code", "vscode"}
-
-
 def test_hosts_that_start_servers_elsewhere_are_told_the_home() -> None:
     assert {host for host in HOSTS if "KINGLY_HOME" in server_of(host)["env"]} == {"cursor", "vscode"}
 
@@ -630,15 +626,6 @@ def test_tables_written_another_way_are_left_alone(text: str) -> None:
         merged_toml(text, CODEX)
 
 
-def test_a_header_inside_a_text_is_not_taken_for_a_table() -> None:
-    text = 'notes = """\n[mcp_servers.kingly-memory]\ncommand = "mine"\n"""\n'
-    try:
-        after = merged_toml(text, CODEX)
-    except Unmergeable:
-        return
-    assert tomllib.loads(after)["notes"] == tomllib.loads(text)["notes"]
-
-
 def test_windows_line_ends_stay() -> None:
     after = merged_toml('a = 1\r\n\r\n[b]\r\nc = "d"\r\n', CODEX)
     assert "\n" not in after.replace("\r\n", "")
@@ -774,11 +761,6 @@ def test_the_printed_server_command_starts_the_server(run: Run, project: Path) -
         server_process.stdin.close()
         assert server_process.wait(timeout=60) == 0
     assert answer["result"]["serverInfo"]["name"]
-
-
-def test_no_hook_is_left_to_the_host_to_run_in_the_background() -> None:
-    """Without a user at its terminal the host ends before such a hook does."""
-    assert '"async"' not in json.dumps(hosts.hooks(WISH))
 
 
 def test_the_plugin_says_what_the_command_writes() -> None:

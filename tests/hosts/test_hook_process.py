@@ -80,11 +80,6 @@ def test_a_prompt_gets_the_notes_that_fit_it(project: Path) -> None:
     assert "cafeteria" not in noted(ran)
 
 
-def test_an_unrelated_prompt_gets_nothing(project: Path) -> None:
-    store(project, "Deploys need two reviews", "The cafeteria opens at noon")
-    assert hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="write a haiku about winter")).out == ""
-
-
 def test_the_folder_of_the_session_says_which_project_is_meant(project: Path, tmp_path: Path) -> None:
     store(project, "Deploys need two reviews")
     inner, elsewhere = project / "src" / "deep", tmp_path / "elsewhere"
@@ -288,11 +283,6 @@ def test_a_wrong_word_before_the_verb_is_no_veto_either(arguments: list[str], pr
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
-def test_another_verb_with_the_word_hook_keeps_its_own_exit_code(project: Path) -> None:
-    for arguments in (["get", "hook"], ["--home", "hook", "get", "nothing"], ["search", "hook", "--oops"]):
-        assert process(*arguments).code != 0
-
-
 def test_an_event_that_only_the_json_names_is_answered(project: Path) -> None:
     store(project, "Deploys need two reviews")
     given = json.dumps(event("UserPromptSubmit", project, prompt="who has to review a deploy?")).encode()
@@ -353,12 +343,6 @@ def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(project: Path, user_home
             os.close(reader)
 
 
-def test_help_is_still_help() -> None:
-    ran = process("hook", "--help")
-    assert ran.code == 0
-    assert "UserPromptSubmit" in ran.out
-
-
 @pytest.mark.requirement("KNG-085")
 def test_a_damaged_setting_or_store_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
     store(project, "Deploys need two reviews")
@@ -383,12 +367,6 @@ def test_a_store_that_others_may_look_into_is_not_quoted(project: Path, user_hom
     (home_of(project) / "store").chmod(0o755)
     assert hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="review a deploy")).out == ""
     assert "checkout" in failures(user_home)[0]["problem"]
-
-
-def test_a_log_that_cannot_be_written_is_silence_too(project: Path, user_home: Path) -> None:
-    (user_home / "data").write_text("in the way")
-    ran = hook("UserPromptSubmit", b"no JSON")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
 def test_a_transcript_that_is_not_there_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:

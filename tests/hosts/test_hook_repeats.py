@@ -17,7 +17,7 @@ from kingly_memory.adapters.local.injections import MOST_SESSIONS, InjectionFile
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, environment, process
 from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
-from tests.hosts.test_hook_process import PATIENT, ended, failures, home_of, hook, noted, started, store
+from tests.hosts.test_hook_process import PATIENT, failures, home_of, hook, noted, store
 
 PROMPT = "who has to review a deploy?"
 RULE = "Deploys need two reviews"
@@ -88,20 +88,6 @@ def test_a_session_that_has_it_still_is_not_shown_it_at_its_start(project: Path,
     said = begun(project, source)
     assert "cafeteria" in said
     assert RULE not in said
-
-
-def test_after_a_compaction_with_nothing_to_say_a_prompt_is_told_again(project: Path) -> None:
-    store(project, RULE)
-    assert RULE in prompted(project)
-    given = event("SessionStart", project, source="compact")
-    assert hook("SessionStart", given, KINGLY_AGENT="x", KINGLY_HOOK_TOKENS="60").out == ""
-    assert RULE in prompted(project)
-
-
-def test_what_was_shown_at_the_start_is_not_repeated_at_a_prompt(project: Path) -> None:
-    store(project, RULE)
-    assert RULE in begun(project, "startup")
-    assert prompted(project) == ""
 
 
 def test_a_host_that_names_no_session_gets_the_same_every_time(project: Path) -> None:
@@ -191,15 +177,6 @@ def test_doctor_says_when_nothing_can_be_remembered(project: Path, kind: str, tm
     assert "shown memories twice" in line
 
 
-def test_hosts_that_ask_for_one_session_at_once_all_get_an_answer(project: Path) -> None:
-    store(project, RULE)
-    given = event("UserPromptSubmit", project, prompt=PROMPT)
-    answers = [ended(call) for call in [started(("UserPromptSubmit",), given) for _ in range(8)]]
-    assert all((err, code) == ("", 0) for _, err, code in answers)
-    assert any(RULE in out for out, _, _ in answers)
-    assert len(log_of(project).of(SESSION)) == 1
-
-
 def test_a_pinned_memory_comes_first_however_old_and_light_it_is(project: Path) -> None:
     with router(project) as memory:
         pinned = memory.store("Never deploy on Fridays", significance=0.2, origin="user", tags=["pinned"])
@@ -253,18 +230,6 @@ def test_a_reply_that_only_says_the_prompts_own_words_counts_as_none(project: Pa
     store(project, "Deploys are reviewed by Ada and by the Lisbon office", key="rule")
     assert "Lisbon" in prompted(project)
     transcript(project, entry("user", PROMPT, "u1"), entry("assistant", text(reply), "a1"))
-    before = accesses(project, "rule")
-    assert hook("Stop", event("Stop", project), "--wait").out == ""
-    assert accesses(project, "rule") == before
-
-
-def test_what_was_never_shown_is_not_used_however_alike_the_reply_is(project: Path) -> None:
-    store(project, "Deploys are reviewed by Ada and by the Lisbon office", key="rule")
-    transcript(
-        project,
-        entry("user", PROMPT, "u1"),
-        entry("assistant", text("That would be Ada, together with somebody from the Lisbon office."), "a1"),
-    )
     before = accesses(project, "rule")
     assert hook("Stop", event("Stop", project), "--wait").out == ""
     assert accesses(project, "rule") == before

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.compression import CompressedMemory
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
-from kingly_memory.validation import OF_A_SUMMARY, Draft, Imported, draft
+from kingly_memory.validation import Draft, Imported, draft
 from tests.lifecycle.samples import NOON, memory
 from tests.router.test_summaries import NARROW, live_summaries, of
 from tests.router_bench import PromptStore, router_over
@@ -58,19 +56,6 @@ def test_another_sentence_is_told_in_its_place() -> None:
 
 
 contents = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8)
-
-
-@given(contents, st.data())
-def test_forgotten_one_by_one_nothing_is_left_in_the_end(texts: list[str], data: st.DataObject) -> None:
-    memories = [memory(number, content=text) for number, text in enumerate(texts, start=1)]
-    said, left = said_of(*memories), list(memories)
-    for one in data.draw(st.permutations(memories)):
-        left.remove(one)
-        said = redacted(said, one.id)
-        told = {gist(each).sentence for each in left} - {""}
-        assert set(said.content.split("\n")) == (told or {said.title or ""})
-        assert said.metadata["count"] == len(left)
-    assert originals(said) == []
 
 
 @pytest.mark.parametrize(
@@ -178,13 +163,6 @@ async def test_a_correction_goes_out_to_the_summary_at_once(router: MemoryRouter
     assert all(wrong.content not in hit.memory.content for hit in found)
 
 
-async def test_a_revision_that_says_the_same_is_told_as_before(router: MemoryRouter) -> None:
-    written, [one, *_] = await summed_up(router)
-    assert one.key is not None
-    await router.store(one.content, key=one.key, significance=0.6)
-    assert await live_summaries(router) == [written]
-
-
 async def test_a_summary_whose_last_original_is_corrected_leaves(router: MemoryRouter, store: PromptStore) -> None:
     written, originals_of_it = await summed_up(router)
     for number, one in enumerate(originals_of_it):
@@ -193,23 +171,6 @@ async def test_a_summary_whose_last_original_is_corrected_leaves(router: MemoryR
     row = store.reader.row(written.id)
     assert row is not None
     assert row.standing is Standing.FORGOTTEN
-
-
-async def test_remotes_get_the_summary_without_what_was_corrected(store: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(store, remote, clock, settings=NARROW) as router:
-        _, [wrong, *_] = await summed_up(router)
-        await router.sync()
-        await router.store("Deploys are quick now.", key=wrong.key)
-        await router.sync()
-        assert wrong.content not in " ".join(one.content for one in remote.memories.values())
-
-
-async def test_undo_still_takes_back_a_summary_of_which_something_was_corrected(router: MemoryRouter) -> None:
-    _, [wrong, *others] = await summed_up(router)
-    await router.store("Deploys are quick now.", key=wrong.key)
-    assert await router.undo_sweep() == (len(others), 0)
-    assert await live_summaries(router) == []
 
 
 async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
@@ -417,17 +378,3 @@ async def test_a_revision_that_says_the_same_stays_the_summary_of_the_text(route
     assert kept.metadata["original_id"] == lesson.original_id
     await router.forget("friday")
     assert len(await router.search("rollback joke", include_archived=True)) == 0
-
-
-async def test_metadata_of_ones_own_stay_at_a_revision(router: MemoryRouter) -> None:
-    said = {"constraints": ["never on Friday"], "patterns": 3}
-    await router.store("Deploys wait", key="own", metadata=said)
-    await router.store("Deploys go", key="own")
-    kept = await router.get("own")
-    assert kept is not None
-    assert kept.metadata == said
-
-
-def test_what_a_summary_says_of_itself_is_known_by_name() -> None:
-    told = CompressedMemory(LONG, "x", key_facts=("a",), constraints=("a",), patterns=("a",), decisions=("a",))
-    assert told.metadata().keys() | {"original_id"} == OF_A_SUMMARY

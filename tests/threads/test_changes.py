@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
@@ -127,31 +126,4 @@ async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
     assert (await memory.threads.get("a" if merged == "b" else "b")).into is None
 
 
-async def test_a_merge_that_is_undone_leaves_each_thread_all_of_its_ratings(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    ratings = {}
-    for name, month in (("a", 1), ("b", 2)):
-        await said(memory, name, 1)
-        ratings[name] = [
-            {"useful": bool(n % 2), "timestamp": f"2025-{month:02}-01T08:{n:02}:00+00:00", "reason": f"{name}{n}"}
-            for n in range(60)
-        ]
-        rate(store, name, ratings[name])
-    merged = (await memory.threads.merge("a", "b")).thread
-    assert len(merged.rated.ratings) == KEPT
-    await memory.threads.split("a")
-    assert {name: beside(store, name)["ratings"]["ratings"] for name in ratings} == ratings
-
-
 # --- pinning ----------------------------------------------------------------------------------------------------------
-
-
-async def test_what_is_known_of_a_thread_is_looked_at_again_when_it_is_unpinned(memory: MemoryRouter) -> None:
-    pinned = await memory.attention.pin("Deploys need two reviews")
-    await memory.store("Something else", context_id="other", type="procedural")
-    assert (await memory.threads.suggestions()).health["active_threads"] == 2
-    await memory.attention.unpin(pinned.thread_id)
-    await memory.archive(pinned.receipt.id)
-    assert [one.id for one in await memory.threads.list()] == ["other"]
-    assert (await memory.threads.suggestions()).health["active_threads"] == 1

@@ -115,16 +115,6 @@ async def test_a_merged_thread_keeps_what_was_said_of_it_as_long_as_anything_is_
         assert (await memory.threads.get("gone")).into == "kept"
 
 
-async def test_a_thread_whose_own_memories_are_gone_keeps_its_name_for_those_that_it_took_in(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (memory, _, _):
-        own = (await memory.store("Deploys need two reviews", context_id="kept")).id
-        await memory.store("The zebrafish plan", context_id="gone")
-        await memory.threads.rename("kept", "Deploys")
-        await memory.threads.merge("kept", "gone")
-        await memory.forget(own)
-        assert (await memory.threads.get("gone")).title == "Deploys"
-
-
 @pytest.mark.parametrize("alone", [False, True])
 async def test_what_a_file_said_of_a_thread_goes_with_it(tmp_path: Path, *, alone: bool) -> None:
     thread_id = "0" * 8 + "-0000-8000-8000-" + "0" * 12

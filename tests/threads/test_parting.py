@@ -72,18 +72,6 @@ async def test_what_was_said_later_in_the_merged_thread_stays_with_it(memory: Me
     assert counts((await memory.threads.split("kept")).threads) == {"garden": 2}
 
 
-async def test_all_that_such_a_thread_took_in_are_parted_or_those_that_are_named(memory: MemoryRouter) -> None:
-    await merged(memory, "kept", "garden", "orders", "printer")
-    parted = await memory.threads.split("kept", ["orders"])
-    assert counts(parted.threads) == {"kept": 4, "orders": 2}
-    assert parted.message == "Split kept into 2: kept (4 messages), orders (2 messages)"
-    parted = await memory.threads.split("kept")
-    assert counts(parted.threads) == {"garden": 2, "printer": 2}
-    assert parted.message == (
-        "Parted garden (2 messages), printer (2 messages) from kept, of which nothing else is left"
-    )
-
-
 async def test_when_the_last_is_named_those_of_which_nothing_is_left_are_parted_as_well(
     memory: MemoryRouter, store: PromptStore
 ) -> None:
@@ -179,9 +167,3 @@ async def test_a_merged_thread_of_which_nothing_is_left_is_not_parted_by_its_nam
     with pytest.raises(InvalidInput, match="topics: nothing in 'kept' is about gone"):
         await memory.threads.split("kept", ["gone"])
     assert everything(store) == before
-
-
-async def test_a_key_like_the_name_of_the_thread_that_is_gone_shows_nothing_else(memory: MemoryRouter) -> None:
-    await merged(memory, "kept", "garden")
-    await memory.store("Ana likes tea", key="kept")
-    assert counts((await memory.threads.split("garden")).threads) == {"garden": 2}

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kingly_memory import MemoryRouter, Settings, validation
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.cognition.owners import owner
-from kingly_memory.errors import InvalidInput
 from kingly_memory.router import write
 from kingly_memory.router.threads import reading, suggesting
 from kingly_memory.router.threads.suggesting import Suggesting
@@ -78,29 +76,12 @@ def test_a_pinned_thread_only_takes_others_in() -> None:
     assert (candidate["thread_a"], candidate["thread_b"]) == ("pin", "older")
 
 
-def test_a_pair_with_a_thread_that_is_not_active_is_none() -> None:
-    assert suggest(*fresh(1), pairs=(Pair(0.9, ("t0", "gone")), Pair(0.9, ("t0", "t0")))).merge_candidates == ()
-
-
 def test_the_most_alike_come_first_and_the_rest_is_counted() -> None:
     threads = fresh(14)
     pairs = tuple(Pair(0.86 + number / 100, ("t0", f"t{number}")) for number in range(1, 14))
     found = suggest(*threads, pairs=pairs)
     assert [one["similarity"] for one in found.merge_candidates] == [round(0.99 - n / 100, 2) for n in range(10)]
     assert found.more == {"merge_candidates": 3, "split_candidates": 0}
-
-
-def test_of_threads_that_are_all_alike_one_takes_in_each_of_the_others_and_none_is_to_be_split() -> None:
-    drift = ("API design", "tests", "API design", "database schema")
-    several = [Digest(name, first_s=age, drift=drift) for age, name in enumerate("abcd")]
-    alike = tuple(
-        Pair(0.9 + at / 100, pair)
-        for at, pair in enumerate([("b", "c"), ("d", "a"), ("b", "a"), ("d", "c"), ("c", "a"), ("d", "b")])
-    )
-    found = suggest(*several, Digest("e", drift=drift), pairs=alike)
-    assert {one["thread_a"] for one in found.merge_candidates} == {"a"}
-    assert [one["thread_b"] for one in found.merge_candidates] == ["c", "b", "d"]
-    assert [one["thread_id"] for one in found.split_candidates] == ["e"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.sets(st.integers(0, 7)))
@@ -137,13 +118,6 @@ def test_a_thread_that_drifted_may_be_split() -> None:
 )
 def test_more_than_three_topics_of_which_three_of_the_last_five_differ_are_drift(drift: str, is_adrift: bool) -> None:
     assert bool(suggest(Digest("t", drift=tuple(drift))).split_candidates) is is_adrift
-
-
-@given(st.lists(st.sampled_from("abcd"), max_size=12))
-def test_what_to_split_off_is_among_the_last_five_topics_and_not_where_it_began(drift: list[str]) -> None:
-    for one in suggest(Digest("t", drift=tuple(drift))).split_candidates:
-        assert set(one["topics_to_split"]) == set(drift[-5:]) - {drift[-5:][0]}
-        assert repr(drift[-5:][0]) in one["reason"]
 
 
 # --- recalling --------------------------------------------------------------------------------------------------------
@@ -321,22 +295,6 @@ async def test_a_memory_that_is_pinned_pins_its_thread(memory: MemoryRouter) -> 
     assert (candidate["thread_a"], candidate["thread_b"]) == (pinned.thread_id, "one")
 
 
-async def test_weights_and_names_are_those_of_the_threads(memory: MemoryRouter) -> None:
-    await talk(memory, "one", *TOPICS["deploys"])
-    await memory.attention.pin("Never deploy on Fridays")
-    told = await memory.threads.suggestions()
-    status = await memory.threads.status()
-    assert told.health["total_weight"] == 2.3
-    assert told.health["active_threads"] == status.active_threads
-    assert told.health["context_pressure"] == round(status.context_pressure, 4)
-
-
-@pytest.mark.parametrize("context", ["", "  ", 5])
-async def test_a_context_that_says_nothing_is_refused(memory: MemoryRouter, context: Any) -> None:
-    with pytest.raises(InvalidInput, match="context: is empty or no text; say what you are working on, or leave it"):
-        await memory.threads.suggestions(context)
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setenv("KINGLY_HOME", str(tmp_path / "home"))
@@ -465,25 +423,6 @@ async def test_a_hint_counts_all_active_threads_about_its_topic_whether_they_ans
     assert (hint["topic"], hint["thread_count"], hint["last_mentioned"]) == ("lighthouse", 4, "1 day ago")
     assert told.health["active_threads"] == 4
     assert told.health == (await memory.threads.suggestions()).health
-
-
-async def test_a_thread_that_drifted_and_of_which_nobody_has_said_anything_may_be_split(memory: MemoryRouter) -> None:
-    for name in ("garden", "printer", "orders", "travel"):
-        await talk(memory, "mixed", *TOPICS[name])
-    told = await memory.threads.suggestions()
-    assert [one["command"] for one in told.split_candidates] == ["ai_split('mixed')"]
-
-
-async def test_a_thread_without_a_topic_is_hinted_at_by_its_title(memory: MemoryRouter) -> None:
-    await talk(memory, "one", "So be it")
-    told = await memory.threads.suggestions("so be it")
-    assert [(hint["topic"], hint["thread_count"]) for hint in told.recall_hints] == [("So be it", 1)]
-
-
-@pytest.mark.parametrize("within", [-1, math.nan, "soon", True])
-async def test_only_a_length_of_time_can_be_waited(memory: MemoryRouter, within: object) -> None:
-    with pytest.raises(InvalidInput, match="within"):
-        await memory.threads.suggestions(within=within)  # type: ignore[arg-type]  # what callers get wrong
 
 
 def test_a_command_says_how_many_threads_it_did_not_look_at(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

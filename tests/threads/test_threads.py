@@ -184,48 +184,6 @@ async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRout
     assert found.message == "12 active threads, 1 pinned; pressure 1.00, utilisation 0.40 of 30"
 
 
-async def test_of_many_threads_the_latest_are_listed_and_the_heavy_ones_weighed(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    for number in range(10):
-        await talk(memory, f"t{number:02}", f"about number{number}")
-        clock.jump(60.0)
-    put(store, "attention", owner("app", "t00"), {"weight": 1.5, "pinned": True})
-    found = await memory.threads.status()
-    assert (found.active_threads, found.pinned) == (10, 1)
-    assert found.total_weight == pytest.approx(10.5)
-    assert [one.id for one in found.heaviest] == ["t00", "t09", "t08", "t07", "t06"]
-    assert [one.id for one in found.latest] == ["t09", "t08", "t07", "t06", "t05"]
-
-
-async def test_the_latest_are_listed_however_late_they_were_stored(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("about the first", key="first", context_id="first")
-    for number in range(4):
-        clock.jump(60.0)
-        await talk(memory, f"t{number}", f"about number{number}")
-    clock.jump(-86_400.0)  # as of what is imported
-    for number in range(3):
-        await talk(memory, f"old {number}", f"of earlier number{number}")
-    clock.jump(2 * 86_400.0)
-    await memory.store("about the first, and more", key="first", context_id="first")
-    assert [one.id for one in await memory.threads.list(2)] == ["first", "t3"]
-
-
-async def test_an_archived_thread_takes_no_place_in_the_list_of_active_ones(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    """The latest threads are archived ones, of which protected memories are left."""
-    for name in ("old", "older"):
-        await talk(memory, name, f"about {name}")
-    for name in ("put away", "put away too"):
-        await talk(memory, name, f"about {name}", significance=1.0)
-    for name in ("put away", "put away too"):
-        put(store, "thread", owner("app", name), {"context_id": name, "archived_at": 2e9})
-    assert {one.id for one in await memory.threads.list(2)} == {"old", "older"}
-    assert {one.id for one in await memory.threads.list(9)} == {"old", "older"}
-    assert {one.id for one in await memory.threads.list(status="archived")} == {"put away", "put away too"}
-
-
 async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(
     memory: MemoryRouter, tmp_path: Path
 ) -> None:
@@ -357,17 +315,6 @@ async def test_what_is_unpinned_while_it_is_merged_is_not_pinned_once_it_is_spli
     assert (report.archived, report.spared) == (2, 1), "the last memory of its category stays"
 
 
-async def test_a_split_brings_no_pin_back_that_was_taken_off_before_another_one_came(memory: MemoryRouter) -> None:
-    kept, gone = [await memory.attention.pin(f"Weighs {boost}", weight_boost=boost) for boost in (0.2, 0.4)]
-    await memory.threads.merge(kept.thread_id, gone.thread_id)
-    await memory.attention.unpin(kept.thread_id)
-    later = await memory.attention.pin("Keep milk", weight_boost=0.4)
-    await memory.threads.merge(kept.thread_id, later.thread_id)
-    await memory.threads.split(kept.thread_id, [gone.thread_id])
-    parts = (await memory.threads.split(kept.thread_id)).threads
-    assert {one.id: one.pinned for one in parts} == {kept.thread_id: False, later.thread_id: True}
-
-
 async def test_unpinning_a_memory_of_a_merged_thread_leaves_the_weights_that_a_split_gives_back(
     memory: MemoryRouter, store: PromptStore
 ) -> None:
@@ -389,17 +336,6 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
     await memory.threads.split("a")
     assert facet(store, "ratings", "a") == {"ratings": [rating(True, 1), rating(True, 4)]}
     assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}
-
-
-async def test_ratings_of_what_was_merged_count_for_notes_beside_a_prompt(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    await talk(memory, "a", "Deploys wait for two reviews", origin="user")
-    await talk(memory, "b", "Tomatoes go into the greenhouse", origin="user")
-    put(store, "ratings", owner("app", "b"), {"ratings": [rating(False, 1)]})
-    await memory.threads.merge("a", "b")
-    [considered] = (await memory.inject("how many reviews do deploys wait for?", explain=True)).considered
-    assert considered.priority.relevance == pytest.approx(0.5)
 
 
 async def test_topics_come_one_after_the_other(memory: MemoryRouter, store: PromptStore) -> None:
@@ -646,14 +582,6 @@ async def test_a_topic_that_is_somebodys_key_is_still_a_topic(memory: MemoryRout
     await talk(memory, "garden", *TOPICS["garden"])
     await memory.store("Tomatoes are cheap on Fridays", key="tomatoes")
     assert len((await memory.threads.recall("tomatoes")).threads) == 2
-
-
-async def test_merged_threads_are_recalled_as_one(memory: MemoryRouter) -> None:
-    for name in ("garden", "orders"):
-        await talk(memory, name, *TOPICS[name])
-    await memory.threads.merge("orders", "garden")
-    assert [one.id for one in (await memory.threads.recall("tomatoes")).threads] == ["orders"]
-    assert [one.id for one in (await memory.threads.recall("garden")).threads] == ["orders"]
 
 
 @pytest.mark.requirement("SMT-047")

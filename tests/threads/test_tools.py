@@ -149,14 +149,6 @@ def test_a_list_of_threads_says_when_there_are_more(run: Run) -> None:
         assert (run("threads", "list", "--limit", wrong).code, run("threads", "list", "--limit", wrong).out) == (2, "")
 
 
-def test_a_list_of_a_thousand_threads_says_that_it_has_no_more(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kingly_memory.router.threads.verbs.MOST_LISTED", 2)
-    for number in range(3):
-        run("store", f"about number{number}", "--context", f"t{number}")
-    assert run("threads", "list", "--limit", "1").out.splitlines()[-1] == "more: the same with --limit 2"
-    assert run("threads", "list", "--limit", "2").out.splitlines()[-1] == "no more than 2 threads are listed"
-
-
 @pytest.mark.parametrize("length", [30, 45, 90, 200])
 def test_long_names_of_threads_leave_the_other_columns_whole(run: Run, length: int) -> None:
     kept, gone = ("k" * length, "g" * length)
@@ -171,30 +163,3 @@ def test_long_names_of_threads_leave_the_other_columns_whole(run: Run, length: i
     assert ["just now" in line for line in rows] == [True, True]
     assert all("in kkkk" in line for line in rows if line.startswith("g"))
     assert all(" active " in line for line in rows if line.startswith("k"))
-
-
-def test_a_thread_of_which_nothing_is_left_is_no_part_of_what_it_was_split_into(run: Run) -> None:
-    run("store", "A one two three", "--key", "a1", "--context", "a")
-    for text in ("B four five six", "B seven eight nine"):
-        run("store", text, "--context", "b")
-    run("threads", "merge", "a", "b")
-    run("forget", "a1")
-    parted = run("threads", "split", "a")
-    assert (parted.code, parted.out.splitlines()) == (
-        0,
-        [
-            "parted from a, of which nothing else is left",
-            "THREAD  MESSAGES  TITLE",
-            "b       2         B four five six",
-        ],
-    )
-    assert run("threads", "split", "a").code == 2
-
-
-def test_threads_are_recalled_by_their_titles_at_a_terminal(run: Run) -> None:
-    run("store", "Tomatoes like water", "--context", "garden")
-    run("threads", "rename", "garden", "Project Zebra")
-    assert run("threads", "recall", "project", "zebra").out.splitlines()[:2] == [
-        'Recalled 1 thread for "project zebra".',
-        "garden  Project Zebra (1 message)",
-    ]

@@ -32,13 +32,12 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 
 @dataclass(slots=True, eq=False)
 class _Opened:
-    """`immutable`: opened in a folder that nobody can write to, so that the file is taken as unchanging. `number` tells
-    connections apart, `generation` says which `close` it belongs to."""
+    """`immutable`: opened in a folder that nobody can write to, so that the file is taken as unchanging. `generation`
+    says which `close` it belongs to."""
 
     connection: sqlite3.Connection
     inode: Inode | None
     immutable: bool
-    number: int
     generation: int
     is_over: IsOver | None = None
 
@@ -62,7 +61,7 @@ class Connections:
         self._local = _Local()
         self._lock = threading.Lock()
         self._idle: list[_Opened] = []
-        self._generation = self._number = 0
+        self._generation = 0
 
     def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
         """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
@@ -73,14 +72,6 @@ class Connections:
             return cursor.fetchall() if enough is None else _up_to(cursor, enough)
 
         return self._asked(ask, [])
-
-    def version(self) -> tuple[int, int] | None:
-        """Another one after every commit; None when there is no store. SQLite counts commits for each connection."""
-
-        def ask(opened: _Opened) -> tuple[int, int]:
-            return opened.number, int(opened.connection.execute("PRAGMA data_version").fetchone()[0])
-
-        return self._asked(ask, None)
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
@@ -190,8 +181,7 @@ class Connections:
             connection.close()
             self._folder.check_not_founded()
             return None
-        self._number += 1
-        return _Opened(connection, inode, immutable, self._number, self._generation)
+        return _Opened(connection, inode, immutable, self._generation)
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)

@@ -291,9 +291,6 @@ class ThreadRows:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def version(self) -> tuple[int, int] | None:
-        return self._connections.version()
-
     def talks(self, project: str, now_s: float) -> list[Talk]:
         found = self._connections.rows(sql.TALKS, (rows.live_in_tag(project), now_s))
         return [

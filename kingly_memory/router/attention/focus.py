@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.attention.focus import Focus, Focuses, Thread, folded
@@ -95,14 +95,14 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], C
     return change
 
 
-def affected(reader: StoreReader, project: str, one: Focus, now_s: float) -> tuple[int, bool]:
-    """How many of the project's threads the focus lifts, as far as there is time to look, and whether there may be
-    more. The index is asked, never every thread."""
+def affected(reader: StoreReader, project: str, focus: Focus, now_s: float) -> tuple[int, bool]:
+    """How many of the project's threads the focus (as `naming` gives it) lifts, as far as there is time to look, and
+    whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
     from kingly_memory.writing import has_unbroken
 
     deadline_s = time.monotonic() + _LOOK_S
-    focus, topic = naming(reader, project, one), one.topic
+    topic = focus.topic
     found: set[str] = set()
 
     def see(rows: Iterable[Row | None]) -> None:
@@ -114,9 +114,19 @@ def affected(reader: StoreReader, project: str, one: Focus, now_s: float) -> tup
         ends = {one: thread_lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
         found.update(threads[one].id for one, end_s in ends.items() if end_s is None or end_s > now_s)
 
-    for row in _called(reader, project, focus):
-        if len(found) <= _MOST_COUNTED:
-            see([row])
+    def latest_in(context_id: str) -> list[Row]:
+        return reader.page(Query("", project, context_id=context_id), [Standing.LIVE], 1, None)
+
+    # The thread that it names, and those whose given title or topics it matches.
+    name = focus.thread or topic
+    see([reader.row(name), *(row for one in thread_lookup.members(reader, project, name) for row in latest_in(one))])
+    for whose, facet in thread_lookup.all_facets(reader, THREAD):
+        context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
+        if len(found) <= _MOST_COUNTED and thread_lookup.into(facet) is None and focus.lifts(said):
+            if context_id is None:
+                see([reader.row(whose)])
+            elif owner(project, context_id) == whose:
+                see(latest_in(context_id))
     query = Query(topic, project)
     if has_unbroken(topic):
         see(match.row for match in reader.containing(query, [topic], _PAGE, deadline_s).found)
@@ -129,25 +139,6 @@ def affected(reader: StoreReader, project: str, one: Focus, now_s: float) -> tup
             break
         offset, is_all = offset + _PAGE, len(page.found) < _PAGE
     return min(len(found), _MOST_COUNTED), len(found) > _MOST_COUNTED or not is_all
-
-
-def _called(reader: StoreReader, project: str, focus: Focus) -> Iterator[Row | None]:
-    """A memory of each thread whose given title or topics the focus matches, and of the one that it names."""
-
-    def latest_in(context_id: str) -> list[Row]:
-        return reader.page(Query("", project, context_id=context_id), [Standing.LIVE], 1, None)
-
-    for whose, facet in thread_lookup.all_facets(reader, THREAD):
-        context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
-        if thread_lookup.into(facet) is None and focus.lifts(said):
-            if context_id is None:
-                yield reader.row(whose)
-            elif owner(project, context_id) == whose:
-                yield from latest_in(context_id)
-    name = focus.thread or focus.topic
-    yield reader.row(name)
-    for context_id in thread_lookup.members(reader, project, name):
-        yield from latest_in(context_id)
 
 
 def _terms(reader: StoreReader, topic: str) -> list[str]:

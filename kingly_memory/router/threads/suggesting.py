@@ -14,7 +14,7 @@ from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.search.local import LocalSearch
-from kingly_memory.router.thread_lookup import Weighed, number, text, texts
+from kingly_memory.router.thread_lookup import number, text, texts
 from kingly_memory.router.threads import reading
 from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.reading import Present, Summary
@@ -41,70 +41,51 @@ class Suggesting:
         self._reader = reader
         self._project = project
         self._known: Mapping[Present, Summary] = {}
-        self._pairs: Sequence[tuple[float, str, str]] = ()
+        self._alike: Sequence[tuple[float, str, str]] = ()
 
     def suggest(self, context: Query | None, now_s: float, within_s: float = math.inf) -> Suggestions:
         """What to suggest for the project's active threads; hints only for a context. Threads that have changed are
-        read for about so many seconds."""
+        read for about so many seconds, the first few in any case."""
         reader, project, deadline_s = self._reader, self._project, time.monotonic() + within_s
         found = reading.survey(reader, project, now_s)
         related = [] if context is None else _related(reader, context, found.facets, now_s)
         first = {one: found.active[one] for one in related if one in found.active}
         looked_at = list(islice({**first, **found.active}.values(), MOST_LOOKED_AT))
-        summaries, alike = self._summaries(looked_at, now_s, deadline_s)
-        threads = {}
-        for name, one in summaries.items():
-            facet = reading.said_of(reader, project, name, found.facets)
-            threads[name] = _digest(found.active[name], one, facet, found.weights.get(name, USUAL))
-        pairs = [
-            Pair(round(similarity, 4), (one, other), _shared(threads[one], threads[other]))
-            for similarity, one, other in alike
-        ]
+        known = {one: self._known[one] for one in looked_at if one in self._known}
+        missing = [one for one in looked_at if one not in known]
+        for at in range(0, len(missing), AT_ONCE):
+            several = {one.id: one for one in missing[at : at + AT_ONCE]}
+            contexts = {name: one.contexts for name, one in several.items()}
+            for name, said in reading.lines(reader, project, contexts, now_s).items():
+                known[several[name]] = reading.summary(name, said)
+            if time.monotonic() >= deadline_s:
+                break
+        if known.keys() != self._known.keys():
+            alike = topics.alike([(one.id, summary.topic) for one, summary in known.items()], ALIKE)
+            self._known, self._alike = known, list(alike)
+        threads: dict[str, Digest] = {}
+        for one, summary in known.items():
+            facet = reading.said_of(reader, project, one.id, found.facets)
+            weighed = found.weights.get(one.id, USUAL)
+            threads[one.id] = Digest(
+                one.id,
+                title=text(facet, "title") or summary.title,
+                topics=texts(facet, "topics") or summary.topics,
+                drift=summary.drift if len(one.talks) > 1 or one.memories <= MOST_MOVED else (),  # more is not split
+                weight=weighed.weight,
+                pinned=weighed.pinned,
+                first_s=one.first_s,
+                last_s=one.last_s,
+                recalled=bool(number(facet, "recalls")),
+            )
+        pairs = []
+        for similarity, a, b in self._alike:
+            theirs = {topic.casefold() for topic in threads[b].topics}
+            shared = tuple(topic for topic in threads[a].topics if topic.casefold() in theirs)
+            pairs.append(Pair(round(similarity, 4), (a, b), shared[:3]))
         most_active = COMPACTION_STRATEGIES[NORMAL].max_active_threads
         unread = len(found.active) - len(threads)
         return suggestions(threads.values(), pairs, related, now_s, most_active=most_active, unread=unread)
-
-    def _summaries(
-        self, threads: Sequence[Present], now_s: float, deadline_s: float
-    ) -> tuple[dict[str, Summary], Sequence[tuple[float, str, str]]]:
-        """By thread, and which of them are alike. The first few are read even when the time is over."""
-        known, pairs = dict(self._known), self._pairs
-        missing = [one for one in threads if one not in known]
-        for at in range(0, len(missing), AT_ONCE):
-            self._read(missing[at : at + AT_ONCE], known, now_s)
-            if time.monotonic() >= deadline_s:
-                break
-        known = {one: known[one] for one in threads if one in known}
-        summaries = {one.id: summary for one, summary in known.items()}
-        if known.keys() != self._known.keys():
-            pairs = list(topics.alike([(name, one.topic) for name, one in summaries.items()], ALIKE))
-            self._known, self._pairs = known, pairs
-        return summaries, pairs
-
-    def _read(self, threads: Sequence[Present], known: dict[Present, Summary], now_s: float) -> None:
-        by_id = {one.id: one for one in threads}
-        contexts = {one.id: one.contexts for one in threads}
-        for name, said in reading.lines(self._reader, self._project, contexts, now_s).items():
-            known[by_id[name]] = reading.summary(name, said)
-
-
-def _digest(present: Present, one: Summary, facet: JsonObject, weighed: Weighed) -> Digest:
-    return Digest(
-        present.id,
-        title=text(facet, "title") or one.title,
-        topics=texts(facet, "topics") or one.topics,
-        drift=one.drift if len(present.talks) > 1 or present.memories <= MOST_MOVED else (),  # more cannot be split
-        weight=weighed.weight,
-        pinned=weighed.pinned,
-        first_s=present.first_s,
-        last_s=present.last_s,
-        recalled=bool(number(facet, "recalls")),
-    )
-
-
-def _shared(one: Digest, other: Digest) -> tuple[str, ...]:
-    theirs = {topic.casefold() for topic in other.topics}
-    return tuple(topic for topic in one.topics if topic.casefold() in theirs)[:3]
 
 
 def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObject], now_s: float) -> list[str]:
