@@ -91,10 +91,12 @@ else:
             for name, make in made:
                 if values[name] is _MISSING:
                     values[name] = make()
-            missing = [name for name in needed if values[name] is _MISSING]
-            if missing or len(values) > len(usual) or len(given) > len(names):
-                wrong = ", ".join(missing or values.keys() - usual.keys()) or f"{len(given)} values"
-                raise TypeError(f"{cls.__name__}() {'needs' if missing else 'does not take'} {wrong}")
+            for name in needed:
+                if values[name] is _MISSING:
+                    raise TypeError(f"{cls.__name__}() needs {name}")
+            if len(values) > len(usual) or len(given) > len(names):
+                wrong = ", ".join(values.keys() - usual.keys()) or f"{len(given)} values"
+                raise TypeError(f"{cls.__name__}() does not take {wrong}")
             object.__setattr__(self, "__dict__", values)
             if checks:
                 self.__post_init__()

@@ -90,7 +90,7 @@ class AttentionVerbs(Family):
         from kingly_memory.router.search.local import LocalSearch
 
         engine = self._engine
-        return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use, likeness=False))
+        return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use))
 
     # --- threads from files -------------------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ class LocalReader(View):
         station = parts.station(place, settings, parts.reached(place))
         store = parts.open_store(place, settings)  # after what may raise: it counts as in use until it is closed
         self._reader = store.reader
-        words = LocalSearch(store.reader, likeness=False, repairs=repairs)
+        words = LocalSearch(store.reader, repairs=repairs)
         super().__init__(station, store=store, local=words, clock=WallClock())
 
     def search(

@@ -99,13 +99,6 @@ def rewritten(text: str, repaired: Mapping[str, str]) -> str:
     return re.sub(r"[^\W_]+", instead, text) if repaired else text
 
 
-def similarity(query: str, content: str) -> float:
-    """How alike two texts are word by word, in [0, 1]. Capped, since rapidfuzz holds the interpreter while it works."""
-    from rapidfuzz import fuzz
-
-    return float(fuzz.token_set_ratio(query[:256], content[:2_000])) / 100
-
-
 def _forms(word: str) -> set[str]:
     """Words that may have the same stem."""
     endings = ("", "s", "es", "d", "ed", "ing")

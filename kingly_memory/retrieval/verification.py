@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Self
@@ -248,13 +248,13 @@ def verdict(reply: object) -> Verification:
     """What a reply says. Whatever names no status, or several, is uncertain; nothing raises."""
     text = reply[:READ] if isinstance(reply, str) else ""
     said = _fields(text.rpartition("</think>")[2].partition("<think>")[0])  # without what it thought aloud
-    statuses = {status for name, text in said if name == "status" and (status := status_in(text))}
+    statuses = {status for value in said["status"] if (status := _status(value)) is not None}
     if len(statuses) != 1:
         trouble = "named several statuses" if statuses else "could not be read"
         return undecided(f"the model's reply {trouble}")
-    figures = [figure for name, text in said if name == "confidence" and (figure := confidence_in(text)) is not None]
-    reasons = [text for name, text in said if name == "reason" and text]
-    contradictions = [text for name, text in said if name == "contradiction" and not _NOTHING.fullmatch(text)]
+    figures = [figure for value in said["confidence"] if (figure := _share(value)) is not None]
+    reasons = [one for value in said["reason"] if (one := _plain(value))]
+    contradictions = [one for value in said["contradiction"] if not _NOTHING.fullmatch(one := _plain(value))]
     return Verification(
         statuses.pop(),
         figures[0] if figures else NEUTRAL,
@@ -264,7 +264,28 @@ def verdict(reply: object) -> Verification:
     )
 
 
-# --- one field ------------------------------------------------------------------------------------------------------
+_FIELD = re.compile(
+    r"(?:(?:^|\n)[^a-z\n]{0,40}|[^\w\n]{0,10})\b(status|verdict|confidence|reason|explanation|contradiction)\b"
+    r"[\s*_`\"'|]{0,20}(?:[:=|]|[-–—]\s)",
+    re.IGNORECASE,
+)
+_SAME = {"verdict": "status", "explanation": "reason"}
+_NOTHING = re.compile(r"(?:none|n/?a|no|nothing|null|not applicable|-|–|)\.?", re.IGNORECASE)
+
+
+def _fields(text: str) -> Mapping[str, list[str]]:
+    """The values of each field in the order of a reply, whatever lists, tables, JSON or markup they are dressed in. A
+    value goes on to the next field."""
+    _, *parts = _FIELD.split(text)
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in zip(parts[::2], parts[1::2], strict=True):
+        found[_SAME.get(name.casefold(), name.casefold())].append(value)
+    return found
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).strip("*_`\"'|,{} ")
+
 
 _WORDS_OF = {
     VerificationStatus.VERIFIED: "verified verifies verify",
@@ -273,94 +294,40 @@ _WORDS_OF = {
     VerificationStatus.UNVERIFIABLE: "unverifiable",
 }
 _STATUS_OF = {word: status for status, several in _WORDS_OF.items() for word in several.split()}
-_NEGATIONS = frozenset("not no never cannot neither nor without unable hardly barely".split())
-_HEDGES = frozenset(
-    """partially partly mostly likely probably possibly maybe perhaps somewhat almost nearly potentially may might could
-    false incorrect wrong""".split()
+_DOUBTS = frozenset(
+    """not no never cannot neither nor without unable hardly barely partially partly mostly likely probably possibly
+    maybe perhaps somewhat almost nearly potentially may might could false incorrect wrong""".split()
 )
-_PIECE = re.compile(r"[a-z]+(?:['’][a-z]+)?|[.,;:/|]")
-_CLAUSE_ENDS = frozenset((*".,;:/|", "but"))
+_CLAUSE_END = re.compile(r"[.,;:]|\s[-–—]\s|\bbut\b")
 
 
-def status_in(text: str) -> VerificationStatus | None:
-    """The status that a text names, by whole words and with negations heeded; None when it names none, or several."""
-    named: set[VerificationStatus] = set()
-    in_doubt = is_negated = False
-    for piece in _PIECE.findall(text.casefold()):
-        status = _STATUS_OF.get(piece)
-        if piece in _CLAUSE_ENDS:
-            is_negated = False
-        elif piece in _NEGATIONS or piece.endswith(("n't", "n’t")):
-            is_negated = True
-        elif piece in _HEDGES:
-            in_doubt = True
-        elif status is not None and not is_negated:
-            named.add(status)
-        elif status is not None:
-            in_doubt = in_doubt or status is VerificationStatus.VERIFIED
-            is_negated = False
-    if in_doubt and named <= {VerificationStatus.VERIFIED}:
-        return VerificationStatus.UNCERTAIN
-    return named.pop() if len(named) == 1 else None
+def _status(value: str) -> VerificationStatus | None:
+    """The status that the first clause of a value names, uncertain where that denies or doubts it; None when it names
+    none, or several."""
+    line = value.lstrip().partition("\n")[0].casefold()
+    said = re.findall(r"[a-z]+(?:['’][a-z]+)?", _CLAUSE_END.split(line)[0])
+    named = {_STATUS_OF[word] for word in said if word in _STATUS_OF}
+    if len(named) != 1:
+        return None
+    in_doubt = any(word in _DOUBTS or word.endswith(("n't", "n’t")) for word in said)
+    return VerificationStatus.UNCERTAIN if in_doubt else named.pop()
 
 
 _FIGURE = re.compile(r"([-+]?(?:\d{1,12}(?:[.,]\d{1,12})?|\.\d{1,12}))\s*(%|percent|(?:/|out of)\s*(\d{1,6}))?")
 _SCALE = re.compile(r"[\[(]?0(\.0)?\s*(-|–|to|\.\.|…)\s*1(\.0)?[\])]?")
 
 
-def confidence_in(text: str) -> float | None:
-    """The first figure of a text as a share: `0.85`, `85%` and `17/20` are the same. None when there is none.
+def _share(value: str) -> float | None:
+    """The first figure of a value as a share: `0.85`, `85%` and `17/20` are the same. None when there is none.
 
     What is outside [0, 1] is kept in it by `Verification`."""
-    found = None if _SCALE.fullmatch(text.strip()) else _FIGURE.search(text)
+    found = None if _SCALE.fullmatch(value.strip()) else _FIGURE.search(value)
     if found is None:
         return None
     figure = float(found[1].replace(",", "."))
     if found[3]:
         return figure / float(found[3]) if float(found[3]) else None
     return figure / 100 if found[2] else figure
-
-
-# --- the fields of a reply ------------------------------------------------------------------------------------------
-
-_NAMES = {
-    "status": "status",
-    "verdict": "status",
-    "confidence": "confidence",
-    "reason": "reason",
-    "explanation": "reason",
-    "contradiction": "contradiction",
-}
-_LONG = ("reason", "contradiction")
-_DECORATION = "\\s*_`\"'|"
-_FIELD = re.compile(
-    rf"[^a-z]{{0,40}}({'|'.join(_NAMES)})[{_DECORATION}]{{0,20}}(?:[:=|]|[-–—]\s)[{_DECORATION}]{{0,20}}(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_INSIDE_A_LINE = re.compile(
-    r'(?=\b(?:STATUS|CONFIDENCE|REASON|CONTRADICTION)\b[*_`]{0,4}\s?[:=])|(?="(?:status|confidence|reason|contradiction)"\s?:)'
-)
-_NOTHING = re.compile(r"(?:none|n/?a|no|nothing|null|not applicable|-|–|)\.?", re.IGNORECASE)
-
-
-def _fields(text: str) -> list[tuple[str, str]]:
-    """(field, text) in the order of a reply, whatever lists, tables, JSON or markup they are dressed in.
-
-    A reason goes on over the lines that follow it; a status or figure may stand on the line below its name.
-    """
-    found: list[tuple[str, str]] = []
-    for line in (part for whole in text.splitlines() for part in _INSIDE_A_LINE.split(whole)):
-        match = _FIELD.fullmatch(line)
-        if match is not None:
-            found.append((_NAMES[match[1].casefold()], _plain(match[2])))
-        elif found and (not found[-1][1] or found[-1][0] in _LONG):
-            name, before = found[-1]
-            found[-1] = (name, f"{before} {_plain(line)}".strip())
-    return found
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).strip("*_`\"'|,{} ")
 
 
 def _quoted(text: str) -> str:

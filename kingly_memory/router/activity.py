@@ -5,7 +5,6 @@ One facet of a project, `activity:<digest of the project>`, is replaced by the o
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -111,32 +110,3 @@ def add(transaction: Transaction, project: str, more: Callable[[Activity], Activ
 
 def read(reader: StoreReader, project: str) -> Activity:
     return Activity.from_json(reader.facets(FACET, [owner(project)]).get(owner(project)))
-
-
-class Lookups:
-    """Counts searches that found something and those that did not. They are written behind, like uses."""
-
-    def __init__(self, project: str) -> None:
-        self._project = project
-        self._counted = Activity()
-        self._taken = Activity()
-        self._lock = threading.Lock()
-
-    def note(self, *, found: bool) -> None:
-        with self._lock:
-            self._counted = self._counted.looked_up(found=int(found), missed=int(not found))
-
-    def take(self) -> Callable[[Transaction], None] | None:
-        """A change that writes the counts down; None when there is nothing to write."""
-        with self._lock:
-            taken = self._taken = self._taken.looked_up(found=self._counted.found, missed=self._counted.missed)
-            self._counted = Activity()
-        if not taken.lookups:
-            return None
-        return lambda transaction: add(
-            transaction, self._project, lambda before: before.looked_up(found=taken.found, missed=taken.missed)
-        )
-
-    def written(self, _: None = None) -> None:
-        with self._lock:
-            self._taken = Activity()

@@ -22,7 +22,6 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Rec
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
-from kingly_memory.router.activity import Lookups
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
@@ -33,7 +32,7 @@ from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
-from kingly_memory.router.search.request import SHOWING_SHARE, Request, shown
+from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request, shown
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.store_futures import StoreFutures
@@ -106,8 +105,7 @@ class Engine:
         self._erase_records = erase_records
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
-        self.usage = UsageBuffer()
-        self.lookups = Lookups(station.project)
+        self.usage = UsageBuffer(station.project)
         self.store_futures = StoreFutures()
         self.threads = SharedThreads("kingly-reader", 4)
         self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
@@ -159,12 +157,7 @@ class Engine:
         self.context_gatherer = ContextGatherer(
             self.contexts, self.associations, sides, threads=self.threads, patience_s=settings.remote_search_s
         )
-        self._buffers: tuple[Buffer, ...] = (
-            self.usage,
-            self.lookups,
-            self.contexts,
-            *(side.cache for side in sides),
-        )
+        self._buffers: tuple[Buffer, ...] = (self.usage, self.contexts, *(side.cache for side in sides))
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: asyncio.Task[None] | None = None
@@ -427,10 +420,7 @@ class Engine:
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
         """Answer a query that has been checked, from every layer."""
         await self.opened()
-        query = replace(query, context_id=self.contexts.resolve(query.context_id))
-        results = await self.searching.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self.note_found([hit.memory.id for hit in results if not hit.archived])
-        return results
+        return await self.search(query, AS_FOUND, prefer_speed=prefer_speed, include_semantic=include_semantic)
 
     async def look(self, query: Query) -> Results:
         """What a search finds, before anybody counts it as used."""
@@ -473,8 +463,7 @@ class Engine:
     def note_found(self, memory_ids: Sequence[str]) -> None:
         """A search has answered with these, which are alive: each was used, and the search found something or not. What
         has ended does not come back by being found."""
-        self.usage.note(memory_ids, self.now_s())
-        self.lookups.note(found=bool(memory_ids))
+        self.usage.note_search(memory_ids, self.now_s())
 
     def local_layer(self, words: LocalSearch) -> LocalLayer:
         """The local side of searches: by meaning too, where there are vectors."""

@@ -6,24 +6,35 @@ import threading
 from collections.abc import Callable, Iterable
 
 from kingly_memory.ports import Transaction
-from kingly_memory.router import lifetimes
+from kingly_memory.router import activity, lifetimes
 
 Used = dict[str, tuple[int, float]]
 """How often memories were used and when last (Unix seconds), by id."""
 
 
 class UsageBuffer:
-    """Collects uses from any thread. `take` hands them to a change; until that is `written` they still count here."""
+    """Collects uses from any thread, and how many searches found something and did not. `take` hands them to a change;
+    until that is `written` they still count here."""
 
-    def __init__(self) -> None:
+    def __init__(self, project: str) -> None:
+        self._project = project
         self._used: Used = {}
         self._taken: Used = {}
+        self._searches = [0, 0]
+        self._searches_taken = [0, 0]
         self._lock = threading.Lock()
 
     def note(self, memory_ids: Iterable[str], now_s: float, *, times: int = 1) -> None:
         """`times=0` keeps them alive without counting as uses."""
         with self._lock:
             _add(self._used, dict.fromkeys(memory_ids, (times, now_s)))
+
+    def note_search(self, memory_ids: Iterable[str], now_s: float) -> None:
+        """A search has answered with these, or with nothing."""
+        found = dict.fromkeys(memory_ids, (1, now_s))
+        with self._lock:
+            _add(self._used, found)
+            self._searches[not found] += 1
 
     def last_use(self, memory_id: str) -> float | None:
         """The last use that may not be in the store yet."""
@@ -41,10 +52,15 @@ class UsageBuffer:
             _add(self._taken, self._used)
             self._used = {}
             taken = dict(self._taken)
-        if not taken:
+            found, missed = self._searches_taken = [*map(sum, zip(self._searches, self._searches_taken, strict=True))]
+            self._searches = [0, 0]
+        if not taken and not found and not missed:
             return None
 
         def change(transaction: Transaction) -> None:
+            if found or missed:
+                more = {"found": found, "missed": missed}
+                activity.add(transaction, self._project, lambda before: before.looked_up(**more))
             for memory_id, (times, last_s) in taken.items():
                 note(transaction, memory_id, last_s, times=times)
 
@@ -54,6 +70,7 @@ class UsageBuffer:
         """The change is durable. Without this call the same uses are taken again."""
         with self._lock:
             self._taken = {}
+            self._searches_taken = [0, 0]
 
 
 def _add(used: Used, more: Used) -> None:

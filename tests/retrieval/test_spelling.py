@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.eval.misspelling import misspelt
-from kingly_memory.retrieval.spelling import Meant, is_doubtful, likely, rewritten, similarity
+from kingly_memory.retrieval.spelling import Meant, is_doubtful, likely, rewritten
 
 
 def best_match(word: str, vocabulary: list[str]) -> Meant | None:
@@ -90,11 +88,6 @@ def test_what_an_evaluation_misspells_in_a_long_word_is_repaired(word: str) -> N
     """But for the few that have become another word by it, or its opposite: one in a thousand."""
     found = [best_match(misspelt(word, seed), [word, "another"]) for seed in range(500)]
     assert sum(meant is not None and meant.word == word for meant in found) >= 495
-
-
-@given(st.text(max_size=600), st.text(max_size=4_000))
-def test_similarity_is_a_share(query: str, content: str) -> None:
-    assert 0 <= similarity(query, content) <= 1
 
 
 @pytest.mark.parametrize(

@@ -149,15 +149,12 @@ class LocalSearch:
         reader: StoreReader,
         last_use: Callable[[str], float | None] = lambda _: None,
         *,
-        likeness: bool = True,
         repairs: bool = True,
     ) -> None:
-        """`last_use` tells of uses that are not written down yet. `likeness=False` leaves the fuzzy similarity, which
-        is only told, out of the scores; `repairs=False` leaves words that no memory holds as they are. A cold start is
-        quicker without rapidfuzz."""
+        """`last_use` tells of uses that are not written down yet. `repairs=False` leaves words that no memory holds as
+        they are: a cold start is quicker without rapidfuzz."""
         self._reader = reader
         self._last_use = last_use
-        self._likeness = likeness
         self._repairs = repairs
 
     # --- what is looked up ----------------------------------------------------------------------------------------
@@ -269,7 +266,8 @@ class LocalSearch:
         scale = judge.coverage(best[0], found) / best[0].rank[0] if best else 1.0
         for one in best:
             if one.row.memory.id not in known:
-                scores = self._scores(query, one)
+                figures = {"bm25": one.own, "context": one.lent, "lift": one.lift}
+                scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
                 if one.row.position in judge.passages:
                     scores[PASSAGE] = float(judge.passages[one.row.position][0])
                 hits.append(LocalHit(one.row.memory, one.row.standing, min(one.rank[0] * scale, 1.0), scores))
@@ -335,13 +333,6 @@ class LocalSearch:
                 found[row.position].lent, found[row.position].loans = amounts[row.position], lent[row.position]
         is_late = time.monotonic() >= judge.deadline_s
         return is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
-
-    def _scores(self, query: Query, found: _Candidate) -> dict[str, float]:
-        scores = {"bm25": found.own, "context": found.lent, "lift": found.lift}
-        told = {name: value for name, value in scores.items() if value and (name, value) != ("lift", 1.0)}
-        if self._likeness:
-            told["similarity"] = spelling.similarity(query.text, found.row.memory.content)
-        return told
 
     # --- what may be shown ----------------------------------------------------------------------------------------
 

@@ -90,6 +90,6 @@ class Suggesting:
 
 def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObject], now_s: float) -> list[str]:
     """The threads of the memories that answer the context, the best first. Nothing counts as used by that."""
-    answer = LocalSearch(reader, likeness=False).search(context, now_s=now_s, budget_s=_SEARCH_S)
+    answer = LocalSearch(reader).search(context, now_s=now_s, budget_s=_SEARCH_S)
     said_in = [hit.memory.scope.context_id for hit in answer.hits if hit.relevance >= _LEAST_RELATED]
     return list(dict.fromkeys(thread_lookup.root(one, facets) for one in said_in if one is not None))
