@@ -23,8 +23,6 @@ from kingly_memory.validation import shown
 THREAD, ATTENTION, RATINGS = "thread", "attention", "ratings"
 VISIBLE = (Standing.LIVE, Standing.ARCHIVED)
 """A thread shows its archived memories too."""
-MOST_TITLED = 100
-"""Threads whose titles match a topic: at most this many are put in order."""
 _PAGE, _FACET_PAGE = 64, 1_000
 
 
@@ -198,29 +196,20 @@ def titled(reader: StoreReader, project: str, topic: str) -> list[Named]:
     wanted = _one_line(topic)
     before = r"(?<!\w)" if wanted[:1].isascii() else ""  # some scripts have no breaks between words
     beginning = re.compile(before + re.escape(wanted))
-    titles = ((whose, facet, _one_line(text(facet, "title") or "")) for whose, facet in all_facets(reader, THREAD))
-    like = ((int(title != wanted), whose, facet) for whose, facet, title in titles if beginning.search(title))
-    ranks: dict[Named, tuple[int, int]] = {}
-    for rank, whose, facet in heapq.nsmallest(MOST_TITLED, like, key=lambda one: one[0]):
-        context_id = text(facet, "context_id")
-        if context_id is None:
-            row = reader.row(whose)
-            is_own = row is not None and row.memory.scope.context_id is None
-            thread = of_row(reader, project, row) if is_own else None
-        else:
-            thread = of_context(reader, project, context_id) if owner(project, context_id) == whose else None
-        if thread is not None and thread not in ranks and (last := _last_position(reader, project, thread)):
-            ranks[thread] = rank, -last
+    ranks: dict[Named, tuple[bool, int]] = {}
+    for whose, facet in all_facets(reader, THREAD):
+        title, context_id = _one_line(text(facet, "title") or ""), text(facet, "context_id")
+        if not beginning.search(title) or (context_id is not None and owner(project, context_id) != whose):
+            continue
+        row = reader.row(whose) if context_id is None else None
+        thread = of_row(reader, project, row) if context_id is None else of_context(reader, project, context_id)
+        if thread is not None and (context_id is not None or thread.is_alone):
+            queries = [Query("", project, context_id=one) for one in contexts_of(reader, project, thread)]
+            latest = [row] if row else [one for query in queries for one in reader.page(query, VISIBLE, 1, None)]
+            if latest:
+                rank = title != wanted, -max(one.position for one in latest)
+                ranks[thread] = min(rank, ranks.get(thread, rank))
     return sorted(ranks, key=ranks.__getitem__)
-
-
-def _last_position(reader: StoreReader, project: str, thread: Named) -> int:
-    """Where the latest memory of the thread stands; 0 when none is left."""
-    if thread.is_alone:
-        row = reader.row(thread.id)
-        return 0 if row is None else row.position
-    queries = [Query("", project, context_id=one) for one in members(reader, project, thread.id)]
-    return max((row.position for query in queries for row in reader.page(query, VISIBLE, 1, None)), default=0)
 
 
 def _one_line(text: str) -> str:
