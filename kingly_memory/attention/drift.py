@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kingly_memory.attention.focus import folded
 from kingly_memory.attention.pertinence import FILLERS, telling
+from kingly_memory.ports import Line
 from kingly_memory.topics import READ, cosine, stems_of
 from kingly_memory.writing import words
 
@@ -29,13 +30,6 @@ _LABEL_WORDS = 2
 _LONGEST_WORD = 24
 DRIFTED, LOOKED_AT, DISTINCT = 3, 5, 3
 """A thread is adrift when it had more than three topics, of the last five at least three different ones (seed 002)."""
-
-
-class Said(NamedTuple):
-    """A message of a thread."""
-
-    text: str
-    tags: Sequence[str] = ()
 
 
 class Care(NamedTuple):
@@ -70,12 +64,7 @@ class Share(NamedTuple):
     topic: str | None = None
 
 
-def said(title: str | None, text: str, tags: Sequence[str]) -> Said:
-    """A memory as a message."""
-    return Said(f"{title or ''} {text}"[:READ].strip(), tags)
-
-
-def history(messages: Sequence[Said]) -> tuple[str, ...]:
+def history(messages: Sequence[Line]) -> tuple[str, ...]:
     """What a thread was about, in order; nothing for a thread that stays with one topic."""
     found = segments(messages)
     return tuple(one.label for one in found) if len(found) > 1 else ()
@@ -86,11 +75,11 @@ def is_adrift(history: Sequence[str]) -> bool:
     return len(history) > DRIFTED and len(set(history[-LOOKED_AT:])) >= DISTINCT
 
 
-def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, ...]:
+def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, ...]:
     """The parts of a thread between its shifts, in order."""
     if not messages:
         return ()
-    stems = [frozenset((*telling(one.text[:READ]), *(f"#{tag.casefold()}" for tag in one.tags))) for one in messages]
+    stems = [frozenset((*telling(_text(one)), *(f"#{tag.casefold()}" for tag in one.tags))) for one in messages]
     weights = {word: min(1.0, _COMMON / times) for word, times in Counter(chain.from_iterable(stems)).items()}
     shifts = _shifts(stems, weights, care)
     ends = (*shifts, len(messages))
@@ -100,7 +89,7 @@ def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, .
     return tuple(Segment(*span, number, labels[number]) for span, number in zip(spans, numbers, strict=True))
 
 
-def by_drift(messages: Sequence[Said]) -> list[Share]:
+def by_drift(messages: Sequence[Line]) -> list[Share]:
     """A share for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
     shares: dict[int, list[int]] = {}
     for one in _divided(messages):
@@ -108,7 +97,7 @@ def by_drift(messages: Sequence[Said]) -> list[Share]:
     return [Share(tuple(several)) for several in shares.values()]
 
 
-def by_topics(messages: Sequence[Said], topics: Sequence[str]) -> list[Share]:
+def by_topics(messages: Sequence[Line], topics: Sequence[str]) -> list[Share]:
     """A share for each of the topics that anything is said about; what is left comes first. A topic gets the messages
     that bear it as a tag, else the part of the thread that speaks of it most."""
     found = _divided(messages)
@@ -139,17 +128,21 @@ def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int
     return tuple(min(forms[stem], key=lambda word: (-spoken[word], len(word), word)) for stem in ranked)
 
 
-def _divided(messages: Sequence[Said]) -> tuple[Segment, ...]:
+def _text(one: Line) -> str:
+    return f"{one.title} {one.text}"[:READ].strip()
+
+
+def _divided(messages: Sequence[Line]) -> tuple[Segment, ...]:
     found = segments(messages)
     return found if len(found) > 1 else segments(messages, ASKED)
 
 
-def _about(topic: str, messages: Sequence[Said], found: Sequence[Segment]) -> Sequence[int]:
+def _about(topic: str, messages: Sequence[Line], found: Sequence[Segment]) -> Sequence[int]:
     tagged = [at for at, one in enumerate(messages) if folded(topic) in map(folded, one.tags)]
     wanted = telling(topic)
     if tagged or not wanted:
         return tagged
-    spoken = [wanted & telling(one.text) for one in messages]
+    spoken = [wanted & telling(_text(one)) for one in messages]
     if all(one.number == found[0].number for one in found):  # there are no parts to choose from
         return [at for at, own in enumerate(spoken) if own == wanted]
     times = Counter(one.number for one in found for at in range(one.first, one.end) if spoken[at])
@@ -204,13 +197,13 @@ def _numbered(topics: Sequence[Mapping[str, float]]) -> list[int]:
     return numbers
 
 
-def _labels(parts: Sequence[Sequence[Said]], numbers: Sequence[int]) -> dict[int, str]:
+def _labels(parts: Sequence[Sequence[Line]], numbers: Sequence[int]) -> dict[int, str]:
     """By number: a tag that no other part bears, else the words that tell it from the others."""
     spoken: dict[int, Counter[str]] = {number: Counter() for number in numbers}
     tags: dict[int, Counter[str]] = {number: Counter() for number in numbers}
     for number, messages in zip(numbers, parts, strict=True):
         for message in messages:
-            spoken[number].update(words(message.text[:READ]))
+            spoken[number].update(words(_text(message)))
             tags[number].update(message.tags)
     labels: dict[int, str] = {}
     everywhere = sum(spoken.values(), Counter[str]())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from kingly_memory.attention.drift import (
     ASKED,
-    Said,
     by_drift,
     by_topics,
     history,
@@ -19,17 +19,22 @@ from kingly_memory.attention.drift import (
     segments,
     telling_of,
 )
+from kingly_memory.ports import Line
 from kingly_memory.writing import words
 from tests.threads.samples import TOPICS
 
 
-def said(*names: str) -> list[Said]:
-    return [Said(text) for name in names for text in TOPICS[name]]
+def line(text: str, tags: Sequence[str] = ()) -> Line:
+    return Line("t", "", text, tuple(tags))
+
+
+def said(*names: str) -> list[Line]:
+    return [line(text) for name in names for text in TOPICS[name]]
 
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_a_thread_that_stays_with_its_topic_has_no_history(name: str) -> None:
-    messages = [Said(text) for text in TOPICS[name]]
+    messages = [line(text) for text in TOPICS[name]]
     assert history(messages) == ()
     assert len({one.number for one in segments(messages)}) == 1
 
@@ -80,17 +85,17 @@ def test_a_topic_that_comes_back_is_called_the_same() -> None:
 
 
 def test_tags_name_the_parts_where_they_tell_them_apart() -> None:
-    messages = [Said(text, (tag, "work")) for tag in ("deploys", "garden") for text in TOPICS[tag]]
+    messages = [line(text, (tag, "work")) for tag in ("deploys", "garden") for text in TOPICS[tag]]
     assert history(messages) == ("deploys", "garden")
 
 
 def test_what_is_said_all_over_a_long_talk_holds_no_two_topics_together() -> None:
-    messages = [Said(f"Wow! {one.text}") for one in said("deploys", "travel", "garden", "invoices")]
+    messages = [line(f"Wow! {one.text}") for one in said("deploys", "travel", "garden", "invoices")]
     assert len(segments(messages)) == 4
 
 
 def test_two_messages_are_told_apart_only_when_somebody_asks() -> None:
-    two = [Said("Deploys wait for two reviews"), Said("The printer jams with thick paper")]
+    two = [line("Deploys wait for two reviews"), line("The printer jams with thick paper")]
     assert len(segments(two)) == 1
     assert len(segments(two, ASKED)) == 2
 
@@ -104,7 +109,7 @@ def test_words_are_shown_as_they_are_written() -> None:
 
 TEXTS = st.lists(
     st.builds(
-        Said,
+        line,
         st.text(alphabet="abcdefgh äß😀\u3042", max_size=40),
         st.lists(st.sampled_from(["x", "y", ""]), max_size=2),
     ),
@@ -113,7 +118,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.sampled_from(["unasked", "asked"]))
-def test_segments_cover_every_message_once_and_in_order(messages: list[Said], how: str) -> None:
+def test_segments_cover_every_message_once_and_in_order(messages: list[Line], how: str) -> None:
     found = segments(messages, ASKED) if how == "asked" else segments(messages)
     assert [at for one in found for at in range(one.first, one.end)] == list(range(len(messages)))
     assert all(one.label for one in found)
@@ -123,14 +128,14 @@ def test_segments_cover_every_message_once_and_in_order(messages: list[Said], ho
 
 
 @given(TEXTS.filter(bool), st.lists(st.sampled_from(["x", "ab", "cd ef", "nobody"]), max_size=3, unique=True))
-def test_however_a_thread_is_divided_each_message_is_in_one_share(messages: list[Said], topics: list[str]) -> None:
+def test_however_a_thread_is_divided_each_message_is_in_one_share(messages: list[Line], topics: list[str]) -> None:
     for shares in (by_drift(messages), by_topics(messages, topics)):
         assert sorted(at for one in shares for at in one.messages) == list(range(len(messages)))
         assert all(one.messages for one in shares)
 
 
 def test_a_topic_takes_out_the_messages_that_bear_it_as_a_tag() -> None:
-    messages = [Said("one", ("a",)), Said("two", ("B", "a")), Said("three")]
+    messages = [line("one", ("a",)), line("two", ("B", "a")), line("three")]
     assert [(one.messages, one.topic) for one in by_topics(messages, ["b"])] == [((0, 2), None), ((1,), "b")]
 
 

@@ -46,7 +46,7 @@ from kingly_memory.router.threads.views import (
     Glance,
     Message,
     Overview,
-    Rated,
+    Relevance,
     ThreadView,
 )
 from kingly_memory.topics import Topic
@@ -93,8 +93,7 @@ def line(memory: Memory, thread_id: str) -> Line:
 
 
 def summary(thread_id: str, said: Sequence[Line]) -> Summary:
-    latest = [drift.said(one.title, one.text, one.tags) for one in said[-DRIFT_MOST:]]
-    past = drift.history(latest)[-DRIFT_KEPT:]
+    past = drift.history(said[-DRIFT_MOST:])[-DRIFT_KEPT:]
     return Summary(title(thread_id, said), topics_of(said), past, topics.unit(topics.topic(_words(said))))
 
 
@@ -119,10 +118,10 @@ def _words(said: Iterable[Line]) -> Counter[str]:
     return spoken
 
 
-def rated(reader: StoreReader, owners: Sequence[str]) -> Rated:
+def rated(reader: StoreReader, owners: Sequence[str]) -> Relevance:
     """By the ratings of a thread and of those merged into it."""
     ratings = Ratings.together(reader.facets(RATINGS, owners).values())
-    return Rated(relevance(ratings), ratings.raw, tuple(one.to_json() for one in ratings.latest))
+    return Relevance(relevance(ratings), ratings.raw, tuple(one.to_json() for one in ratings.latest))
 
 
 def moment(seconds: float | None) -> datetime | None:
@@ -365,7 +364,6 @@ def read(
         return None
     pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
     latest = [*said][-READ_MOST:]
-    lines_said = [drift.said(one.title, one.text, one.tags) for one in said] if with_drift else []
     return ThreadView(
         thread.id,
         text(facet, "title") or title(thread.id, [begins]),
@@ -376,7 +374,7 @@ def read(
         status=ACTIVE if is_active else ARCHIVED,
         weighed=weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
         rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner]),
-        drift_history=drift.history(lines_said),
+        drift_history=drift.history(list(said)) if with_drift else (),
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),
         tags=tuple(tag for tag, _ in tags.most_common()),

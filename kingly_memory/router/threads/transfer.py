@@ -177,7 +177,7 @@ def _exported(reader: StoreReader, project: str, thread: Named, rows: Sequence[R
         facets,
         reading.title(thread.id, said) if said else thread.id,
         reading.topics_of(said[-reading.READ_MOST :])[: reading.MOST_TOPICS],
-        drift.history([drift.said(one.title, one.text, one.tags) for one in said[-reading.VIEW_DRIFT_MOST :]]),
+        drift.history(said[-reading.VIEW_DRIFT_MOST :]),
         relevance(Ratings.from_json(facets.get(RATINGS))),
         any(reading.is_in_use(one, archived_at) for one in live),
         thread.is_alone,

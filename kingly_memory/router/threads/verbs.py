@@ -393,7 +393,7 @@ class Threads:
             raise InvalidInput("thread_id", problem)
         if len(memories) <= 1:
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} has one message, so there is nothing to split")
-        said = [drift.said(one.title, one.content, one.tags) for one in memories]
+        said = [reading.line(one, thread.id) for one in memories]
         shares = drift.by_topics(said, topics) if topics else drift.by_drift(said)
         if len(shares) == 1 and topics:
             about = "everything" if shares[0].topic else "nothing"

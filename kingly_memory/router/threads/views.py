@@ -15,7 +15,7 @@ FULL_WEIGHT = 10.0
 """At this total weight the pressure is 1 (seed 002, feature 3)."""
 
 
-class Rated(NamedTuple):
+class Relevance(NamedTuple):
     """How useful a thread was. `raw` is the seed's weighted mean of the latest ratings."""
 
     relevance: float = 1.0
@@ -23,7 +23,7 @@ class Rated(NamedTuple):
     ratings: tuple[JsonObject, ...] = ()
 
 
-UNRATED, USUAL = Rated(), Weighed()
+UNRATED, USUAL = Relevance(), Weighed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ThreadView:
     status: str = ACTIVE
     into: str | None = None
     weighed: Weighed = USUAL
-    rated: Rated = UNRATED
+    rated: Relevance = UNRATED
     drift_history: tuple[str, ...] = ()
     recalls: int = 0
     recalled_at: datetime | None = None
