@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, Filter, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.ids import MemoryId
     from kingly_memory.lifecycle.policies import WeakMemories
-    from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
+    from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
     from kingly_memory.place import Place
     from kingly_memory.ports import Clock, LanguageModel
@@ -565,6 +565,15 @@ class SyncMemoryRouter(Portal):
         That is each remote, or the one of that name. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.sync(timeout=timeout, remote=remote))
+
+    def backup(self, file: str | os.PathLike[str]) -> Backup:
+        """Write all of the home's memories to one file, while they are in use.
+
+        That is every project of the home, with revisions, links, threads, documents and logs, and what waits for
+        remotes; not the vectors' model, settings and tokens. `kingly-memory backup restore FILE` puts it back. Raises
+        InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.backup(file))
 
     def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,

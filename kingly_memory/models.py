@@ -495,6 +495,18 @@ class Taken(NamedTuple):
         return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged, "kept": self.kept}
 
 
+class Backup(NamedTuple):
+    """A backup of a store: its size and how many memories it holds, forgotten ones aside, of how many projects."""
+
+    file: str
+    size_bytes: int
+    memories: int
+    projects: int
+
+    def to_json(self) -> JsonObject:
+        return self._asdict()
+
+
 def moment_text(moment: datetime | None) -> str | None:
     """As JSON holds it."""
     return None if moment is None else moment.isoformat()

@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Receipt, Results, Standing
+from kingly_memory.models import Backup, JsonObject, Memory, MemoryType, Query, Receipt, Results, Standing
 
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
     from datetime import datetime
+    from pathlib import Path
 
     from kingly_memory.documents import Document, LogItem, LogSession, Namespace
     from kingly_memory.validation import Draft
@@ -551,6 +552,10 @@ class LocalStore(Protocol):
 
     def recovered(self) -> str | None:
         """Where the newest damaged store is kept, if one ever had to be replaced and is still there."""
+        ...
+
+    def backup(self, file: Path) -> Backup:
+        """Write the whole store, as it is at one moment, to a new file."""
         ...
 
     def close(self) -> None:

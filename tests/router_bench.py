@@ -13,7 +13,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
-from kingly_memory.models import Memory
+from kingly_memory.models import Backup, Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Transaction
 from kingly_memory.router.delivery import Delivery
@@ -63,6 +63,9 @@ class PromptStore:
 
     def recovered(self) -> str | None:
         return self._disk.recovered()
+
+    def backup(self, file: Path) -> Backup:
+        return self._disk.backup(file)
 
     def die(self) -> None:
         self._dead = True

@@ -1493,6 +1493,15 @@ VERBS = (
         ),
     ),
     Verb(
+        calls="backup",
+        command="backup create",
+        tool=None,
+        toolset="",
+        title="backup create",
+        says="Write all of the home's memories to one file, while they are in use.",
+        parameters=(Parameter(name="file", type="text", arg=Arg(words="a new file", metavar="FILE"), is_option=False),),
+    ),
+    Verb(
         calls="outbox",
         command="outbox list",
         tool=None,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
@@ -12,6 +14,7 @@ from kingly_memory.declare import Arg, verb
 from kingly_memory.models import JsonObject, LinkState
 
 if TYPE_CHECKING:
+    from kingly_memory.models import Backup
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.remotes import SyncReport
@@ -65,6 +68,19 @@ class RemoteVerbs(Family):
         if not self._engine.remotes.connections:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
         return await self._engine.remotes.sync(timeout_s, self._engine.view.routes(remote))
+
+    @verb("backup create")
+    async def backup(self, file: Annotated[str | os.PathLike[str], Arg("a new file", "FILE")]) -> Backup:
+        """Write all of the home's memories to one file, while they are in use.
+
+        That is every project of the home, with revisions, links, threads, documents and logs, and what waits for
+        remotes; not the vectors' model, settings and tokens. `kingly-memory backup restore FILE` puts it back. Raises
+        InvalidInput, StoreError.
+        """
+        engine = self._engine
+        await engine.opened()
+        await engine.flush()
+        return await asyncio.to_thread(engine.store.backup, Path(file))
 
     async def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,

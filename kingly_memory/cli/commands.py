@@ -88,6 +88,7 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("context", "task", "confidence", "thought", "link", "links"), "tasks"),
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
     **dict.fromkeys(("documents", "log"), "documents"),
+    "backup": "backups",
     **dict.fromkeys(("focus", "pin", "inject"), "attention"),
     **dict.fromkeys(("sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
@@ -98,6 +99,7 @@ FILES: Mapping[str, str] = {
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "audit": "what a simulation has noted of its agents' memories.",
+    "backup": "the memories of a home in one file.",
     "documents": "JSON or text under a namespace and a key, which is no memory.",
     "log": "the items of a session, in order and exactly.",
     "outbox": "what the remote has not acknowledged.",
@@ -189,6 +191,21 @@ OWN = (
                 NOT_GIVEN,
             ),
             _takes("--format FORMAT", "jsonl, notes, legacy, kingly, ai or home (default: found out)"),
+        ),
+    ),
+    Command(
+        "backup check",
+        "Read a backup whole, and say what it holds.",
+        "backups:check",
+        (_takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),),
+    ),
+    Command(
+        "backup restore",
+        "Put a backup in the place of the home's memories.",
+        "backups:restore",
+        (
+            _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
+            _takes("--replace", "put the memories that are there aside, in a folder beside them"),
         ),
     ),
     Command(

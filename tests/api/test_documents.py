@@ -257,6 +257,26 @@ async def test_a_filter_that_makes_no_sense_is_refused(router: MemoryRouter, wan
         await router.documents.search(filter=wanted)
 
 
+def test_documents_and_items_are_saved_from_a_damaged_store(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    values = {f"k{number}": {"number": number, "text": "x" * 500} for number in range(60)}
+    with SyncMemoryRouter.open(home, False, project="app") as memory:
+        memory.documents.write([Put("n", key, value) for key, value in values.items()])
+        memory.log("talk").append(list(range(200)))
+        memory.store("Deploys need two reviews", key="deploy")
+    with sqlite3.connect(home / "store" / "cache.db") as connection:
+        [page] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'km_documents_place'").fetchone()
+    with (home / "store" / "cache.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\x5a" * 4096)
+    with SyncMemoryRouter.open(home, False, project="app") as memory:
+        assert {one.key: one.value for one in memory.documents.list()} == values
+        assert memory.log("talk").last() == list(range(200))
+        assert memory.get("deploy") is not None
+        assert len(memory.documents.search(query="xxx")) == 0
+    assert list(home.glob("store.corrupt-*"))
+
+
 def test_another_process_reads_them_without_awaiting(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(tmp_path / "home", project="app") as memory:
         memory.documents.put("n", "k", {"a": [1, 2]})

@@ -58,6 +58,9 @@ def test_no_byte_of_what_was_purged_is_left_in_any_file(memory: SyncMemoryRouter
     aside = home / "store.corrupt-20260101T000000"
     aside.mkdir()
     (aside / "cache.db").write_bytes(b"m:" + long.id.encode() + SECRET.encode())
+    replaced = home / "store.replaced-20260101T000000"
+    replaced.mkdir()
+    (replaced / "cache.db").write_bytes(b"m:" + long.id.encode() + SECRET.encode())
     other = home / "store.corrupt-20260102T000000"
     other.mkdir()
     (other / "cache.db").write_bytes(b"of others")

@@ -7,11 +7,12 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from kingly_memory import ports
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.matching import any_of
-from kingly_memory.documents import Document, LogItem, LogSession, Namespace
+from kingly_memory.documents import Document, LogItem, LogSession, Namespace, texts_in
 from kingly_memory.models import JsonObject
 
 log = logging.getLogger("kingly_memory.store")
@@ -163,3 +164,33 @@ def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+# --- what is saved of a damaged store ---------------------------------------------------------------------------------
+
+
+class Kept(NamedTuple):
+    """A document or an item of a log, and what writes it again."""
+
+    write: Callable[[ports.DocumentRows], object]
+
+
+def kept_document(columns: Sequence[Any]) -> Kept | None:
+    """A row of bytes; None when it says nothing that we understand. What it is found by are all texts in it."""
+    try:
+        project, *read = [one.decode() if isinstance(one, bytes) else one for one in columns]
+    except ValueError:
+        return None
+    found = _documents([read]) if isinstance(project, str) else []
+    return Kept(lambda rows: rows.put(project, found[0], read[2], texts_in(found[0].value))) if found else None
+
+
+def kept_item(columns: Sequence[Any]) -> Kept | None:
+    """The same for an item. It may get another position, behind those before it."""
+    try:
+        project, session, item = [one.decode() for one in columns[:3]]
+        json.loads(item)
+        at_s = _moment(columns[3]).timestamp()
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        return None
+    return Kept(lambda rows: rows.append(project, session, [item], at_s))

@@ -55,9 +55,9 @@ class Folder:
         """The newest damaged store that recovery has put aside, if there is one."""
         return max(self.home.glob("store.corrupt-*"), default=None)
 
-    def quarantine(self) -> Path:
-        """A name that is not taken yet, to put the damaged store under."""
-        named = self.home / time.strftime("store.corrupt-%Y%m%dT%H%M%S", time.gmtime())
+    def aside(self, why: str) -> Path:
+        """A name that is not taken yet, to put a store under that another one replaces."""
+        named = self.home / time.strftime(f"store.{why}-%Y%m%dT%H%M%S", time.gmtime())
         others = (named.with_name(f"{named.name}-{number}") for number in count(2))
         return next(path for path in chain([named], others) if not path.exists())
 

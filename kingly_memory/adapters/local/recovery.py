@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local.document_rows import Kept, kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
@@ -41,9 +42,9 @@ _COUNTS = range(28, 40)
 
 Facet = tuple[str, str, JsonObject]
 """Name, owner and value."""
-Found = Row | Memory | Facet | None
+Found = Row | Memory | Facet | Kept | None
 """A memory is an earlier revision of one. None is a row that says nothing we understand."""
-_KINDS: dict[type, str] = {Row: "memories", Memory: "revisions", type(None): "lost"}
+_KINDS: dict[type, str] = {Row: "memories", Memory: "revisions", Kept: "documents", type(None): "lost"}
 
 
 def recover(folder: Folder, damage: Malformed) -> None:
@@ -65,7 +66,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         saved = _refill(folder, fresh)
-        folder.store.rename(folder.quarantine())
+        folder.store.rename(folder.aside("corrupt"))
     fresh.store.rename(folder.store)
     folder.sync()
     folder.note_closed()
@@ -97,6 +98,7 @@ def _refill(damaged: Folder, fresh: Folder) -> str:
         engine.release()
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
     earlier = f"{saved['revisions']} earlier revisions, " if saved["revisions"] else ""
+    earlier += f"{saved['documents']} documents and items of logs, " if saved["documents"] else ""
     return f"{saved['memories']} memories, {earlier}{saved['facets']} facets and {saved['keys']} keys were saved{lost}"
 
 
@@ -106,6 +108,8 @@ def _copy(found: Sequence[Found], transaction: Transaction) -> None:
             transaction.save(one.memory, one.standing)
         elif isinstance(one, Memory):
             transaction.keep_revision(one)
+        elif isinstance(one, Kept):
+            one.write(transaction.documents)
         elif one is not None and one[0] != HOME:  # what is put together anew is another incarnation
             transaction.set_facet(*one)
 
@@ -114,7 +118,7 @@ def _copy(found: Sequence[Found], transaction: Transaction) -> None:
 
 
 def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Found]:
-    """Every memory, facet and earlier revision that still reads, each in the order in which they were stored.
+    """Every memory, facet, earlier revision, document and item that still reads, each in the order of storing.
 
     Pointers from keys are left out, since saving a memory makes them anew. When the list of tables does not read, it is
     borrowed from `fresh`, a new store: ours all begin alike. Raises StoreUntrusted when the table is not the one that
@@ -177,6 +181,10 @@ def _rows_of(connection: sqlite3.Connection) -> Iterator[Found]:
             yield _parsed(position, key, value, tag, is_ours)
     for _, record in _sound_rows(connection, sql.SALVAGE_REVISIONS):
         yield rows.read_record(record.decode(errors="replace")) if isinstance(record, bytes) else None
+    for _, *columns in _sound_rows(connection, sql.SALVAGE_DOCUMENTS):
+        yield kept_document(columns)
+    for _, *columns in _sound_rows(connection, sql.SALVAGE_LOG):
+        yield kept_item(columns)
 
 
 def _sound_rows(connection: sqlite3.Connection, statement: str) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Leaving no byte of what was erased in the files of a home: in text indexes, in the log, in damaged stores put aside.
+"""Leaving no byte of what was erased in the files of a home: in text indexes, in the log, in stores put aside.
 
 The writer overwrites what it deletes with zeros (`secure_delete`). A text index only notes that a text is gone, until
 its parts are merged; and the log keeps older pages, until it is emptied.
@@ -25,7 +25,7 @@ MERGED = 2
 def scrub(folder: Folder, memory_ids: Collection[str], lock_wait_s: float) -> bool:
     """See `ports.LocalStore.scrub`."""
     needles = [one.encode() for one in memory_ids]
-    for aside in folder.home.glob("store.corrupt-*"):
+    for aside in [*folder.home.glob("store.corrupt-*"), *folder.home.glob("store.replaced-*")]:
         if any(_holds(path, needles) for path in aside.iterdir()):
             shutil.rmtree(aside)
     try:

@@ -126,6 +126,13 @@ SALVAGE = (
     "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
 SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+SALVAGE_DOCUMENTS = (
+    "SELECT rowid, project, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
+    "FROM km_documents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+)
+SALVAGE_LOG = (
+    "SELECT rowid, project, session, item, at_s FROM km_log NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+)
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -198,6 +205,7 @@ ADD_PASSAGE = "INSERT INTO km_passages(rowid, body, scope, start) VALUES (?, ?, 
 PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
+COUNT_ALL = "SELECT coalesce(sum(memories), 0), count(DISTINCT project) FROM km_counts"
 COUNTS = "SELECT name, memories FROM km_counts WHERE project = ?"
 UNLEARN = "DELETE FROM km_vocabulary WHERE length = ? AND word = ?"
 SAYING = (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
     from kingly_memory.adapters.local.engine import Engine
+    from kingly_memory.models import Backup
 
 T = TypeVar("T")
 LARGEST_BATCH = 256
@@ -109,6 +110,11 @@ class DiskStore:
         """The folder in which the newest damaged store is kept, if one ever had to be replaced and is still there."""
         quarantined = self._folder.quarantined
         return None if quarantined is None else str(quarantined)
+
+    def backup(self, file: Path) -> Backup:
+        from kingly_memory.adapters.local.backup import create
+
+        return create(self._folder.home, file)
 
     def close(self) -> None:
         with self._lock:

@@ -1,0 +1,129 @@
+"""Backups: the whole store of a home as one file, made while the store is in use, and put back in the place of one.
+
+SQLite copies the pages of one moment, whatever is written meanwhile. A backup is a database of our own layout without a
+log beside it; it is looked at as strictly as a store before it is put anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import mkstemp
+
+from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
+from kingly_memory.models import Backup
+from kingly_memory.own_files import opened
+from kingly_memory.ports import HOME, INCARNATION
+
+_FIRST_BYTES = b"SQLite format 3\x00"
+
+
+def create(home: Path, file: Path) -> Backup:
+    """Write a backup of the home's store under a new name; it is on the disk when this returns.
+
+    Raises InvalidInput when there is nothing to back up or the file cannot be written, StoreDamaged, StoreUntrusted.
+    """
+    folder = Folder(home)
+    if os.path.lexists(file):
+        raise InvalidInput("file", f"{file} is there already; name a new file")
+    if folder.is_empty():
+        folder.check_not_lost()
+        raise InvalidInput("home", f"nothing was stored in {home} yet, so there is nothing to back up")
+    folder.check()
+    try:
+        descriptor, name = mkstemp(prefix=f".{file.name[:100]}.", dir=file.absolute().parent)
+        os.close(descriptor)
+        partial = Path(name)
+        try:
+            with closing(safety.connect_read_only(folder.database)) as store, closing(sqlite3.connect(partial)) as copy:
+                safety.check_objects(store, folder.store)
+                store.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            made = check(partial)
+            _on_the_disk(partial)
+            os.link(partial, file)  # unlike a rename it never replaces what somebody has put there meanwhile
+            _on_the_disk(file.absolute().parent)
+        finally:
+            partial.unlink(missing_ok=True)
+    except sqlite3.Error as error:
+        raise safety.failure(error, str(folder.store), folder.inode(), safety.READ_WAIT_S, writing=False) from error
+    except FileExistsError:
+        raise InvalidInput("file", f"{file} is there already; name a new file") from None
+    except OSError as error:
+        raise InvalidInput("file", f"{file} cannot be written ({error.strerror or 'error'})") from None
+    return made._replace(file=str(file))
+
+
+def check(file: Path) -> Backup:
+    """Read a backup whole. Raises InvalidInput when it is none, is not whole, or was made by a newer version."""
+    try:
+        with file.open("rb") as begun:
+            is_one = begun.read(len(_FIRST_BYTES)) == _FIRST_BYTES
+    except OSError as error:
+        raise InvalidInput("file", f"{file} cannot be read ({error.strerror or 'error'})") from None
+    if not is_one:
+        raise InvalidInput("file", f"{file} is no backup; make one with `kingly-memory backup create FILE`")
+    try:
+        with closing(safety.connect_read_only(file, immutable=True)) as connection:
+            layout = safety.layout_of(connection)
+            if layout > sql.LAYOUT:
+                raise InvalidInput(
+                    "file", f"{file} has layout {layout}, this version knows {sql.LAYOUT}; upgrade kingly-memory"
+                )
+            safety.check_objects(connection, file)
+            problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if layout == 0 or problem != "ok":
+                raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
+            counted = connection.execute(sql.COUNT_ALL).fetchone()
+    except sqlite3.Error as error:
+        raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None
+    except StoreError as error:
+        raise InvalidInput("file", f"{file} is not used: {error}") from None
+    return Backup(str(file), file.stat().st_size, *counted)
+
+
+def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float) -> Backup:
+    """Put a backup in the place of the home's store, under a new incarnation, so that what is changed from now on is
+    told apart from what was changed after the backup. A store that is there is put aside with `replace`, and refused
+    without. Raises InvalidInput, StoreBusy, StoreUnwritable, StoreUntrusted."""
+    found = check(file)
+    folder, fresh = Folder(home), Folder(home, "store.restored")
+    try:
+        folder.make()
+        with locked(folder.write_lock, lock_wait_s):
+            if not folder.is_empty() and not replace:
+                raise InvalidInput(
+                    "home", f"{home} holds memories; --replace puts them aside and begins from the backup"
+                )
+            fresh.check()
+            if fresh.store.exists():
+                shutil.rmtree(fresh.store)  # of an attempt that was interrupted
+            fresh.store.mkdir(mode=0o700)
+            os.close(opened(fresh.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            shutil.copyfile(file, fresh.database)
+            with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
+                another = rows.dump({"id": os.urandom(16).hex()})
+                connection.execute(sql.UPSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, another))
+                connection.execute("PRAGMA journal_mode = WAL")
+            with suppress(FileNotFoundError):
+                folder.store.rename(folder.aside("replaced"))
+            fresh.store.rename(folder.store)
+            folder.sync()
+            folder.note_closed()
+    except OSError as error:
+        raise StoreUnwritable(str(home), error.strerror or "error") from error
+    return found
+
+
+def _on_the_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,35 @@
+"""The commands about backups of a home."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from kingly_memory.adapters.local import backup
+from kingly_memory.cli.output import Output, counted
+from kingly_memory.cli.place import place_of
+from kingly_memory.models import Backup
+from kingly_memory.settings import Settings
+
+
+def backup_create_lines(made: Backup, _: Namespace) -> list[str]:
+    return [f"{made.file} holds {_held(made)}"]
+
+
+def check(options: Namespace, out: Output) -> int:
+    found = backup.check(Path(options.file))
+    out.show(found.to_json(), [f"{found.file} is whole: {_held(found)}"])
+    return 0
+
+
+def restore(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
+    found = backup.restore(place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s)
+    aside = f"; what was there lies in {place.home} as store.replaced-…" if options.replace else ""
+    out.show({"home": str(place.home), **found.to_json()}, [f"{place.home} holds {_held(found)}{aside}"])
+    return 0
+
+
+def _held(one: Backup) -> str:
+    return f"{counted(one.memories, 'memory')} of {counted(one.projects, 'project')}, {one.size_bytes:,} bytes"

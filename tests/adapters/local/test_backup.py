@@ -1,0 +1,201 @@
+"""Backups: the whole store of one moment in one file, and back, while others use it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter, Put, SyncMemoryRouter
+from kingly_memory.adapters.local import backup, sql
+from kingly_memory.errors import InvalidInput, StoreError
+from tests.cli_runner import runner
+
+pytestmark = pytest.mark.requirement("N6")
+
+
+def opened(home: Path) -> SyncMemoryRouter:
+    return SyncMemoryRouter.open(home, False, project="app")
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """A home with something of everything."""
+    home = tmp_path / "home"
+    with opened(home) as memory:
+        memory.store("Deploys need two reviews", key="deploy", tags=["ops"])
+        memory.store("Deploys need three reviews", key="deploy")
+        memory.store("Rotate keys each spring", key="keys", context_id="security")
+        memory.link_memories("deploy", "keys", "related")
+        memory.attention.pin("The user prefers dark mode", key="dark")
+        memory.forget(memory.store("The old password").id)
+        memory.documents.put("users", "lydia", {"city": "Oslo"})
+        memory.log("chat").append(["a", "b"])
+    return home
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir() if one.is_file())
+
+
+def told(home: Path) -> list[Any]:
+    with opened(home) as memory:
+        return [
+            sorted((one.key or one.content, one.content, one.revision) for one in memory.list().memories),
+            [one.to_json() for one in memory.links("deploy")],
+            [one.value for one in memory.documents.list()],
+            memory.log("chat").last(),
+            [hit.memory.key for hit in memory.search("reviews")],
+        ]
+
+
+def test_a_backup_put_elsewhere_is_the_same_memory(full: Path, tmp_path: Path) -> None:
+    with opened(full) as memory:
+        made = memory.backup(tmp_path / "one.backup")
+    assert (made.memories, made.projects) == (3, 1)
+    assert backup.check(tmp_path / "one.backup") == made
+    other = tmp_path / "other"
+    backup.restore(other, tmp_path / "one.backup", replace=False, lock_wait_s=1)
+    assert told(other) == told(full)
+    assert (tmp_path / "one.backup").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_restored_home_is_another_incarnation(full: Path, tmp_path: Path) -> None:
+    backup.create(full, tmp_path / "one.backup")
+    backup.restore(tmp_path / "other", tmp_path / "one.backup", replace=False, lock_wait_s=1)
+
+    def incarnation(home: Path) -> str:
+        with sqlite3.connect(home / "store" / "cache.db") as connection:
+            found: str = connection.execute(sql.GET, ("home:incarnation",)).fetchone()[0]
+        return found
+
+    assert incarnation(full) != incarnation(tmp_path / "other")
+
+
+def test_who_has_the_home_open_goes_on_with_what_was_restored(full: Path, tmp_path: Path) -> None:
+    backup.create(full, tmp_path / "one.backup")
+    with opened(full) as memory:
+        memory.store("Written after the backup", key="later")
+        with pytest.raises(InvalidInput, match="holds memories; --replace puts them aside"):
+            backup.restore(full, tmp_path / "one.backup", replace=False, lock_wait_s=1)
+        assert memory.get("later") is not None
+        backup.restore(full, tmp_path / "one.backup", replace=True, lock_wait_s=1)
+        assert memory.get("later") is None
+        memory.store("Written after the restoring", key="last")
+    assert [one[0] for one in told(full)[0]] == ["dark", "deploy", "keys", "last"]
+    [aside] = full.glob("store.replaced-*")
+    assert (aside / "cache.db").exists()
+
+
+def test_a_backup_is_of_one_moment_while_others_write(full: Path, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def write(memory: SyncMemoryRouter) -> None:
+        for number in range(2_000):
+            if stop.is_set():
+                return
+            memory.documents.write([Put("pair", "a", number), Put("pair", "b", number)])
+
+    with opened(full) as memory:
+        writer = threading.Thread(target=write, args=(memory,))
+        writer.start()
+        try:
+            for number in range(5):
+                backup.create(full, tmp_path / f"{number}.backup")
+        finally:
+            stop.set()
+            writer.join()
+    for number in range(5):
+        home = tmp_path / f"home-{number}"
+        backup.restore(home, tmp_path / f"{number}.backup", replace=False, lock_wait_s=1)
+        with opened(home) as memory:
+            pair = [memory.documents.get("pair", key) for key in ("a", "b")]
+        assert len({one and one.value for one in pair}) == 1
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[4096 : 4096 + 64] = bytes(64)
+    file.write_bytes(content)
+
+
+def newer(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"PRAGMA user_version = {sql.LAYOUT + 1}")
+
+
+def planted(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TRIGGER evil AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (Path.unlink, "cannot be read .No such file"),
+        (lambda file: file.write_text("text"), "is no backup; make one with"),
+        (cut, "is not whole"),
+        (flip, "is not whole"),
+        (newer, "this version knows [0-9]+; upgrade"),
+        (planted, "is not used: .* holds a trigger named 'evil'"),
+    ],
+    ids=["missing", "text", "cut", "flipped", "newer", "planted"],
+)
+def test_what_is_no_whole_backup_is_refused_and_nothing_is_changed(
+    full: Path, tmp_path: Path, spoil: Callable[[Path], object], problem: str
+) -> None:
+    file = tmp_path / "one.backup"
+    backup.create(full, file)
+    before = told(full)
+    spoil(file)
+    with pytest.raises(InvalidInput, match=problem):
+        backup.check(file)
+    with pytest.raises(InvalidInput, match=problem):
+        backup.restore(full, file, replace=True, lock_wait_s=1)
+    assert told(full) == before
+    assert not list(full.glob("store.re*"))
+
+
+async def test_a_file_that_is_there_is_never_replaced_and_an_empty_home_has_no_backup(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app") as memory:
+        with pytest.raises(InvalidInput, match=r"nothing was stored in .* yet"):
+            await memory.backup(tmp_path / "one.backup")
+        await memory.store("Deploys need two reviews")
+        (tmp_path / "one.backup").write_text("precious")
+        with pytest.raises(InvalidInput, match="is there already; name a new file"):
+            await memory.backup(tmp_path / "one.backup")
+        with pytest.raises(InvalidInput, match=r"cannot be written .No such file"):
+            await memory.backup(tmp_path / "no" / "one.backup")
+    assert files(tmp_path) == ["one.backup"]
+
+
+def test_a_damaged_store_gives_no_backup_of_its_damage(full: Path, tmp_path: Path) -> None:
+    database = full / "store" / "cache.db"
+    content = bytearray(database.read_bytes())
+    content[8192 : 8192 + 2048] = bytes(2048)
+    database.write_bytes(content)
+    with pytest.raises((StoreError, InvalidInput)):
+        backup.create(full, tmp_path / "one.backup")
+    assert files(tmp_path) == []
+
+
+def test_the_commands_make_check_and_restore(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, full: Path, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    place, file = ("--home", str(full), "--project", "app"), str(tmp_path / "one.backup")
+    assert run("backup", "create", file, *place).out.startswith(f"{file} holds 3 memories of 1 project, ")
+    assert run("backup", "check", file).out.startswith(f"{file} is whole: 3 memories of 1 project, ")
+    assert run("forget", "deploy", *place).code == 0
+    refused = run("backup", "restore", file, *place)
+    assert (refused.code, "--replace puts them aside" in refused.err) == (2, True)
+    assert "; what was there lies in " in run("backup", "restore", file, "--replace", *place).out
+    assert run("get", "deploy", "--json", *place).json["content"] == "Deploys need three reviews"
