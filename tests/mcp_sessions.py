@@ -16,8 +16,7 @@ from mcp_types import TextContent, TextResourceContents
 from kingly_memory.models import JsonObject
 from kingly_memory.place import Place
 from kingly_memory.remote_names import Addresses
-from kingly_memory.server.memory_server import MemoryServer
-from kingly_memory.server.run import server_of
+from kingly_memory.server.memory_server import MemoryServer, server_of
 from kingly_memory.server.tools import TOOLSETS
 from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import environment

@@ -225,6 +225,7 @@ OWN = (
                 "KINGLY_HUB_TOKEN_FILE)",
             ),
             _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
+            _takes("--until-eof", "stop when standard input ends"),
             _takes("--json", "say where it listens as JSON"),
         ),
         is_apart=True,

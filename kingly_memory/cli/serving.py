@@ -25,6 +25,7 @@ def hub(options: Namespace, out: Output) -> int:
         options.port,
         token=token_of(options) or hub_token(),
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+        until_eof=options.until_eof,
         as_json=out.as_json,
     )
     return 0
@@ -36,7 +37,7 @@ def mcp(options: Namespace, out: Output) -> int:
     place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured
     settings = Settings.from_environment(home=place.home)
     from kingly_memory.hub.logs import warnings_to_stderr
-    from kingly_memory.server.run import run, server_of  # the SDK, which no other command needs
+    from kingly_memory.server.memory_server import run, server_of  # the SDK, which no other command needs
     from kingly_memory.server.tools import chosen
 
     with warnings_to_stderr():  # before the SDK looks for handlers: without one it writes each line itself

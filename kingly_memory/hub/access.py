@@ -67,8 +67,7 @@ class Access:
         if token is not None:
             namespaces.setdefault(token, DEFAULT_NAMESPACE)
         for one in namespaces:
-            if not _TOKEN.fullmatch(one):
-                raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+            check_token(one)
         return cls(namespaces)
 
     def check_bind(self, host: str) -> None:
@@ -84,15 +83,9 @@ class Access:
         """The caller's namespace, or why there is none. `headers` has lower-case names."""
         if not self.namespaces:
             return self.refused(headers) or DEFAULT_NAMESPACE
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        found = None
-        for token, namespace in self.namespaces.items():
-            # Every token is compared to the end, so that the time taken tells nothing.
-            if hmac.compare_digest(token.encode(), given.strip().encode()):
-                found = namespace
-        if found is None or scheme.lower() != "bearer":
-            return Refusal(401, "a valid bearer token is needed")
-        return found
+        # Every token is compared to the end, so that the time taken tells nothing.
+        found = [namespace for token, namespace in self.namespaces.items() if brings(headers, token)]
+        return found[0] if found else Refusal(401, "a valid bearer token is needed")
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:
         """Why not even the health of the hub is told, or None. A token keeps a hub's memories safe from any page.
@@ -102,10 +95,10 @@ class Access:
         """
         if self.namespaces:
             return None
-        if not is_loopback(_host_of(f"//{headers.get('host', '')}")):
+        if not is_loopback(host_of(f"//{headers.get('host', '')}")):
             return Refusal(421, "without a token this hub answers only to localhost and 127.0.0.1")
         origin = headers.get("origin")
-        if origin is not None and not is_loopback(_host_of(origin)):
+        if origin is not None and not is_loopback(host_of(origin)):
             return Refusal(403, "without a token this hub answers no foreign web page")
         return None
 
@@ -120,7 +113,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _host_of(url: str) -> str:
+def check_token(token: str) -> None:
+    """Raise InvalidSetting, which never repeats it, for a token that cannot be sent."""
+    if not _TOKEN.fullmatch(token):
+        raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+
+
+def brings(headers: Mapping[str, str], token: str) -> bool:
+    """Whether a request with these headers brings the token."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return hmac.compare_digest(token.encode(), given.strip().encode()) and scheme.lower() == "bearer"
+
+
+def host_of(url: str) -> str:
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

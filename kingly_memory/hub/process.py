@@ -132,5 +132,5 @@ class HubProcess:
 
     def _command(self) -> list[str]:
         where = ("--home", str(self.home), "--port", str(self.port))
-        command = [sys.executable, "-m", "kingly_memory.hub", *where, "--until-eof"]
+        command = [sys.executable, "-m", "kingly_memory", "hub", *where, "--until-eof"]
         return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]

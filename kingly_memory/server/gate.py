@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import os
 import re
@@ -10,18 +9,16 @@ import secrets
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
-from kingly_memory.hub.access import Refusal, is_loopback
+from kingly_memory.hub.access import Refusal, brings, check_token, host_of, is_loopback
 from kingly_memory.own_files import check_no_link
 from kingly_memory.secret_file import secret
 
 TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
 
-_TOKEN = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9a-fA-F:]+")
 _TOKEN_BYTES = 32
 
@@ -37,8 +34,7 @@ class Gate:
     @classmethod
     def of(cls, token: str, hosts: Collection[str] = ()) -> Gate:
         """Raises InvalidSetting, which never repeats the token."""
-        if not _TOKEN.fullmatch(token):
-            raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+        check_token(token)
         for host in hosts:
             if not _HOST.fullmatch(host) or not _plain(host):
                 raise InvalidSetting("allow_host", f"{host[:60]!r} is no host name; leave out scheme and port")
@@ -49,21 +45,17 @@ class Gate:
 
         The name comes first: a web page that had its own name point here (DNS rebinding) learns nothing more.
         """
-        if not self._is_ours(_host_of(f"//{headers.get('host', '')}")):
+        if not self._is_ours(host_of(f"//{headers.get('host', '')}")):
             return Refusal(421, "this server does not answer under that name; see --allow-host")
         origin = headers.get("origin")
-        if origin is not None and not self._is_ours(_host_of(origin)):
+        if origin is not None and not self._is_ours(host_of(origin)):
             return Refusal(403, "this server answers no foreign web page; see --allow-host")
-        if not self._has_token(headers.get("authorization", "")):
+        if not brings(headers, self.token):
             return Refusal(401, "a valid bearer token is needed")
         return None
 
     def _is_ours(self, host: str) -> bool:
         return is_loopback(host) or _plain(host) in self.hosts
-
-    def _has_token(self, authorization: str) -> bool:
-        scheme, _, given = authorization.partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(self.token.encode(), given.strip().encode())
 
 
 def check_bind(host: str, *, token_given: bool, hosts: Collection[str]) -> None:
@@ -118,10 +110,3 @@ def _plain(host: str) -> str:
         return ipaddress.ip_address(name).compressed
     except ValueError:
         return name
-
-
-def _host_of(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""

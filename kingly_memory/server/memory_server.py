@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server import CacheHint, MCPServer, ServerRequestContext
 from mcp.server.caching import CacheableMethod
@@ -16,16 +17,22 @@ from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import Field
 
 from kingly_memory.declare import Verb
+from kingly_memory.place import Place
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
 from kingly_memory.server.tools import DEFAULT, argument_names, tool_verbs, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_prompt, unknown_tool
+from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
 
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+
 LONGEST_MESSAGE_BYTES = 8 * 1024 * 1024
-"""A memory of 1 MiB may grow sixfold when it is written as JSON."""
+_JSON_GROWTH = 6
+"""How many times as long a text may become in JSON."""
 
 _OPENINGS = frozenset({"initialize", "server/discover", "ping"})
 _UNCHANGING = CacheHint(ttl_ms=300_000)
@@ -130,6 +137,24 @@ class MemoryServer(MCPServer[None]):
             context_id: Annotated[str | None, Field(description="The task or conversation it is for")] = None,
         ) -> str:
             return guide.use_memory(context_id)
+
+
+def server_of(place: Place, settings: Settings, toolsets: Collection[str], *, shared: bool = False) -> MemoryServer:
+    """A server over that place. Nothing is opened before a client has shaken hands."""
+
+    def begin() -> MemoryRouter:
+        from kingly_memory.app.opening import MemoryRouter  # after the handshake, which would wait for it
+
+        return MemoryRouter.at(place, settings=settings)
+
+    longest = max(LONGEST_MESSAGE_BYTES, _JSON_GROWTH * settings.content_limit_bytes)
+    return MemoryServer(LazyRouter(begin), toolsets, shared=shared, longest_message_bytes=longest)
+
+
+def run(serving: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end, and leave the loop as it is then: the process ends next, and closing the loop would wait for
+    threads that may wait for a store which another process holds."""
+    asyncio.Runner().run(serving)
 
 
 def _failed(sentence: str) -> CallToolResult:

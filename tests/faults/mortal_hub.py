@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kingly_memory.hub.__main__ import main
+from kingly_memory.cli.main import main
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.methods import Request
 from kingly_memory.hub.process import HubProcess
@@ -45,7 +45,7 @@ class MortalHub(HubProcess):
         if self.die_at is None:
             return command
         method, point, count = self.die_at
-        at = command.index("kingly_memory.hub")
+        at = command.index("kingly_memory")
         return [*command[:at], "tests.faults.mortal_hub", method, point, str(count), *command[at + 1 :]]
 
 
