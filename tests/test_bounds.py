@@ -14,8 +14,8 @@ import pytest
 import kingly_memory
 from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.cli.main import main
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
-from kingly_memory.hub.__main__ import main as hub_main
 from kingly_memory.models import DeliveryState
 from kingly_memory.place import hub_token
 from kingly_memory.router import delivery, known_remotes, outbox
@@ -125,8 +125,7 @@ def test_the_hubs_token_comes_from_the_environment() -> None:
 
 
 def test_a_token_in_the_arguments_of_a_hub_is_refused_unread(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        hub_main(["--token", "t0ken", "--port", "70000"])
+    assert main(["hub", "--token", "t0ken", "--port", "70000"]) == 2
     assert "unrecognized arguments: --token" in capsys.readouterr().err
 
 

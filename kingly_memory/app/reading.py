@@ -36,6 +36,10 @@ class WallClock:
         return datetime.now(UTC)
 
 
+MOST_BEGINNING = 50
+"""Memories of all projects that are looked at for those whose ids begin in some way."""
+
+
 class LocalReader(View):
     """One project's memories on this machine. Asks no remote, and writes nothing but what `store` and `note_used` are
     told."""
@@ -126,6 +130,10 @@ class LocalReader(View):
         becomes of them."""
         rows = ((memory_id, self.find(memory_id)) for memory_id in ids)
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
+
+    def ids_beginning(self, beginning: str) -> Sequence[str]:
+        """Ids of the project's memories that begin so, whatever their standing."""
+        return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.find(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         query = validation.query("", project=self._place.project, limit=limit, **filters)

@@ -13,7 +13,7 @@ from typing import Any, cast
 from kingly_memory.cli.commands import FILES, Command
 from kingly_memory.cli.output import Output, facts
 from kingly_memory.cli.parser import UsageError, build, parse
-from kingly_memory.cli.place import arguments, place_of, routing
+from kingly_memory.cli.place import arguments, place_of, routing, whole_ids
 from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
@@ -56,6 +56,9 @@ def _run(command: Command, options: Namespace, out: Output) -> int:
         module, _, name = command.target.partition(":")
         code = getattr(import_module(f"kingly_memory.cli.{module}"), name)(options, out)
         return code
+    for one in command.verb.parameters if command.verb else ():
+        if one.arg.metavar == "KEY_OR_ID":
+            setattr(options, one.dest, whole_ids(getattr(options, one.dest), options, out))
     own = _of_the_family(command, "")
     code = _run_verb(command, options, out) if own is None else own(options, out)
     return code

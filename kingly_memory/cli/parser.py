@@ -106,7 +106,7 @@ def build(wanted: Sequence[Command] | None = None) -> ArgumentParser:
     """The parser for the wanted commands: preparing all of them would cost every call several milliseconds."""
     known = commands()
     common = _Parser(add_help=False, argument_default=SUPPRESS)
-    _add(common, COMMON)
+    _add(common.add_argument_group("options of every command"), COMMON)
     parser = _Parser(prog=PROGRAM, description=DESCRIPTION, parents=[common])
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog=PROGRAM)
     groups = {"": verbs}
@@ -120,8 +120,10 @@ def build(wanted: Sequence[Command] | None = None) -> ArgumentParser:
             groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=group not in BARE)
         shared = [] if command.is_apart else [common]
         summary = command.summary.replace("%", "%%")
-        one = groups[group].add_parser(verb, help=summary, description=command.summary, parents=shared)
-        _add(one, parameters_of(command))
+        takes = parameters_of(command)
+        usage = " ".join([PROGRAM, command.name, *(positional(one) for one in takes if not one.is_option), "[options]"])
+        one = groups[group].add_parser(verb, help=summary, description=command.summary, parents=shared, usage=usage)
+        _add(one, takes)
         one.set_defaults(command=command)
     return parser
 
@@ -149,6 +151,12 @@ def metavar(one: Parameter) -> str:
     kinds = {"number": "N", "integer": "N", "object": "JSON"}
     named = one.option.upper().replace("-", "_")
     return one.arg.metavar or (kinds.get(one.type, named) if one.is_option else named)
+
+
+def positional(one: Parameter) -> str:
+    """How usage spells a parameter that is no option."""
+    named = f"{metavar(one)}{'…' if one.type == 'texts' or one.arg.is_sentence else ''}"
+    return named if one.default is NOT_GIVEN else f"[{named}]"
 
 
 def _add(parser: ArgumentParser, parameters: Iterable[Parameter]) -> None:

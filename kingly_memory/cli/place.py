@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter
     from kingly_memory.remote_names import RemotePlace
 
+_BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
+"""Of an id."""
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
@@ -113,6 +115,19 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
         said["agent"] = options.agent
     verb.check(said)
     return said
+
+
+def whole_ids(named: str | list[str] | None, options: Namespace, out: Output) -> str | list[str] | None:
+    """With whole ids for those of which only the beginning was said, as long as that fits one memory alone."""
+    if isinstance(named, list):
+        return [str(whole_ids(one, options, out)) for one in named]
+    if named is None or not _BEGINNING.fullmatch(named):
+        return named
+    with reading(place_of(options, out), out) as reader:
+        found = [] if reader.find(named) is not None else reader.ids_beginning(named)
+    if len(found) > 1:
+        raise InvalidInput("key_or_id", f"the ids of {len(found)} memories or more begin with {named!r}; write more")
+    return found[0] if found else named
 
 
 def standard_input(place: Place, field: str) -> str:

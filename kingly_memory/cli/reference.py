@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
-from kingly_memory.cli.parser import described, metavar
+from kingly_memory.cli.parser import described, metavar, positional
 from kingly_memory.dataclass import fields
-from kingly_memory.declare import NOT_GIVEN, Parameter
+from kingly_memory.declare import Parameter
 from kingly_memory.settings import TABLES, Settings, written
 
 _HEAD = """\
@@ -140,11 +140,7 @@ def _spelled(one: Parameter) -> str:
 
 
 def _usage(one: Parameter) -> str:
-    if one.is_option:
-        return f"[{_spelled(one)}]"
-    many = "…" if one.type == "texts" or one.arg.is_sentence else ""
-    named = f"{_spelled(one)}{many}"
-    return named if one.default is NOT_GIVEN else f"[{named}]"
+    return f"[{_spelled(one)}]" if one.is_option else positional(one)
 
 
 def _cell(text: str) -> str:

@@ -136,6 +136,19 @@ def test_a_search_shows_the_passage_that_answers_of_a_long_note(run: Run) -> Non
     assert "staging database moved to port 6432" in run("search", "port of the staging database").out
 
 
+@pytest.mark.requirement("N18")
+def test_the_beginning_of_an_id_stands_for_it_where_it_fits_one_memory(run: Run) -> None:
+    one, other = (run("store", text, "--json").json["id"] for text in ("the secret door", "the open door"))
+    for verb in ("get", "forget", "restore", "reinforce"):
+        assert run(verb, one[:-3]).code == 0
+    assert run("get", one[:-3], "--project", "other").code == 2
+    assert run("get", f"{one[:-3]}zzz").code == 2
+    common = next(one[:size] for size in range(len(one), 0, -1) if other.startswith(one[:size]))
+    assert f"begin with {common!r}; write more" in run("get", common).err
+    run("store", "a key is meant first", "--key", one[:8])
+    assert "a key is meant first" in run("get", one[:8]).out
+
+
 def test_a_time_may_be_a_length_or_a_day_that_has_a_name() -> None:
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     said = {"7d": "2026-03-03T12:00:00+00:00", "12h": "2026-03-10T00:00:00+00:00", "yesterday": "2026-03-09"}

@@ -76,6 +76,12 @@ class Reader:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
         return rows.read_row(*found[0]) if found else None
 
+    def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
+        """Ids of memories of every project, whatever their standing, that begin so."""
+        first = rows.memory_row(beginning)
+        found = self._all(sql.NAMED, (first, f"{first}~", limit))
+        return [MemoryId(key.removeprefix(rows.memory_row(""))) for key, _ in found]
+
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         found = self._all(sql.GET, (rows.key_row(project, key),))
         return rows.read_key(found[0][0]) if found else None
