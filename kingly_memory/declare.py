@@ -158,29 +158,34 @@ class Declared(NamedTuple):
     tool: str | None
     toolset: str
     title: str
-    example: str
-    answers: str
     effect: dict[str, Any]
 
 
-def verb(  # noqa: PLR0917  # a line each above every verb, in this order
+def verb(
     command: str | None = None,
     tool: str | None = None,
     toolset: str = "",
     title: str = "",
-    example: str = "{}",
-    answers: str = "",
     *,
     reads: bool | str = False,
     destroys: bool = False,
     repeatable: bool = False,
 ) -> Callable[[F], F]:
-    """Declare the method below as a verb, or a function that takes a router first; see `Verb` for the words. `example`
-    is the JSON of a call of the tool, `answers` the fields of its answer."""
+    """Declare the method below as a verb, or a function that takes a router first; see `Verb` for the words."""
     effect = {"reads": reads, "destroys": destroys, "repeatable": repeatable}
 
     def declare(function: F) -> F:
-        function.__dict__["declared"] = Declared(command, tool, toolset, title, example, answers, effect)
+        function.__dict__["declared"] = Declared(command, tool, toolset, title, effect)
+        return function
+
+    return declare
+
+
+def example(call: str, answers: str) -> Callable[[F], F]:
+    """The JSON of a call of the tool, and the fields of its answer."""
+
+    def declare(function: F) -> F:
+        function.__dict__["example"] = call, tuple(answers.split())
         return function
 
     return declare

@@ -60,8 +60,7 @@ def declared(calls: str, function: Callable[..., Any], said: Declared) -> Verb:
         said.title or said.command or "",
         says.partition(" Raises ")[0],
         tuple(one for one in parameters if one is not None),
-        said.example,
-        tuple(said.answers.split()),
+        *function.__dict__.get("example", ("{}", ())),
         **said.effect,
     )
 

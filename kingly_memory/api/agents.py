@@ -14,7 +14,7 @@ from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, Experie
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
-from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, verb
+from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
@@ -56,11 +56,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             description, context_id, approach=approach, significance=significance, tags=tuple(tags)
         )
 
-    @verb(
-        "task record",
-        "record_task_outcome",
-        "memory",
-        "Record how a task ended",
+    @verb("task record", "record_task_outcome", "memory", "Record how a task ended")
+    @example(
         '{"task": "migrate the users table", "status": "failed", "reason": "a lock timed out"}',
         "success local_id mcp_id storage_layers key revision delivery reason ends_at",
     )
@@ -95,11 +92,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             metadata=metadata,
         )
 
-    @verb(
-        "confidence",
-        "assess_task_confidence",
-        "memory",
-        "Assess a task",
+    @verb("confidence", "assess_task_confidence", "memory", "Assess a task")
+    @example(
         '{"task_description": "migrate the users table"}',
         "confidence confidence_factors similar_tasks_count memory_informed interval evidence assessment_id "
         "source context",
@@ -145,11 +139,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
 
     # --- thoughts -----------------------------------------------------------------------------------------------------
 
-    @verb(
-        "thought record",
-        "record_thought",
-        "thoughts",
-        "Record a thought",
+    @verb("thought record", "record_thought", "thoughts", "Record a thought")
+    @example(
         '{"content": "The cache is stale, since only reads after 10:00 fail", "thought_type": "hypothesis"}',
         "success id chain_id thought_type parent_id position chain mcp_id storage_layers delivery",
     )

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory.api.family import Family
-from kingly_memory.declare import Arg, verb
+from kingly_memory.declare import Arg, example, verb
 from kingly_memory.models import Taken
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 from kingly_memory.validation import MOST_TOKENS
@@ -41,14 +41,10 @@ class AttentionVerbs(Family):
         engine = self._engine
         return Threads(engine, engine, project=engine.project, in_focus=focus.applying, flush=engine.flush)
 
-    @verb(
-        "inject",
-        "memory_inject",
-        "ai",
-        "Take notes for a prompt",
+    @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
+    @example(
         '{"prompt": "who has to review a deploy?"}',
         "success message text tokens put_in left_out asked considered",
-        reads=True,
     )
     async def inject(
         self,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import LIMIT, Arg, verb
+from kingly_memory.declare import LIMIT, Arg, example, verb
 from kingly_memory.documents import (
     Document,
     Filter,
@@ -64,14 +64,10 @@ class Documents(Family):
         assert document is not None  # noqa: S101  # a write has a document as its outcome
         return document
 
-    @verb(
-        "documents get",
-        "document_get",
-        "documents",
-        "Read a document",
+    @verb("documents get", "document_get", "documents", "Read a document", reads=True)
+    @example(
         '{"namespace": "users/lydia", "key": "profile"}',
         "success namespace key version created_at updated_at expires_at value",
-        reads=True,
     )
     async def get(
         self, namespace: Annotated[str | Sequence[str], NAMESPACE], key: Annotated[str, KEY]
@@ -83,16 +79,8 @@ class Documents(Family):
         is_over = found is not None and found.expires_at is not None and found.expires_at <= engine.clock.now()
         return None if is_over else found
 
-    @verb(
-        "documents delete",
-        "document_delete",
-        "documents",
-        "Delete a document",
-        '{"namespace": "users/lydia", "key": "draft"}',
-        "success deleted",
-        destroys=True,
-        repeatable=True,
-    )
+    @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)
+    @example('{"namespace": "users/lydia", "key": "draft"}', "success deleted")
     async def delete(
         self,
         namespace: Annotated[str | Sequence[str], NAMESPACE],
@@ -140,29 +128,15 @@ class Documents(Family):
         found = await engine.read(lambda: engine.reader.documents.documents(engine.project, place, now_s, most, behind))
         return tuple(found)
 
-    @verb(
-        "documents namespaces",
-        "document_namespaces",
-        "documents",
-        "List namespaces",
-        '{"prefix": "users"}',
-        "success namespaces",
-        reads=True,
-    )
+    @verb("documents namespaces", "document_namespaces", "documents", "List namespaces", reads=True)
+    @example('{"prefix": "users"}', "success namespaces")
     async def namespaces(self, prefix: Annotated[str | Sequence[str], PREFIX] = "") -> tuple[Namespace, ...]:
         """List every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
         place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
         return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.project, place, now_s)))
 
-    @verb(
-        "documents search",
-        "document_search",
-        "documents",
-        "Search documents",
-        '{"prefix": "users", "query": "parcel", "filter": {"status": "open"}}',
-        "success found",
-        reads=True,
-    )
+    @verb("documents search", "document_search", "documents", "Search documents", reads=True)
+    @example('{"prefix": "users", "query": "parcel", "filter": {"status": "open"}}', "success found")
     async def search(
         self,
         prefix: Annotated[str | Sequence[str], PREFIX._replace(is_positional=False)] = "",
@@ -211,15 +185,10 @@ class Documents(Family):
             await self._engine.write(change)
 
 
-@verb(
-    "documents put",
-    "document_put",
-    "documents",
-    "Write a document",
+@verb("documents put", "document_put", "documents", "Write a document", destroys=True, repeatable=True)
+@example(
     '{"namespace": "users/lydia", "key": "profile", "value": "{\\"city\\": \\"Oslo\\"}"}',
     "success namespace key version created_at updated_at expires_at",
-    destroys=True,
-    repeatable=True,
 )
 def put(
     memory: Any,

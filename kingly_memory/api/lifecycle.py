@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, verb
+from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.models import JsonObject, Memory, Standing
@@ -27,17 +27,11 @@ if TYPE_CHECKING:
 class LifecycleVerbs(Family):
     """The verbs of upkeep."""
 
-    @verb(
-        "sweep",
-        "memory_sweep",
-        "lifecycle",
-        "Sweep",
+    @verb("sweep", "memory_sweep", "lifecycle", "Sweep", destroys=True, repeatable=True, reads="dry_run")
+    @example(
         '{"policies": ["strength"], "dry_run": true}',
         "success dry_run policies archived erased promoted demoted summarised summaries waiting spared skipped "
         "elsewhere reasons before after actions undo",
-        destroys=True,
-        repeatable=True,
-        reads="dry_run",
     )
     async def sweep(
         self,
@@ -63,16 +57,8 @@ class LifecycleVerbs(Family):
         await self._engine.opened()
         return await self._engine.sweep(chosen, dry_run=dry_run)
 
-    @verb(
-        "compact",
-        "ai_compact",
-        "ai",
-        "Compact the threads",
-        '{"strategy": "aggressive", "dry_run": true}',
-        "strategy dry_run actions before after",
-        destroys=True,
-        reads="dry_run",
-    )
+    @verb("compact", "ai_compact", "ai", "Compact the threads", destroys=True, reads="dry_run")
+    @example('{"strategy": "aggressive", "dry_run": true}', "strategy dry_run actions before after")
     async def compact(
         self,
         strategy: Annotated[
@@ -187,11 +173,8 @@ class LifecycleVerbs(Family):
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 
-    @verb(
-        "reinforce",
-        "alma_reinforce",
-        "alma",
-        "Hold against fading",
+    @verb("reinforce", "alma_reinforce", "alma", "Hold against fading")
+    @example(
         '{"memory_id": "deploy"}',
         "success memory_id new_strength access_count state reinforcements days_until_forgettable",
     )
@@ -256,14 +239,11 @@ class LifecycleVerbs(Family):
         now_s = engine.now_s()
         return await engine.read(lambda: self._condition.explained(row, now_s))
 
-    @verb(
-        "stats",
-        "get_memory_stats",
-        "lifecycle",
-        "See how memories do",
-        answers="success tier_counts promotions_last_hour demotions_last_hour hit_rate searches avg_surprise_score "
+    @verb("stats", "get_memory_stats", "lifecycle", "See how memories do", reads=True)
+    @example(
+        "{}",
+        "success tier_counts promotions_last_hour demotions_last_hour hit_rate searches avg_surprise_score "
         "strength archived",
-        reads=True,
     )
     async def stats(self) -> JsonObject:
         """See how many memories are in which tier and how strong they are.

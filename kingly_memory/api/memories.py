@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import replace
-from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, verb
+from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import (
     DEEP_KINDS,
@@ -83,14 +83,10 @@ class MemoryVerbs(Family):
         engine = self._engine
         return tuple(await engine.read(lambda: engine.reader.documents.sessions(engine.project)))
 
-    @verb(
-        "store",
-        "memory_intelligent_store",
-        "memory",
-        "Store a memory",
+    @verb("store", "memory_intelligent_store", "memory", "Store a memory", destroys=True)
+    @example(
         '{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
         "success local_id mcp_id storage_layers key revision delivery reason ends_at",
-        destroys=True,
     )
     async def store(
         self,
@@ -180,14 +176,10 @@ class MemoryVerbs(Family):
         expected = _revision("if_revision", if_revision, least=0)
         return await self._engine.put_at_remotes(draft, wait_s, require=require_remote, if_revision=expected)
 
-    @verb(
-        "update",
-        "memory_update",
-        "lifecycle",
-        "Change a memory",
+    @verb("update", "memory_update", "lifecycle", "Change a memory", destroys=True)
+    @example(
         '{"key_or_id": "deploy", "tags": ["release"], "significance": 0.9}',
         "success local_id mcp_id storage_layers key revision delivery reason ends_at",
-        destroys=True,
     )
     async def update(
         self,
@@ -238,14 +230,10 @@ class MemoryVerbs(Family):
         await self._engine.follow(stored)
         return stored.receipt
 
-    @verb(
-        "search",
-        "memory_hybrid_search",
-        "memory",
-        "Search memories",
+    @verb("search", "memory_hybrid_search", "memory", "Search memories", reads=True)
+    @example(
         '{"query": "who reviews a deploy", "limit": 5}',
         "success results count excluded source failures repaired asked took_ms",
-        reads=True,
     )
     async def search(
         self,
@@ -479,15 +467,8 @@ class MemoryVerbs(Family):
         engine.note_found([one.memory.id for one in results])
         return results
 
-    @verb(
-        "get",
-        "memory_get",
-        "memory",
-        "Read a memory",
-        '{"key_or_id": "deploy"}',
-        "success memory memories missing",
-        reads=True,
-    )
+    @verb("get", "memory_get", "memory", "Read a memory", reads=True)
+    @example('{"key_or_id": "deploy"}', "success memory memories missing")
     async def get(
         self,
         key_or_id: Annotated[
@@ -545,15 +526,8 @@ class MemoryVerbs(Family):
         start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await engine.read(lambda: engine.view.page(query, start))
 
-    @verb(
-        "forget",
-        "memory_forget",
-        "memory",
-        "Forget a memory",
-        '{"key_or_id": "deploy"}',
-        "success id key restore",
-        destroys=True,
-    )
+    @verb("forget", "memory_forget", "memory", "Forget a memory", destroys=True)
+    @example('{"key_or_id": "deploy"}', "success id key restore")
     async def forget(self, key_or_id: Annotated[str, KEY_OR_ID]) -> Memory | None:
         """Forget a memory, here and on the remote. A person can restore it.
 
@@ -570,15 +544,8 @@ class MemoryVerbs(Family):
         self._engine.take_away(gone.memory)
         return gone.memory
 
-    @verb(
-        "history",
-        "memory_history",
-        "lifecycle",
-        "Read earlier revisions",
-        '{"key_or_id": "deploy"}',
-        "success revisions",
-        reads=True,
-    )
+    @verb("history", "memory_history", "lifecycle", "Read earlier revisions", reads=True)
+    @example('{"key_or_id": "deploy"}', "success revisions")
     async def history(self, key_or_id: Annotated[str, KEY_OR_ID]) -> tuple[Memory, ...]:
         """Read every revision of a memory, the latest first, with who said it and when.
 
@@ -603,15 +570,8 @@ class MemoryVerbs(Family):
         first, second = _revision("a", a), _revision("b", b)
         return await self._engine.read(lambda: self._engine.view.diff(key_or_id, first, second))
 
-    @verb(
-        "restore",
-        "memory_restore",
-        "lifecycle",
-        "Restore a memory",
-        '{"key_or_id": "deploy"}',
-        "success id key memory_type revision",
-        repeatable=True,
-    )
+    @verb("restore", "memory_restore", "lifecycle", "Restore a memory", repeatable=True)
+    @example('{"key_or_id": "deploy"}', "success id key memory_type revision")
     async def restore(
         self,
         key_or_id: Annotated[str, KEY_OR_ID],
@@ -644,15 +604,11 @@ class MemoryVerbs(Family):
         """Every live and archived memory of the project, in the order they were first stored."""
         return self._engine.view.export()
 
-    @verb(
-        "context",
-        "memory_get_working_context",
-        "memory",
-        "Read the working context",
+    @verb("context", "memory_get_working_context", "memory", "Read the working context", reads=True)
+    @example(
         '{"context_id": "deploy-42"}',
         "working_memory local_state context_id last_updated memory_count related_memories source tokens "
         "whispers reason",
-        reads=True,
     )
     async def working_context(
         self,
@@ -670,14 +626,10 @@ class MemoryVerbs(Family):
         named = self._engine.contexts.resolve(validation.required("context_id", context_id))
         return await self._engine.context_gatherer.gather(named or CURRENT, include_related=include_related)
 
-    @verb(
-        "link",
-        "memory_link",
-        "thoughts",
-        "Link two memories",
+    @verb("link", "memory_link", "thoughts", "Link two memories", repeatable=True)
+    @example(
         '{"source": "deploy", "target": "outage-march", "link_type": "follows"}',
         "success id source target link_type strength description created_at",
-        repeatable=True,
     )
     async def link_memories(
         self,

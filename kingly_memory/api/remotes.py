@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import Arg, verb
+from kingly_memory.declare import Arg, example, verb
 from kingly_memory.models import JsonObject, LinkState
 
 if TYPE_CHECKING:
@@ -26,14 +26,8 @@ _REMOTE_NAME = Arg("only the remote of this name (default: all of them)", "NAME"
 class RemoteVerbs(Family):
     """The verbs on remotes."""
 
-    @verb(
-        "status",
-        "memory_status",
-        "lifecycle",
-        "See the memory's status",
-        answers="home project durability memories link outbox versions …",
-        reads=True,
-    )
+    @verb("status", "memory_status", "lifecycle", "See the memory's status", reads=True)
+    @example("{}", "home project durability memories link outbox versions …")
     async def status(self) -> JsonObject:
         """See how many memories there are, whether the remote is connected, and what waits for it.
 

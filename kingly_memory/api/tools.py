@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.memories import BUDGET_TOKENS
-from kingly_memory.declare import CONTEXT, SIGNIFICANCE, Arg, verb
+from kingly_memory.declare import CONTEXT, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import required, shown
@@ -27,14 +27,10 @@ _PROJECT = Arg("this server's project; no other one is shown")
 _BUDGET = Arg("most tokens of the results, about", least=1, most=validation.MOST_TOKENS)
 
 
-@verb(
-    None,
-    "alma_retrieve_for_mode",
-    "alma",
-    "Search in a mode",
+@verb(None, "alma_retrieve_for_mode", "alma", "Search in a mode", reads=True)
+@example(
     '{"query": "why does the deploy fail", "mode": "diagnostic"}',
     "success results count excluded source failures repaired asked took_ms mode mode_reason hint",
-    reads=True,
 )
 async def search_in_mode(
     memory: MemoryRouter,
@@ -68,15 +64,11 @@ async def search_in_mode(
     )
 
 
-@verb(
-    None,
-    "alma_retrieve_verified",
-    "alma",
-    "Search and verify",
+@verb(None, "alma_retrieve_verified", "alma", "Search and verify", reads=True)
+@example(
     '{"query": "how many reviews does a deploy need", "ground_truth": ["Deploys need two reviews."]}',
-    "success verified uncertain contradicted unverifiable total_candidates counts excluded verification_method source "
-    "failures repaired asked took_ms",
-    reads=True,
+    "success verified uncertain contradicted unverifiable total_candidates counts excluded verification_method "
+    "source failures repaired asked took_ms",
 )
 async def search_verified(
     memory: MemoryRouter,
@@ -94,15 +86,8 @@ async def search_verified(
     return await memory.search_verified(query, top_k, ground_truth, agent=agent)
 
 
-@verb(
-    None,
-    "alma_get_weak_memories",
-    "alma",
-    "See what has faded",
-    '{"include_recoverable": true}',
-    "success forgettable recoverable protected counts",
-    reads=True,
-)
+@verb(None, "alma_get_weak_memories", "alma", "See what has faded", reads=True)
+@example('{"include_recoverable": true}', "success forgettable recoverable protected counts")
 async def weak(
     memory: MemoryRouter,
     project_id: Annotated[str | None, _PROJECT] = None,
@@ -114,14 +99,11 @@ async def weak(
     return await memory.weak(agent)
 
 
-@verb(
-    None,
-    "alma_compress_and_learn",
-    "alma",
-    "Learn a long text",
+@verb(None, "alma_compress_and_learn", "alma", "Learn a long text")
+@example(
     '{"content": "We deployed twice. The second failed: a review was missing.", "memory_type": "outcome"}',
-    "success memory_id compression_ratio key_facts compression_factor summary summary_by level original_id delivery "
-    "reason",
+    "success memory_id compression_ratio key_facts compression_factor summary summary_by level original_id "
+    "delivery reason",
 )
 async def learn(
     memory: MemoryRouter,
@@ -162,15 +144,8 @@ def _check_project(memory: MemoryRouter, project_id: str | None) -> None:
         raise InvalidInput("project_id", f"{problem}; leave it out, or start a server with --project for the other")
 
 
-@verb(
-    None,
-    RETRIEVE,
-    "cognition",
-    "Retrieve experiences",
-    '{"agent_id": "H001", "current_year": 3, "tags": ["flood"]}',
-    "success agent_id memories count top_k limited",
-    reads=True,
-)
+@verb(None, RETRIEVE, "cognition", "Retrieve experiences", reads=True)
+@example('{"agent_id": "H001", "current_year": 3, "tags": ["flood"]}', "success agent_id memories count top_k limited")
 async def retrieve(
     memory: MemoryRouter,
     agent_id: Annotated[str, Arg("whose experiences")],
@@ -195,15 +170,8 @@ async def retrieve(
     return {"agent_id": agent_id, "memories": found, "count": len(found), "top_k": most, "limited": most < top_k}
 
 
-@verb(
-    None,
-    "remember",
-    "legacy",
-    "Keep a value",
-    '{"key": "editor", "value": "vim"}',
-    "success key id",
-    destroys=True,
-)
+@verb(None, "remember", "legacy", "Keep a value", destroys=True)
+@example('{"key": "editor", "value": "vim"}', "success key id")
 async def remember(
     memory: MemoryRouter,
     key: Annotated[str, Arg("name of the value")],
@@ -214,14 +182,16 @@ async def remember(
     return {"key": receipt.key or key, "id": receipt.id}
 
 
-@verb(None, "recall", "legacy", "Read a value", '{"key": "editor"}', "success key found value", reads=True)
+@verb(None, "recall", "legacy", "Read a value", reads=True)
+@example('{"key": "editor"}', "success key found value")
 async def recall(memory: MemoryRouter, key_or_id: Annotated[str, Arg("name of the value", tool="key")]) -> JsonObject:
     """Read the value under a key; `found` is false when there is none."""
     found = await memory.get(key_or_id)
     return {"key": key_or_id, "found": found is not None, "value": None if found is None else found.content}
 
 
-@verb(None, "list", "legacy", "List the keys", answers="success keys count more", reads=True)
+@verb(None, "list", "legacy", "List the keys", reads=True)
+@example("{}", "success keys count more")
 async def list_keys(memory: MemoryRouter) -> JsonObject:
     """List the keys that hold a value, the latest first; `more` says that there are older ones than the 100 shown."""
     page = await memory.list(limit=MOST_KEYS)

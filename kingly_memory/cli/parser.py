@@ -6,13 +6,16 @@ import re
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from kingly_memory.cli.commands import BARE, COMMON, GROUPS, Command, commands, parameters_of
 from kingly_memory.cli.output import width
 from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.place import DEFAULT_ENDPOINT
+
+if TYPE_CHECKING:
+    from argparse import _ActionsContainer
 
 PROGRAM = "kingly-memory"
 
@@ -159,7 +162,7 @@ def positional(one: Parameter) -> str:
     return named if one.default is NOT_GIVEN else f"[{named}]"
 
 
-def _add(parser: ArgumentParser, parameters: Iterable[Parameter]) -> None:
+def _add(parser: _ActionsContainer, parameters: Iterable[Parameter]) -> None:
     for one in parameters:
         settings: dict[str, Any] = {"help": described(one).replace("%", "%%")}
         if one.type == "flag" and one.is_option:

@@ -11,7 +11,7 @@ import pytest
 from kingly_memory.api.declared import VERBS
 from kingly_memory.cli import commands
 from kingly_memory.cli.reference import cli_reference
-from kingly_memory.declare import Arg, verb
+from kingly_memory.declare import Arg, example, verb
 from kingly_memory.server import tools
 from kingly_memory.server.reference import tools_reference
 from kingly_memory.server.tools import TOOLSETS, tool_verbs
@@ -20,7 +20,8 @@ from tests.mcp_sessions import session
 from tools import declared
 
 
-@verb("shout", "memory_shout", "memory", "Shout", '{"key_or_id": "deploy"}', reads=True)
+@verb("shout", "memory_shout", "memory", "Shout", reads=True)
+@example('{"key_or_id": "deploy"}', "")
 def shout(
     memory: Any,
     key_or_id: Annotated[str, Arg("what to say aloud", "KEY_OR_ID")],

@@ -13,7 +13,7 @@ from kingly_memory.attention.pins import BOOST
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.declare import THREAD_ID, Arg, verb
+from kingly_memory.declare import THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Receipt, Standing
@@ -187,14 +187,10 @@ class Attention:
         self._access = access
         self._log = log
 
-    @verb(
-        "focus",
-        "ai_focus",
-        "ai",
-        "Focus on a topic",
+    @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
+    @example(
         '{"topic": "authentication", "weight": 0.8}',
         "success message topic weight affected_threads more clamped thread_id",
-        repeatable=True,
     )
     async def focus(
         self,
@@ -220,16 +216,8 @@ class Attention:
 
         return await self._access.read(look)
 
-    @verb(
-        "unfocus",
-        "ai_unfocus",
-        "ai",
-        "Take focus off",
-        '{"topic": "authentication"}',
-        "success message cleared active_focus for_everyone",
-        destroys=True,
-        repeatable=True,
-    )
+    @verb("unfocus", "ai_unfocus", "ai", "Take focus off", destroys=True, repeatable=True)
+    @example('{"topic": "authentication"}', "success message cleared active_focus for_everyone")
     async def unfocus(
         self, topic: Annotated[str | None, Arg("left out, all focus is cleared", is_positional=True)] = None
     ) -> Unfocused:
@@ -248,11 +236,8 @@ class Attention:
         context, reader = self._access.write_context(), self._access.reader
         return await self._access.read(lambda: focused.applying(reader, context.project, context.agent))
 
-    @verb(
-        "pin",
-        "ai_pin",
-        "ai",
-        "Pin a text",
+    @verb("pin", "ai_pin", "ai", "Pin a text")
+    @example(
         '{"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}',
         "success message thread_id memory_id title weight clamped storage_layers",
     )
@@ -304,15 +289,8 @@ class Attention:
         receipt = await self._access.keep(change)
         return Pinned(thread_id, draft.title, weight.value, receipt, weight.clamped)
 
-    @verb(
-        "unpin",
-        "ai_unpin",
-        "ai",
-        "Take a pin off",
-        '{"thread_id": "thread_20260201_083000_abc123"}',
-        "success message thread_id memories",
-        destroys=True,
-    )
+    @verb("unpin", "ai_unpin", "ai", "Take a pin off", destroys=True)
+    @example('{"thread_id": "thread_20260201_083000_abc123"}', "success message thread_id memories")
     async def unpin(self, thread_id: Annotated[str, THREAD_ID]) -> Unpinned:
         """Let a pinned thread be as any other. Nothing that was said in it is lost.
 
@@ -343,11 +321,8 @@ class Attention:
 
         return Unpinned(thread.id, await self._access.write(change))
 
-    @verb(
-        "rate",
-        "ai_rate_context",
-        "ai",
-        "Rate what was injected",
+    @verb("rate", "ai_rate_context", "ai", "Rate what was injected")
+    @example(
         '{"thread_id": "thread_20260201_083000_abc123", "useful": false, "reason": "API was redesigned"}',
         "success message thread_id useful relevance_before relevance_score raw_score ratings reason replaced",
     )

@@ -13,7 +13,7 @@ from kingly_memory.attention.focus import Focus
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
-from kingly_memory.declare import LIMIT, THREAD_ID, Arg, verb
+from kingly_memory.declare import LIMIT, THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
@@ -121,14 +121,8 @@ class Threads:
 
         return await self._access.read(look)
 
-    @verb(
-        "threads merge",
-        "ai_merge",
-        "ai",
-        "Merge two threads",
-        '{"thread_a": "login", "thread_b": "authentication"}',
-        "success message merged thread",
-    )
+    @verb("threads merge", "ai_merge", "ai", "Merge two threads")
+    @example('{"thread_a": "login", "thread_b": "authentication"}', "success message merged thread")
     async def merge(
         self,
         thread_a: Annotated[str, Arg("id of the thread that goes on", "A")],
@@ -147,14 +141,8 @@ class Threads:
         await self._access.write(changes.merge(kept, gone, context))
         return Merged(await self.get(kept.id, limit=0), gone.id)
 
-    @verb(
-        "threads split",
-        "ai_split",
-        "ai",
-        "Split a thread",
-        '{"thread_id": "api-design", "topics": ["database schema"]}',
-        "success message threads",
-    )
+    @verb("threads split", "ai_split", "ai", "Split a thread")
+    @example('{"thread_id": "api-design", "topics": ["database schema"]}', "success message threads")
     async def split(
         self,
         thread_id: Annotated[str, THREAD_ID],
@@ -181,15 +169,10 @@ class Threads:
 
         return Split(await self._access.read(look), thread.id)
 
-    @verb(
-        "threads rename",
-        "ai_rename",
-        "ai",
-        "Name a thread",
+    @verb("threads rename", "ai_rename", "ai", "Name a thread", destroys=True, repeatable=True)
+    @example(
         '{"thread_id": "thread_20260201_083000_abc123", "title": "User preferences"}',
         "success message thread_id title",
-        destroys=True,
-        repeatable=True,
     )
     async def rename(
         self, thread_id: Annotated[str, THREAD_ID], title: Annotated[str, Arg("a short title")]
@@ -205,15 +188,8 @@ class Threads:
         await self._access.write(changes.rename(thread, called))
         return await self.get(thread.id, limit=0)
 
-    @verb(
-        "threads recall",
-        "ai_recall",
-        "ai",
-        "Recall threads",
-        '{"topic": "solana"}',
-        "success message threads restored left",
-        reads="not restore",
-    )
+    @verb("threads recall", "ai_recall", "ai", "Recall threads", reads="not restore")
+    @example('{"topic": "solana"}', "success message threads restored left")
     async def recall(
         self,
         topic: Annotated[str, Arg("a topic in a few words, or the id of a thread", is_sentence=True)],
@@ -248,14 +224,11 @@ class Threads:
 
         return Recalled(said, tuple(await self._access.read(look)), back, left)
 
-    @verb(
-        None,
-        "ai_status",
-        "ai",
-        "See how the threads are",
-        answers="success message active_threads total_weight context_pressure utilisation max_active_threads pinned "
+    @verb(None, "ai_status", "ai", "See how the threads are", reads=True)
+    @example(
+        "{}",
+        "success message active_threads total_weight context_pressure utilisation max_active_threads pinned "
         "archived_memories focus heaviest latest",
-        reads=True,
     )
     async def status(self) -> Overview:
         """See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is
@@ -272,14 +245,10 @@ class Threads:
 
         return await self._access.read(look)
 
-    @verb(
-        "suggestions",
-        "ai_suggestions",
-        "ai",
-        "See what might be done",
+    @verb("suggestions", "ai_suggestions", "ai", "See what might be done", reads=True)
+    @example(
         '{"context": "working on authentication"}',
         "merge_candidates split_candidates recall_hints health more unread",
-        reads=True,
     )
     async def suggestions(
         self,
