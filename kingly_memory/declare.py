@@ -95,7 +95,8 @@ class Verb(NamedTuple):
     title: str
     says: str
     """The first paragraph of the docstring."""
-    parameters: tuple[Parameter, ...]
+    takes: Callable[[], tuple[Parameter, ...]]
+    """Its parameters, which are made when they are asked for: a command needs those of one verb."""
     example: str = "{}"
     answers: tuple[str, ...] = ()
     """The fields of the tool's answer."""
@@ -109,6 +110,10 @@ class Verb(NamedTuple):
     @property
     def name(self) -> str:
         return self.calls.replace(":", ".").rpartition(".")[2]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.takes()
 
     @property
     def summary(self) -> str:

@@ -50,7 +50,8 @@ def verbs() -> Iterator[Verb]:
 
 def declared(calls: str, function: Callable[..., Any], said: Declared) -> Verb:
     signature = list(inspect.signature(function).parameters.values())[1:]  # the first one is the router
-    parameters = [_parameter(one, vars(inspect.getmodule(function))) for one in signature]
+    found = [_parameter(one, vars(inspect.getmodule(function))) for one in signature]
+    parameters = tuple(one for one in found if one is not None)
     says = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
     return Verb(
         calls,
@@ -59,7 +60,7 @@ def declared(calls: str, function: Callable[..., Any], said: Declared) -> Verb:
         said.toolset,
         said.title or said.command or "",
         says.partition(" Raises ")[0],
-        tuple(one for one in parameters if one is not None),
+        lambda: parameters,
         *function.__dict__.get("example", ("{}", ())),
         **said.effect,
     )
@@ -109,6 +110,8 @@ def _spelled(value: Any) -> str:
             (name, one) for name, one in value._asdict().items() if name not in usual or repr(one) != repr(usual[name])
         )
         return f"{type(value).__name__}({', '.join(f'{name}={_spelled(one)}' for name, one in fields)})"
+    if callable(value):
+        return f"lambda: {_spelled(value())}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_spelled, value))}{',' if len(value) == 1 else ''})"
     return repr(value)

@@ -13,7 +13,7 @@ VERBS = (
         toolset="memory",
         title="Store a memory",
         says="Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="content",
                 type="text",
@@ -130,7 +130,7 @@ VERBS = (
         toolset="lifecycle",
         title="Change a memory",
         says="Change what you say of a memory and nothing else, as a new revision of it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -208,7 +208,7 @@ VERBS = (
         toolset="memory",
         title="Search memories",
         says="Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="query",
                 type="text",
@@ -378,7 +378,7 @@ VERBS = (
         toolset="memory",
         title="Read a memory",
         says="Read whole memories by key or id.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text or texts",
@@ -408,7 +408,7 @@ VERBS = (
         toolset="",
         title="list",
         says="List memories, the latest first; assessments of tasks only with the tag confidence_assessment.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="limit",
                 type="integer",
@@ -469,7 +469,7 @@ VERBS = (
         toolset="memory",
         title="Forget a memory",
         says="Forget a memory, here and on the remote. A person can restore it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -488,7 +488,7 @@ VERBS = (
         toolset="lifecycle",
         title="Read earlier revisions",
         says="Read every revision of a memory, the latest first, with who said it and when.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -507,7 +507,7 @@ VERBS = (
         toolset="",
         title="Compare revisions",
         says="Compare the texts of two revisions of a memory.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -538,7 +538,7 @@ VERBS = (
         toolset="lifecycle",
         title="Restore a memory",
         says="Bring a forgotten or archived memory back, or what a memory said before.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -563,7 +563,7 @@ VERBS = (
         toolset="memory",
         title="Read the working context",
         says="Read the latest memories of a conversation or task. Call it when you resume one.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="context_id",
                 type="text",
@@ -597,7 +597,7 @@ VERBS = (
         toolset="thoughts",
         title="Link two memories",
         says="Link two memories, so that one is shown with the other.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="source", type="text", arg=Arg(words="key or id of the memory it begins at"), is_option=False
             ),
@@ -649,7 +649,7 @@ VERBS = (
         toolset="",
         title="links",
         says="List the links of a memory.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -666,7 +666,7 @@ VERBS = (
         toolset="memory",
         title="Record how a task ended",
         says="Record how a task ended, failures too: later assessments learn from it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="task",
                 type="text",
@@ -734,7 +734,7 @@ VERBS = (
         toolset="memory",
         title="Assess a task",
         says="Estimate how likely a task is to succeed, by how similar ones ended. Call it before you begin.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="task",
                 type="text",
@@ -775,7 +775,7 @@ VERBS = (
         toolset="",
         title="task route",
         says="Rank candidates (agents or approaches) by what came of similar tasks.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="description", type="text", arg=Arg(words="what is to be done", metavar="TASK"), is_option=False
             ),
@@ -795,7 +795,7 @@ VERBS = (
         toolset="thoughts",
         title="Record a thought",
         says="Record one step of reasoning; the answer holds the chain so far, in order.",
-        parameters=(
+        takes=lambda: (
             Parameter(name="content", type="text", arg=Arg(words="the thought"), is_option=False),
             Parameter(
                 name="chain_id",
@@ -851,7 +851,7 @@ VERBS = (
         toolset="",
         title="thought list",
         says="Show a chain of thoughts in its order, archived ones included.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="chain_id",
                 type="text",
@@ -868,7 +868,7 @@ VERBS = (
         toolset="",
         title="threads list",
         says="List the threads (contexts), the latest first.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="limit",
                 type="integer",
@@ -891,7 +891,7 @@ VERBS = (
         toolset="",
         title="threads show",
         says="Show all that is known of a thread, with its messages.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_id",
                 type="text",
@@ -917,7 +917,7 @@ VERBS = (
         toolset="ai",
         title="Merge two threads",
         says="Have two threads go on as one. All that was said is kept, and ai_split parts them again.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_a",
                 type="text",
@@ -941,7 +941,7 @@ VERBS = (
         toolset="ai",
         title="Split a thread",
         says="Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_id",
                 type="text",
@@ -969,7 +969,7 @@ VERBS = (
         toolset="ai",
         title="Name a thread",
         says="Call a thread something else. Its id stays.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_id",
                 type="text",
@@ -990,7 +990,7 @@ VERBS = (
         toolset="ai",
         title="Recall threads",
         says="Bring back to mind what was said about a topic, thread by thread, archived ones too.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="topic",
                 type="text",
@@ -1021,7 +1021,7 @@ VERBS = (
         toolset="ai",
         title="See how the threads are",
         says="See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is what was said in one context.",
-        parameters=(),
+        takes=lambda: (),
         answers=(
             "success",
             "message",
@@ -1045,7 +1045,7 @@ VERBS = (
         toolset="ai",
         title="See what might be done",
         says="See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest 1,000 threads are looked at.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="context",
                 type="text",
@@ -1065,7 +1065,7 @@ VERBS = (
         toolset="ai",
         title="Focus on a topic",
         says="Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again updates the weight.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="topic",
                 type="text",
@@ -1090,7 +1090,7 @@ VERBS = (
         toolset="ai",
         title="Take focus off",
         says="Take the focus off a topic, or off everything that holds for you, also where others have set it for all.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="topic",
                 type="text",
@@ -1111,7 +1111,7 @@ VERBS = (
         toolset="ai",
         title="Pin a text",
         says="Keep something important: a new thread that weighs more, and that nothing takes away until it is unpinned. Sessions that begin with a hook of the same agent begin with it; beside a prompt it must fit like anything else.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="content",
                 type="text",
@@ -1150,7 +1150,7 @@ VERBS = (
         toolset="ai",
         title="Take a pin off",
         says="Let a pinned thread be as any other. Nothing that was said in it is lost.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_id",
                 type="text",
@@ -1169,7 +1169,7 @@ VERBS = (
         toolset="ai",
         title="Rate what was injected",
         says="Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for each session that it was put into.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="thread_id",
                 type="text",
@@ -1210,7 +1210,7 @@ VERBS = (
         toolset="ai",
         title="Take notes for a prompt",
         says="Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the user or this agent said; search for the rest.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="prompt",
                 type="text",
@@ -1244,7 +1244,7 @@ VERBS = (
         toolset="lifecycle",
         title="Sweep",
         says="Archive what has ended, and what other policies want to archive or move; a dry run says it first. What is archived can be restored.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="policies",
                 type="texts",
@@ -1294,7 +1294,7 @@ VERBS = (
         toolset="ai",
         title="Compact the threads",
         says="Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="strategy",
                 type="text",
@@ -1318,7 +1318,7 @@ VERBS = (
         toolset="",
         title="archive add",
         says="Put memories away into the archive. Those that lie there already stay as they are.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="keys_or_ids",
                 type="texts",
@@ -1340,7 +1340,7 @@ VERBS = (
         toolset="",
         title="archive list",
         says="List what lies in the archive, and why.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="limit",
                 type="integer",
@@ -1363,7 +1363,7 @@ VERBS = (
         toolset="",
         title="purge",
         says="Erase memories for good, here and on remotes; nothing restores them.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -1402,7 +1402,7 @@ VERBS = (
         toolset="alma",
         title="Hold against fading",
         says="Hold a memory against fading: it was right, and will be needed again.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="key_or_id",
                 type="text",
@@ -1433,7 +1433,7 @@ VERBS = (
         toolset="",
         title="weak",
         says="See which memories have faded and may be forgotten. Looking at them is no use of them.",
-        parameters=(),
+        takes=lambda: (),
         reads=True,
     ),
     Verb(
@@ -1443,7 +1443,7 @@ VERBS = (
         toolset="lifecycle",
         title="See how memories do",
         says="See how many memories are in which tier and how strong they are.",
-        parameters=(),
+        takes=lambda: (),
         answers=(
             "success",
             "tier_counts",
@@ -1464,7 +1464,7 @@ VERBS = (
         toolset="lifecycle",
         title="See the memory's status",
         says="See how many memories there are, whether the remote is connected, and what waits for it.",
-        parameters=(),
+        takes=lambda: (),
         answers=("home", "project", "durability", "memories", "link", "outbox", "versions", "…"),
         reads=True,
     ),
@@ -1475,7 +1475,7 @@ VERBS = (
         toolset="",
         title="sync",
         says="Try the remote now and deliver what waits for it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="timeout",
                 type="number",
@@ -1508,7 +1508,7 @@ VERBS = (
         toolset="",
         title="outbox list",
         says="List what the remote has not acknowledged.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="states",
                 type="texts",
@@ -1538,7 +1538,7 @@ VERBS = (
         toolset="",
         title="outbox retry",
         says="Send dead entries again: the named ones, or all.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="ids",
                 type="texts",
@@ -1563,7 +1563,7 @@ VERBS = (
         toolset="",
         title="outbox drop",
         says="Stop sending the named memories; they stay on this machine.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="ids", type="texts", arg=Arg(words="key or id of a memory", metavar="KEY_OR_ID"), is_option=False
             ),
@@ -1584,7 +1584,7 @@ VERBS = (
         toolset="",
         title="remotes list",
         says="List the remotes that this home knows, in use or not, and what waits for each; the same as `remotes`.",
-        parameters=(),
+        takes=lambda: (),
         reads=True,
     ),
     Verb(
@@ -1594,7 +1594,7 @@ VERBS = (
         toolset="",
         title="remotes forget",
         says="Take a remote out of this home, with all that waits for it; the memories stay.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="address",
                 type="text",
@@ -1610,7 +1610,7 @@ VERBS = (
         toolset="documents",
         title="Read a document",
         says="Read a document: None when there is none or it has ended.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="namespace",
                 type="text",
@@ -1630,7 +1630,7 @@ VERBS = (
         toolset="documents",
         title="Delete a document",
         says="Remove a document for good; False when there is none.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="namespace",
                 type="text",
@@ -1657,7 +1657,7 @@ VERBS = (
         toolset="",
         title="documents list",
         says="List documents by namespace and key.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="prefix",
                 type="text",
@@ -1681,7 +1681,7 @@ VERBS = (
         toolset="documents",
         title="List namespaces",
         says="List every namespace that has documents, sorted.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="prefix",
                 type="text",
@@ -1701,7 +1701,7 @@ VERBS = (
         toolset="documents",
         title="Search documents",
         says="Find the documents that hold a word of the query, best first.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="prefix",
                 type="text",
@@ -1736,7 +1736,7 @@ VERBS = (
         toolset="documents",
         title="Write a document",
         says="Write a document under a namespace and a key; one that is there is replaced. It is no memory: searches for memories do not find it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="namespace",
                 type="text",
@@ -1775,7 +1775,7 @@ VERBS = (
         toolset="",
         title="log append",
         says="Append items to the log of a session; they come back exactly, and no search for memories finds them.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="session", type="text", arg=Arg(words="name of the session", metavar="SESSION"), is_option=False
             ),
@@ -1789,7 +1789,7 @@ VERBS = (
         toolset="",
         title="log show",
         says="Show the last items of a session.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="session", type="text", arg=Arg(words="name of the session", metavar="SESSION"), is_option=False
             ),
@@ -1809,7 +1809,7 @@ VERBS = (
         toolset="",
         title="log pop",
         says="Take the last item off a session's log, and show it.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="session", type="text", arg=Arg(words="name of the session", metavar="SESSION"), is_option=False
             ),
@@ -1823,7 +1823,7 @@ VERBS = (
         toolset="",
         title="log clear",
         says="Remove all items of a session for good.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="session", type="text", arg=Arg(words="name of the session", metavar="SESSION"), is_option=False
             ),
@@ -1838,7 +1838,7 @@ VERBS = (
         toolset="",
         title="log list",
         says="List the sessions whose logs have items.",
-        parameters=(),
+        takes=lambda: (),
         reads=True,
     ),
     Verb(
@@ -1848,7 +1848,7 @@ VERBS = (
         toolset="alma",
         title="Search in a mode",
         says="Find memories for a purpose: the mode decides how many, what counts, and whether failures come along.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="query",
                 type="text",
@@ -1924,7 +1924,7 @@ VERBS = (
         toolset="alma",
         title="Search and verify",
         says="Find memories and check each: which are verified, uncertain, contradicted or unverifiable.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="query",
                 type="text",
@@ -1983,7 +1983,7 @@ VERBS = (
         toolset="alma",
         title="See what has faded",
         says="See which memories have faded and may be forgotten. Looking at them is no use of them.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="project_id",
                 type="text",
@@ -2009,7 +2009,7 @@ VERBS = (
         toolset="alma",
         title="Learn a long text",
         says="Remember a long text by its summary. The whole text is kept in the archive, under `original_id`.",
-        parameters=(
+        takes=lambda: (
             Parameter(
                 name="content",
                 type="text",
@@ -2084,7 +2084,7 @@ VERBS = (
         toolset="cognition",
         title="Retrieve experiences",
         says="Retrieve relevant past experiences for decision making: the latest ones, then the weightiest episodes.",
-        parameters=(
+        takes=lambda: (
             Parameter(name="agent_id", type="text", arg=Arg(words="whose experiences"), is_option=False),
             Parameter(
                 name="top_k",
@@ -2117,7 +2117,7 @@ VERBS = (
         toolset="legacy",
         title="Keep a value",
         says="Keep a value under a key, in place of what was there. The newer tool is memory_intelligent_store.",
-        parameters=(
+        takes=lambda: (
             Parameter(name="key", type="text", arg=Arg(words="name of the value"), is_option=False),
             Parameter(
                 name="content",
@@ -2137,7 +2137,7 @@ VERBS = (
         toolset="legacy",
         title="Read a value",
         says="Read the value under a key; `found` is false when there is none.",
-        parameters=(
+        takes=lambda: (
             Parameter(name="key_or_id", type="text", arg=Arg(words="name of the value", tool="key"), is_option=False),
         ),
         example='{"key": "editor"}',
@@ -2151,7 +2151,7 @@ VERBS = (
         toolset="legacy",
         title="List the keys",
         says="List the keys that hold a value, the latest first; `more` says that there are older ones than the 100 shown.",
-        parameters=(),
+        takes=lambda: (),
         answers=("success", "keys", "count", "more"),
         reads=True,
     ),
