@@ -164,6 +164,10 @@ class Scope:
     context_id: str | None = None
 
 
+_REPR_CHARACTERS = 60
+"""What a repr shows of a text: it is read in a terminal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One stored record: what was said. What happens to it later are facets beside it.
@@ -188,6 +192,9 @@ class Memory:
     metadata: JsonObject = field(default_factory=dict)
     ends_at: datetime | None = field(default=None, compare=False)
     lifetime_s: float | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Memory {self.key or self.id} {self.content[:_REPR_CHARACTERS]!r}>"
 
     def to_json(self) -> JsonObject:
         """The wire and disk form of the record; `Memory.from_json` is its inverse."""
@@ -296,6 +303,9 @@ class Hit:
     scores: Mapping[str, float] = field(default_factory=dict)
     archived: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Hit {self.relevance:.2f} {self.memory!r}>"
+
     def to_json(self) -> JsonObject:
         return {
             **self.memory.to_json(),
@@ -376,6 +386,9 @@ class Results:
     shown: Mapping[str, Shown] = field(default_factory=dict)
     verdicts: Mapping[str, JsonObject] = field(default_factory=dict)
     asked: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Results hits={len(self.hits)} source={self.source} took_ms={self.took_ms:.1f}>"
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -462,6 +475,9 @@ class Page:
     next_before: int | None
     archived: frozenset[str] = frozenset()
     remote_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Page memories={len(self.memories)} next_before={self.next_before}>"
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)

@@ -433,3 +433,14 @@ async def test_assessments_answer_no_search_unless_they_are_named(memory: Memory
         await memory.assess_confidence("migrate the users table")
     assert [hit.memory.key for hit in await memory.search("migrate the users table")] == ["fact"]
     assert len(await memory.search("users table", tags=["confidence_assessment"], fold=False)) == 10
+
+
+def test_what_is_found_is_a_short_line_at_a_prompt(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path, remote=False, project="app") as memory:
+        memory.store("Deploys need two reviews. " * 40, key="deploy")
+        found, page = memory.search("deploys"), memory.list()
+    assert repr(found).startswith("<Results hits=1 source=local took_ms=")
+    assert repr(found[0]) == f"<Hit {found[0].relevance:.2f} {page.memories[0]!r}>"
+    assert repr(page.memories[0]).startswith("<Memory deploy 'Deploys need two reviews. ")
+    assert repr(page) == "<Page memories=1 next_before=None>"
+    assert all(len(repr(one)) < 120 for one in (found, found[0], page))

@@ -79,23 +79,14 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole:
         return []
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     room = width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
-    if widths[-1] > room and (is_whole or (room < _ROOM and widths[-1] > 2 * room)):
-        return _in_two(lines, widths, len(heads) > 0)
-    return [shortened(_columns(line, widths), width()) for line in lines]
-
-
-def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)).rstrip()
-
-
-def _in_two(lines: Sequence[Sequence[str]], widths: Sequence[int], is_headed: bool) -> list[str]:
-    """The last cells below the others; the heading has none."""
-    told: list[str] = []
+    is_below = widths[-1] > room and (is_whole or (room < _ROOM and widths[-1] > 2 * room))
+    told = []
     for number, line in enumerate(lines):
-        told.append(shortened(_columns(line[:-1], widths[:-1]), width()))
-        if line[-1] and not (is_headed and number == 0):
-            told.append(shortened(_INDENT + line[-1], width()))
-    return told
+        cells = line[:-1] if is_below else line
+        told.append(_GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=False)).rstrip())
+        if is_below and line[-1] and not (heads and number == 0):
+            told.append(_INDENT + line[-1])
+    return [shortened(one, width()) for one in told]
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
