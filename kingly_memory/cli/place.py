@@ -111,7 +111,7 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
                 raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
             value = value == yes
         said[one.name] = value
-    if verb.name in ("search", "list"):
+    if verb.calls in ("search", "list"):
         said["agent"] = options.agent
     verb.check(said)
     return said

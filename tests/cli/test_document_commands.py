@@ -50,3 +50,11 @@ def test_items_of_a_session_are_appended_shown_and_taken_off(
     assert run("log", "clear", "chat", *place).out == "removed 1 item of chat\n"
     assert run("log", "show", "chat", *place).out == "chat has no item\n"
     assert run("log", "pop", "chat", *place).code == 2
+
+
+@pytest.mark.parametrize("argv", [("list", "users"), ("search", "users")])
+def test_documents_belong_to_no_agent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
+) -> None:
+    run = runner(capsys, monkeypatch)
+    assert run("documents", *argv, "--agent", "planner").out == "no document\n"
