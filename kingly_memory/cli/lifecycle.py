@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
-from kingly_memory.cli.memories import LAST_POSITION, restore, strength_line, summary
+from kingly_memory.cli.memories import restore, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
@@ -19,6 +19,7 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.place import Place
 
 if TYPE_CHECKING:
+    from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.sweep import SweepReport
 
 ACTIONS_SHOWN = 20
@@ -203,11 +204,7 @@ def reinforce_lines(held: JsonObject, options: Namespace) -> list[str]:
     return [f"reinforced {options.key_or_id}: {strength_line(held)}"]
 
 
-def archive_list(options: Namespace, out: Output) -> int:
-    limit = validation.count("limit", options.limit, most=1_000)
-    before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
-    with routing(place_of(options, out), out, reads=True) as router:
-        page = router.archived(limit, before)
+def archive_list_lines(page: ArchivePage, _: Namespace) -> list[str]:
     now, lines = datetime.now(UTC), list[str]()
     for entry in page.entries:
         memory, why = entry.memory, entry.why
@@ -223,8 +220,7 @@ def archive_list(options: Namespace, out: Output) -> int:
             lines.append(f"    behind {why.summary}")
     if page.next_before is not None:
         lines.append(f"more: the same with --before {page.next_before}")
-    out.show(page.to_json(), lines or ["the archive is empty"])
-    return 0
+    return lines or ["the archive is empty"]
 
 
 def archive_add(options: Namespace, out: Output) -> int:

@@ -279,7 +279,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
 def explanation(told: JsonObject) -> list[str]:
     """What becomes of a memory and why, a fact a line: below `get --explain`."""
     tier, uses, archived = told["tier"], told["uses"], told["archived"]
-    used = f", the last {_day(uses['last_used'])}" if uses["accesses"] and uses["last_used"] else ""
+    used = f", the last {uses['last_used'][:10]}" if uses["accesses"] and uses["last_used"] else ""
     rows = {
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),
@@ -289,13 +289,11 @@ def explanation(told: JsonObject) -> list[str]:
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
     }
-    remotes = [("remote", _at_remote(one)) for one in told["remotes"]]
+    remotes = []
+    for one in told["remotes"]:
+        called = f", which calls it {one['remote_id']}" if one["remote_id"] else ""
+        remotes.append(("remote", f"{one['delivery'].replace('_', ' ')}, {one['endpoint']}{called}"))
     return facts([*((name, text) for name, text in rows.items() if text is not None), *remotes])
-
-
-def _at_remote(one: JsonObject) -> str:
-    called = f", which calls it {one['remote_id']}" if one["remote_id"] else ""
-    return f"{one['delivery'].replace('_', ' ')}, {one['endpoint']}{called}"
 
 
 def strength_line(told: JsonObject) -> str:
@@ -311,7 +309,3 @@ def end_line(ends_at: str | None, lifetime_s: float | None) -> str:
         return "never"
     told = datetime.fromisoformat(ends_at).isoformat(timespec="seconds")
     return told if lifetime_s is None else f"{told} ({duration(lifetime_s)} after its last use)"
-
-
-def _day(moment: str) -> str:
-    return datetime.fromisoformat(moment).strftime("%Y-%m-%d")

@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from kingly_memory import validation
 from kingly_memory.attention.suggestions import COMPACT
-from kingly_memory.cli.memories import LAST_POSITION
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 
@@ -43,14 +41,6 @@ def threads_list(options: Namespace, out: Output) -> int:
     elif most == len(found) == MOST_LISTED:
         lines.append(f"no more than {MOST_LISTED:,} threads are listed")
     out.show(told, lines)
-    return 0
-
-
-def threads_show(options: Namespace, out: Output) -> int:
-    first = validation.count("first", options.first, least=0, most=LAST_POSITION)
-    with routing(place_of(options, out), out, reads=True) as router:
-        found = router.threads.get(options.thread_id, first, options.limit)
-    out.show(found.to_json(), _thread_lines(found))
     return 0
 
 
@@ -114,7 +104,7 @@ def _state(one: Glance) -> str:
     return "pinned" if one.weighed.pinned and one.status == "active" else one.status
 
 
-def _thread_lines(one: ThreadView) -> Iterator[str]:
+def threads_show_lines(one: ThreadView, _: Namespace) -> Iterator[str]:
     now = datetime.now(UTC)
     yield one.title
     status = one.status if one.into is None else f"merged into {one.into}, which is shown here"
