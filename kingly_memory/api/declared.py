@@ -1499,7 +1499,9 @@ VERBS = (
         toolset="",
         title="backup create",
         says="Write all of the home's memories to one file, while they are in use.",
-        parameters=(Parameter(name="file", type="text", arg=Arg(words="a new file", metavar="FILE"), is_option=False),),
+        takes=lambda: (
+            Parameter(name="file", type="text", arg=Arg(words="a new file", metavar="FILE"), is_option=False),
+        ),
     ),
     Verb(
         calls="outbox",
