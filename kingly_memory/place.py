@@ -103,10 +103,10 @@ class Place:
         path = added_remotes(env)
         if said is None and not os.path.lexists(path):
             return None
-        from kingly_memory import remote_record
+        from kingly_memory.remote_names import added, added_places
 
-        meant = remote_record.chosen(said, remote_record.added(path, self.home), self.project)
-        return remote_record.places(meant, token, token_file, env) if meant else None
+        known = added(path, self.home)
+        return added_places(said, known, self.project, token=token, token_file=token_file, environment=env)
 
 
 def token_variable(one: RemotePlace) -> str | None:
@@ -196,5 +196,5 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def added_remotes(environment: Mapping[str, str] | None = None) -> Path:
-    """The file that says which remotes this user has added to which homes: see `remote_record`."""
+    """The file that says which remotes this user has added to which homes: see `remote_names`."""
     return user_data_folder(environment) / "remotes.json"

@@ -1,17 +1,22 @@
-"""Remotes by name, as options, variables and arguments give them: `team=http://…, home=http://…`.
+"""Remotes by name: as options, variables and arguments give them (`team=http://…, home=http://…`), and those that this
+user has added to homes, which a file of the user's data folder lists.
 
-Loaded only where a remote is named.
+The added ones are never read from a home: one may come with somebody else's files, and must not say where memories or
+tokens go. Loaded only where a remote is named or was added.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kingly_memory.dataclass import dataclass, field
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.models import JsonObject
+from kingly_memory.secret_file import secret
 
 UNNAMED = "remote"
 """What the one remote is called that was given without a name."""
@@ -59,47 +64,48 @@ def places(
     *,
     usual: str,
 ) -> tuple[RemotePlace, ...]:
-    """Each remote with its own token: one that is said by name, then `KINGLY_TOKEN_<NAME>`, then the file that
-    `KINGLY_TOKEN_FILE_<NAME>` names. A token (or file) without a name is the first remote's and nobody else's."""
-    own = token if isinstance(token, Mapping) else {}
+    """Each remote with its own token. One that is said without a name, also in the environment, is the first remote's
+    and nobody else's."""
     pairs = named(said, usual)
-    unknown = sorted(own.keys() - {label for label, _ in pairs})
-    if unknown:
-        raise InvalidInput("token", f"{unknown[0]!r} is no remote of those that are named")
-    found = []
-    for place, (label, address) in enumerate(pairs):
-        plain = _plain(label, token, token_file, environment) if place == 0 else ()
-        ways = [(own.get(label), None), *(plain[:1]), own_secret(label, environment) or (None, None), *(plain[1:])]
-        secret = next((way for way in ways if any(way)), (None, None))
-        found.append(RemotePlace(label, address, secret[0], None if secret[1] is None else _absolute(secret[1])))
-    return tuple(found)
+    plain: list[Secret] = []
+    # Unless KINGLY_REMOTE gives the first place to another name.
+    if pairs and _first_told(environment) in (UNNAMED, pairs[0][0]):
+        plain = [(environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]
+    several = [(label, address, plain if place == 0 else []) for place, (label, address) in enumerate(pairs)]
+    return _with_tokens(several, token, token_file, environment)
 
 
 Secret = tuple[str | None, str | os.PathLike[str] | None]
 """A token, or the file it is in."""
 
 
-def own_secret(label: str, environment: Mapping[str, str]) -> Secret | None:
-    """The token (or file) that the remote's own variables say, if they say one."""
-    ending = variable(label)
-    token, path = environment.get(f"KINGLY_TOKEN_{ending}"), environment.get(f"KINGLY_TOKEN_FILE_{ending}")
-    if token:
-        return token, None
-    return (None, path) if path else None
-
-
-def _plain(
-    label: str,
+def _with_tokens(
+    several: Sequence[tuple[str, str, Sequence[Secret]]],
     token: str | Mapping[str, str] | None,
     token_file: str | os.PathLike[str] | None,
     environment: Mapping[str, str],
-) -> list[Secret]:
-    """What was said without a name: as an argument, which goes before all else, and in the environment, unless
-    KINGLY_REMOTE gives the first place to another name."""
+) -> tuple[RemotePlace, ...]:
+    """Each remote with the first token that there is: said by its name, for the first one as an argument without a
+    name, in `KINGLY_TOKEN_<NAME>`, in the file that `KINGLY_TOKEN_FILE_<NAME>` names, or one of those beside it."""
+    own = token if isinstance(token, Mapping) else {}
+    unknown = sorted(own.keys() - {label for label, _, _ in several})
+    if unknown:
+        raise InvalidInput("token", f"{unknown[0]!r} is no remote of those that are named")
     argument: Secret = (token, None) if token and isinstance(token, str) else (None, token_file)
-    if _first_told(environment) not in (UNNAMED, label):
-        return [argument]
-    return [argument, (environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]
+    found = []
+    for place, (label, address, others) in enumerate(several):
+        ending = variable(label)
+        ways = [
+            (own.get(label), None),
+            argument if place == 0 else (None, None),
+            (environment.get(f"KINGLY_TOKEN_{ending}"), None),
+            (None, environment.get(f"KINGLY_TOKEN_FILE_{ending}")),
+            *others,
+        ]
+        shown, path = next((way for way in ways if any(way)), (None, None))
+        file = None if path is None else Path.cwd() / Path(path).expanduser()
+        found.append(RemotePlace(label, address, shown, file))
+    return tuple(found)
 
 
 def _first_told(environment: Mapping[str, str]) -> str | None:
@@ -114,10 +120,6 @@ def _first_told(environment: Mapping[str, str]) -> str | None:
 def variable(label: str) -> str:
     """How a remote's own variables end: two names that end alike would be shown each other's token."""
     return label.upper().replace("-", "_")
-
-
-def _absolute(path: str | os.PathLike[str]) -> Path:
-    return Path.cwd() / Path(path).expanduser()
 
 
 def _pairs(said: Addresses, usual: str) -> Iterator[tuple[str | None, str]]:
@@ -166,3 +168,64 @@ def _check(label: str, seen: dict[str, str]) -> None:
 
 
 _RULE = "take letters, digits, - and _, a letter first"
+
+
+# --- remotes that were added ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRemote:
+    """A remote that memories of one project of a home go to. `token_file` holds the token that it is shown."""
+
+    name: str
+    address: str = field(repr=False)
+    project: str
+    token_file: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return dict(vars(self))
+
+
+def homes(path: Path) -> dict[str, list[AddedRemote]]:
+    """What was added, by the real path of the home. Raises InvalidSetting for a file that somebody else may have
+    written or read, or that is damaged."""
+    if not os.path.lexists(path):
+        return {}
+    text = secret(path, path.name)
+    try:
+        return {home: [AddedRemote(**one) for one in several] for home, several in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidSetting(path.name, f"{path} is damaged; move it away and add the remotes again") from None
+
+
+def added(path: Path, home: Path) -> list[AddedRemote]:
+    """The remotes of that home, in the order in which they were added."""
+    return homes(path).get(os.path.realpath(home), [])
+
+
+def added_places(
+    said: Addresses,
+    known: Sequence[AddedRemote],
+    project: str,
+    *,
+    token: str | Mapping[str, str] | None,
+    token_file: str | os.PathLike[str] | None,
+    environment: Mapping[str, str],
+) -> tuple[RemotePlace, ...] | None:
+    """The added remotes that are meant by their names, or the project's own ones when nothing is said, with their
+    tokens; None when addresses are said, or there are none. Raises InvalidInput for a name that was not added."""
+    if said is None:
+        meant = [one for one in known if one.project == project]
+    else:
+        texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
+        words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [""])]
+        if not all(re.fullmatch(_NAME, word) for word in words):
+            return None
+        by_name = {one.name: one for one in known}
+        unknown = next((word for word in words if word not in by_name), None)
+        if unknown is not None:
+            problem = f"{unknown!r} is no address such as http://localhost:8000 and no remote added to this home"
+            raise InvalidInput("remote", f"{problem}; `kingly-memory remotes add {unknown} URL` adds it")
+        meant = [by_name[word] for word in words]
+    several = [(one.name, one.address, [(None, one.token_file)]) for one in meant]
+    return _with_tokens(several, token, token_file, environment) or None

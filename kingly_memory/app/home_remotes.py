@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory import remote_record
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import locked
@@ -20,8 +19,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place, added_remotes
-from kingly_memory.remote_names import RemotePlace, named
-from kingly_memory.remote_record import AddedRemote
+from kingly_memory.remote_names import AddedRemote, RemotePlace, added, homes, named
 from kingly_memory.router import known_remotes
 from kingly_memory.router.routes import NOTHING
 from kingly_memory.settings import Settings
@@ -53,7 +51,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     there = endpoint(remote.address)
     parts.makeable(parts.secured(place))
     path = added_remotes()
-    _check_free(remote_record.added(path, place.home), remote)  # before anything is sent there
+    _check_free(added(path, place.home), remote)  # before anything is sent there
     server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
@@ -135,8 +133,8 @@ def _changing(path: Path, home: Path) -> Iterator[list[AddedRemote]]:
     unless an error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(path.with_suffix(".lock"), WAIT_S):
-        homes = remote_record.homes(path)
-        yield homes.setdefault(os.path.realpath(home), [])
-        told = {one: [remote.to_json() for remote in several] for one, several in homes.items() if several}
+        record = homes(path)
+        yield record.setdefault(os.path.realpath(home), [])
+        told = {one: [remote.to_json() for remote in several] for one, several in record.items() if several}
         with replacing(path) as file:
             json.dump(told, file, indent=2)

@@ -28,7 +28,7 @@ from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.remote_record import AddedRemote
+    from kingly_memory.remote_names import AddedRemote
 
 
 STATES = (DeliveryState.PENDING, DeliveryState.LEASED, DeliveryState.DEAD)
@@ -116,15 +116,15 @@ def remotes_list(options: Namespace, out: Output) -> int:
 
 
 def remotes_forget(options: Namespace, out: Output) -> int:
-    from kingly_memory import remote_record
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
+    from kingly_memory.remote_names import added
 
     def is_meant(one: AddedRemote) -> bool:
         return options.address == one.name or remote_name(options.address) == remote_name(one.address)
 
     place, said = place_of(options, out, needs_record=True), options.address
-    named = next(filter(is_meant, remote_record.added(added_remotes(), place.home)), None)
+    named = next(filter(is_meant, added(added_remotes(), place.home)), None)
     if named is not None:
         said = named.address
         if options.remote is None and any((one.label, one.address) == (named.name, said) for one in place.remotes):

@@ -249,11 +249,12 @@ class RemoteConnection:
     async def _round(self) -> None:
         self._wake.clear()
         if self._link.is_connected or await self._link.probe(self._remote):
-            await self.side.catch_up(self._settings.call_timeout_s)
             if self._sends and await self._lead():
                 window = SendWindow(self._settings.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
                     await self._sender.send_batch(due, window, early=False)
+            if self._link.is_connected:
+                await self.side.catch_up(self._settings.call_timeout_s)
         else:
             if self._leading and self._link.current().unauthorised:  # make way for a process with a good token
                 self._leading = False
@@ -279,13 +280,14 @@ class RemoteConnection:
         """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
         rounds = 2 if self._sender.turn.locked() else 1
         while rounds and await self._link.probe(self._remote, forced=True):
-            await self.side.catch_up(self._settings.call_timeout_s, at_once=True)
             if await self._lead():
                 self._sender.paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
                 for name in self._sender.outboxes:
                     await self._send_all(name, end)
             else:
                 await self._have_it_sent(end)
+            if self._link.is_connected:
+                await self.side.catch_up(self._settings.call_timeout_s, at_once=True)
             rounds = 0 if self._link.is_connected else rounds - 1
 
     async def _send_all(self, name: str, end: float) -> None:
