@@ -188,8 +188,8 @@ class Engine:
                 return memory.id, True
             if request.purge:
                 links.sever(tx, memory.id)
-                tx.unlearn(memory)
             tx.erase(memory.id)
+            tx.unlearn(memory)
             emptied = replace(memory, content="", title=None, tags=(), metadata={})
             tx.save(replace(emptied, updated_at=now, revision=memory.revision + 1), Standing.FORGOTTEN)
             tx.set_facet(SENT, memory.id, None)

@@ -110,12 +110,9 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
     gone = write.forget(memory_id, context)(transaction)
     if gone is not None:
         ids = [memory_id, *gone.others]
-    else:  # it was forgotten before
-        ids = [memory_id, *summaries.whole_texts(transaction, row.memory)]
-        for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
-            before = delivery_of(transaction, remote, memory_id)
-            if before is not None:
-                set_delivery(transaction, remote, memory_id, delivery.wanted(before, 0, context.now_s))
+    else:  # it was forgotten before, and its other half with it
+        halves = [one.memory.id for one in summaries.halves(transaction, row.memory)]
+        ids = [memory_id, *halves, *summaries.whole_texts(transaction, row.memory)]
     rows = (transaction.row(one) for one in dict.fromkeys(ids))
     return [one for one in rows if one is not None and not one.is_tombstone]
 
@@ -128,11 +125,12 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
     transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
     transaction.unlearn(memory)
     told = []
-    for remote in transaction.owners("remote"):
+    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
         before = delivery_of(transaction, remote, memory.id)
         if before is not None:
-            set_delivery(transaction, remote, memory.id, replace(before, last_error=None))
-            told.append(str((transaction.facet("remote", remote) or {}).get("endpoint", remote)))
+            after = before if before.waits else delivery.wanted(before, 0, context.now_s)
+            set_delivery(transaction, remote, memory.id, replace(after, last_error=None))
+            told.append(str((transaction.facet("remote", remote) or {"endpoint": "a former remote"})["endpoint"]))
     return told
 
 

@@ -174,6 +174,36 @@ def test_what_is_not_there_is_said_in_one_sentence(memory: SyncMemoryRouter, sai
 
 
 @pytest.mark.requirement("N10")
+async def test_what_was_forgotten_at_a_remote_before_is_purged_there_too(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("ours") as ours:
+        stored = await ours.store(SECRET, significance=0.9, wait=5)
+        await ours.forget(stored.id)
+        await ours.sync(timeout=5)
+        assert "cache.db" in "".join(left(tmp_path / "hub", "7394-5531"))  # in its log, as deleted pages
+        await ours.purge(stored.id)
+        await ours.sync(timeout=5)
+        assert left(tmp_path, WORD, "7394-5531") == []
+    team.store.close()
+
+
+@pytest.mark.requirement("N10")
+async def test_a_learned_text_and_its_summary_are_purged_together_also_once_forgotten(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("ours") as ours:
+        text = f"We deployed twice and {WORD} failed. A review was missing. " * 20
+        for is_forgotten in (False, True):
+            learned = await ours.compress_and_learn(text, "outcome")
+            whole = learned.to_json()["original_id"]
+            if is_forgotten:
+                await ours.forget(whole)
+            assert len((await ours.purge(whole)).ids) == 2
+            await ours.sync(timeout=5)
+            assert left(tmp_path, WORD) == []
+    team.store.close()
+
+
+@pytest.mark.requirement("N10")
 def test_a_reader_of_the_log_is_said_to_keep_it(memory: SyncMemoryRouter, tmp_path: Path) -> None:
     memory.store(SECRET, key="secret")
     with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as reading:
