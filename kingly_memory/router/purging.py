@@ -94,7 +94,8 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
                     gone.append(row.memory)
                     for endpoint in _bury(transaction, row.memory, context):
                         told[endpoint] = told.get(endpoint, 0) + 1
-                else:  # a summary that told of it, and tells of others still
+                else:  # a summary that told of it, as its earlier revisions do, and tells of others still
+                    transaction.drop_revisions(row.memory.id)
                     others.append(row.memory.id)
         clean_up(transaction, gone, erased=True)
         return Gone(gone, others, told)

@@ -15,10 +15,12 @@ from kingly_memory import InvalidInput
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.app.auditing import audit_folder
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.lifecycle.summaries import gist, summary
 from kingly_memory.models import Query, Standing
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.validation import Imported, draft
 from tests.hub.machines import Team, texts
+from tests.router.test_summaries import of
 
 WORD = "Xylothrumbus"
 SECRET = f"The {WORD} account of Ünal is 7394-5531"
@@ -201,6 +203,22 @@ async def test_a_learned_text_and_its_summary_are_purged_together_also_once_forg
             await ours.sync(timeout=5)
             assert left(tmp_path, WORD) == []
     team.store.close()
+
+
+@pytest.mark.requirement("N10")
+def test_a_summary_that_told_of_it_goes_on_without_it_and_without_its_own_history(
+    memory: SyncMemoryRouter, tmp_path: Path
+) -> None:
+    one, two = memory.store(SECRET), memory.store("It rained on Tuesday.")
+    told = [row.memory for row in rows(memory) if row.memory.id in (one.id, two.id)]
+    memory.remember([Imported(summary(of(*told), [gist(each) for each in told]))])
+    [telling] = [row.memory for row in rows(memory) if "summarises" in row.memory.metadata]
+    assert WORD in telling.content
+    memory.purge(one.id)
+    after = memory.get(telling.id)
+    assert after is not None
+    assert (WORD in after.content, memory.history(telling.id)[1:]) == (False, ())
+    assert left(tmp_path, WORD) == []
 
 
 @pytest.mark.requirement("N10")
