@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
-    from kingly_memory.router.lock import Lock
     from kingly_memory.router.remotes import RemotePart
     from kingly_memory.router.routes import Routes
+    from kingly_memory.router.sweep import Lock
 
 
 class SharedStore(DiskStore):
@@ -250,7 +250,7 @@ def _token_mark(remote: RemotePlace) -> str:
 def sweep_lock(place: Place) -> Lock:
     """The lock that decides which process sweeps this home. Taking it makes a home that is not there yet, and raises
     StoreUnwritable or StoreUntrusted."""
-    from kingly_memory.router.lock import Lock
+    from kingly_memory.router.sweep import Lock
 
     one = Leadership(place.home / "sweep.lock")
 

@@ -26,7 +26,6 @@ from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.linking import Associations
-from kingly_memory.router.lock import Lock
 from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
 from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.search.embedding import Embedding
@@ -36,7 +35,7 @@ from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.store_futures import StoreFutures
-from kingly_memory.router.sweep import Sweeper, SweepReport
+from kingly_memory.router.sweep import Lock, Sweeper, SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext
@@ -430,7 +429,8 @@ class Engine:
     async def search(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
         """The same, answered as the request says."""
         began = self.clock.monotonic()
-        query = replace(query, context_id=self.contexts.resolve(query.context_id))
+        if query.context_id is not None:
+            query = replace(query, context_id=self.contexts.resolve(query.context_id))
         results = await self.searching.find(
             query, request, prefer_speed=prefer_speed, include_semantic=include_semantic
         )

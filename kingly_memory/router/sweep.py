@@ -28,7 +28,6 @@ from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
 from kingly_memory.router.compaction import CompactionPlan, Note
-from kingly_memory.router.lock import Lock
 from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
@@ -41,6 +40,14 @@ AT_ONCE = 64
 """Decisions offered to one change, which takes as many as the time allows."""
 PAUSE_S = 0.001
 """Between two changes, for searches and stores that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What one process at a time holds: `take` says whether it is ours now."""
+
+    take: Callable[[], bool] = lambda: True
+    give_up: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE
-from kingly_memory.ports import Match, Row, StoreReader
+from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
@@ -260,7 +260,7 @@ class LocalSearch:
         found, cut = self._gathered(query, wording, judge, now_s, look_s)
         cut |= query.neighbours and self._lend(query, judge, found, now_s)
         best = heapq.nlargest(wanted, found.values(), key=lambda one: one.rank)
-        hits = list(self._named(query, now_s))
+        hits = self._named(query, now_s)
         known = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
         scale = judge.coverage(best[0], found) / best[0].rank[0] if best else 1.0
@@ -274,12 +274,12 @@ class LocalSearch:
         took_ms = (time.monotonic() - began) * 1000
         return LocalAnswer(tuple(hits[:wanted]), took_ms, cut or wording.cut or judge.cut, wording.repaired)
 
-    def _named(self, query: Query, now_s: float) -> Iterable[LocalHit]:
+    def _named(self, query: Query, now_s: float) -> list[LocalHit]:
         """The memory whose key is the whole question."""
         memory_id = self._reader.id_of_key(query.project, query.key or query.text.strip())
         row = None if memory_id is None else self._reader.row(memory_id)
-        if row is not None and self.shown([row], query, now_s):
-            yield LocalHit(row.memory, row.standing, 1.0, {"key": 1.0})
+        rows = [] if row is None else self.shown([row], query, now_s)
+        return [LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}) for row in rows]
 
     def _gathered(
         self, query: Query, wording: Wording, judge: _Judge, now_s: float, deadline_s: float
@@ -288,10 +288,13 @@ class LocalSearch:
         deadline ended that."""
         found: dict[int, _Candidate] = {}
         size, offset = max(query.limit * 2, SHORTLIST), 0
-        page = self._reader.containing(query, judge.asked.pieces, size, deadline_s)
-        judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
+        page = Matches(())
+        if judge.asked.pieces:
+            page = self._reader.containing(query, judge.asked.pieces, size, deadline_s)
+            judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
         if wording.looked_up and not page.cut:
             judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
+        if judge.passages:
             most = max(query.limit, LONG_READ)
             best = heapq.nlargest(most, judge.passages, key=lambda position: judge.passages[position][1])
             rows = self._reader.rows_at(best, deadline_s)
@@ -347,17 +350,17 @@ class LocalSearch:
             other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
             admitted = [row for row in admitted if row.memory.id not in other]
         mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
-        dead = {row.position for row in mortal} - self._alive(mortal, now_s)
-        return [row for row in admitted if row.position not in dead]
+        ended = self._ended(mortal, now_s)
+        return [row for row in admitted if row.memory.id not in ended]
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
-        return bool(self._alive([row], now_s))
+        return not self._ended([row], now_s)
 
-    def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
+    def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
+        """The ids of those whose lifetime has ended."""
         mortal = [row.memory.id for row in rows if row.standing is not Standing.ARCHIVED]
-        ended = {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
-        return {row.position for row in rows if row.memory.id not in ended or row.standing is Standing.ARCHIVED}
+        return {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
         """Of those that have one. A use that is not written down yet may have renewed it."""

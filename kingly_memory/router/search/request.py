@@ -97,7 +97,8 @@ def look(
 
     def found_in(query: Query, limit: int, most: int) -> LocalAnswer:
         budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
-        return layer.search(replace(query, limit=limit), now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+        query = query if query.limit == limit else replace(query, limit=limit)
+        return layer.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
 
     def found_of(query: Query, pool: int) -> LocalAnswer:
         found = found_in(query, first, pool)
