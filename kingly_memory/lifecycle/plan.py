@@ -14,8 +14,8 @@ stored and hides it from that instant, whoever sweeps.
 A tier over its size lets go of the least important: FAST one tier down, MEDIUM and SLOW behind summaries that rest in
 GLACIAL, GLACIAL to the archive. Protected memories hold their place, and what moved within the cooldown is not asked to
 leave again: until that ends, a tier may be too full. One that nothing else would be summed up with goes to the archive
-without a summary, and so does one whose lifetime has ended. Working memories end by themselves: they may step down, and
-never leave, so that no summary outlives them.
+without a summary; so does one whose lifetime has ended, and a summary itself. Working memories end by themselves: they
+may step down, and never leave, so that no summary outlives them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kingly_memory.lifecycle.policies import (
     Verdict,
 )
 from kingly_memory.lifecycle.tiers import TierRules
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Standing, Tier
 
 STRENGTH, TIERS = "strength", "tiers"
 POLICIES = (LIFETIMES, STRENGTH, TIERS)
@@ -358,7 +358,9 @@ class _Crowd:
         return Counter(heading(one.subject.memory) for one in self._leaving if self._may_be_told(one))
 
     def _may_be_told(self, one: _Resident) -> bool:
-        return one.tier is not Tier.GLACIAL and not is_expired(one.subject.lifetime, self._now_s)
+        """What rests in GLACIAL, has ended or is a summary itself goes without a summary."""
+        is_summary = one.subject.memory.metadata.get("record") == SUMMARY
+        return one.tier is not Tier.GLACIAL and not is_summary and not is_expired(one.subject.lifetime, self._now_s)
 
     def _may_step_down(self, one: _Resident) -> bool:
         return one.is_settled and not one.subject.placed(self._rules).is_held(self._now_s, upward=False)

@@ -94,27 +94,25 @@ def originals(said: Memory) -> list[MemoryId]:
     return [MemoryId(one) for _, ids in _told(said) for one in ids if isinstance(one, str)]
 
 
-def redacted(said: Memory, without: MemoryId, instead: str = "") -> Memory:
-    """A summary as it is when it tells nothing of that memory any more, or another sentence `instead`; the same one if
-    it knows nothing of it. A sentence that another one said as well stays. Where none is left, the title is."""
+def redacted(said: Memory, without: MemoryId) -> Memory:
+    """A summary as it is when it tells nothing of that memory any more; the same one if it knows nothing of it. A
+    sentence that another one said as well stays. Where none is left, the title is."""
     told = _told(said)
     named = said.metadata["summarises"] if _is_ours(said) else []
     if without not in named and not any(without in ids for _, ids in told):
         return said
-    left: list[tuple[str, list[Any]]] = []
-    for sentence, ids in told:
-        others = [one for one in ids if one != without]
-        left += [(sentence, others)] if others else []
-        left += [(instead, [without])] if instead and without in ids else []
-    if instead and left == told:
-        return said
-    metadata = {**said.metadata, "tells": [ids for _, ids in left], "retold": times_redacted(said) + 1}
-    title = said.title
-    if not instead:
-        metadata["summarises"] = [one for one in named if one != without]
-        metadata["count"] = max(said.metadata["count"] - 1, 0)
-        title = _title(metadata["count"], said.metadata["topic"])
-    content = "\n".join(sentence for sentence, _ in left) or title or SUMMARY
+    left = [(sentence, [one for one in ids if one != without]) for sentence, ids in told]
+    left = [(sentence, ids) for sentence, ids in left if ids]
+    count = max(said.metadata["count"] - 1, 0)
+    title = _title(count, said.metadata["topic"])
+    metadata = {
+        **said.metadata,
+        "tells": [ids for _, ids in left],
+        "summarises": [one for one in named if one != without],
+        "count": count,
+        "retold": times_redacted(said) + 1,
+    }
+    content = "\n".join(sentence for sentence, _ in left) or title
     return replace(said, content=content, title=title, metadata=metadata, revision=said.revision + 1)
 
 

@@ -19,8 +19,6 @@ from kingly_memory.router import archive
 FACET = "told"
 KEPT = 20
 """Summaries that tell of one memory, the latest; each time it has come back before."""
-DEEP = 4
-"""Summaries of summaries that are followed."""
 
 
 def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
@@ -37,25 +35,14 @@ def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
 
 
 def without(transaction: Transaction, gone: Memory) -> Iterator[tuple[Row, Memory, bool]]:
-    """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still; those
-    that told of such a summary come behind it."""
+    """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still."""
+    from kingly_memory.lifecycle.summaries import originals, redacted
+
     for row in _telling(transaction, gone):
-        yield from _redacted(transaction, row, gone.id, "", DEEP)
+        after = redacted(row.memory, gone.id)
+        if after != row.memory:
+            yield row, after, bool(originals(after))
     transaction.set_facet(FACET, gone.id, None)
-
-
-def _redacted(
-    transaction: Transaction, row: Row, gone: MemoryId, instead: str, deep: int
-) -> Iterator[tuple[Row, Memory, bool]]:
-    from kingly_memory.lifecycle.summaries import gist, originals, redacted
-
-    after = redacted(row.memory, gone, instead)
-    if after == row.memory:
-        return
-    is_telling = bool(originals(after))
-    yield row, after, is_telling
-    for above in _telling(transaction, after) if deep else []:
-        yield from _redacted(transaction, above, after.id, gist(after).sentence if is_telling else "", deep - 1)
 
 
 def _telling(transaction: Transaction, memory: Memory) -> Iterator[Row]:

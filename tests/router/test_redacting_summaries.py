@@ -15,7 +15,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
-from kingly_memory.validation import Draft, Imported, draft
+from kingly_memory.validation import Imported, draft
 from tests.lifecycle.samples import NOON, memory
 from tests.router.test_summaries import NARROW, live_summaries, of
 from tests.router_bench import PromptStore, router_over
@@ -45,14 +45,6 @@ def test_a_sentence_that_another_one_said_as_well_stays_until_that_one_is_forgot
     assert (once.content, originals(once)) == ("The queue was full.", [two.id])
     twice = redacted(once, two.id)
     assert (twice.content, originals(twice)) == ("Summary of 0 memories about deploys", [])
-
-
-def test_another_sentence_is_told_in_its_place() -> None:
-    one, two = memory(1, content="It rained."), memory(2, content="It snowed.")
-    after = redacted(said_of(one, two), one.id, "It was wet.")
-    assert after.content == "It was wet.\nIt snowed."
-    assert (after.title, originals(after)) == ("Summary of 2 memories about deploys", [one.id, two.id])
-    assert redacted(after, one.id, "It was wet.") == after
 
 
 contents = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8)
@@ -215,37 +207,6 @@ async def test_undo_still_takes_back_a_summary_of_which_something_was_forgotten(
     await router.forget(gone.id)
     assert await router.undo_sweep() == (len(others), 0)
     assert await live_summaries(router) == []
-
-
-async def test_summary_of_a_summary_tells_no_more_of_it_either(
-    router: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    [above] = await store_imports(router, [of_a_summary(await summed_up(router))])
-    written, [gone, *_] = (await live_summaries(router))[-1], (await router.archived()).entries
-    told = gone.memory.content
-    await store_sentence(store, above, told, written.id)
-    await router.forget(gone.memory.id)
-    for one in await live_summaries(router):
-        assert told not in one.content
-
-
-def of_a_summary(found: tuple[Memory, list[Memory]]) -> Draft:
-    written, _ = found
-    return summary(of(written), [gist(written)])
-
-
-async def store_imports(router: MemoryRouter, drafts: list[Draft]) -> list[MemoryId]:
-    ids = [MemoryId(f"019b0000-0000-7000-8000-{number:012x}") for number, _ in enumerate(drafts)]
-    await router.remember(Imported(one, id=each) for one, each in zip(drafts, ids, strict=True))
-    return ids
-
-
-async def store_sentence(store: PromptStore, above: MemoryId, sentence: str, of_whom: MemoryId) -> None:
-    """Let the upper summary tell just that sentence of the lower one."""
-    row = store.reader.row(above)
-    assert row is not None
-    assert originals(row.memory) == [of_whom]
-    store.write(lambda tx: tx.save(replace(row.memory, content=sentence), Standing.LIVE))
 
 
 async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
