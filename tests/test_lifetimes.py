@@ -18,7 +18,7 @@ from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.settings import Lifetimes, Pace
-from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.testing import ManualClock
 from kingly_memory.validation import USUAL, Imported
 from tests.cli_runner import Run, runner
 from tests.router_bench import PromptStore, router_over
@@ -192,30 +192,6 @@ async def test_storing_a_key_again_keeps_its_kind_unless_it_names_another(
     assert await ends_in_s(memory, clock, "x") is None
 
 
-async def test_a_scratch_note_that_never_ends_stays_so_when_it_is_stored_again(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await memory.store("one", key="x", type="working", ttl=None)
-    await memory.store("two", key="x", type="working")
-    assert await ends_in_s(memory, clock, "x") is None
-
-
-async def test_never_stays_never_when_a_memory_comes_back(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("one", key="x", type="working", ttl=None, significance=0.1)
-    await memory.store("two", key="another of its category", type="working", ttl=None, significance=0.7)
-    clock.jump(300 * DAY_S)
-    assert (await memory.sweep(["strength"])).archived == 1
-    await memory.undo_sweep()
-    assert await ends_in_s(memory, clock, "x") is None, "after a sweep that was taken back"
-    await memory.forget("x")
-    await memory.restore("x")
-    assert await ends_in_s(memory, clock, "x") is None, "after forgetting and restoring"
-    pinned = await memory.attention.pin("The port is 6432", key="pinned")
-    await memory.store("The port is 5432", key="pinned", type="working", ttl=None)
-    await memory.attention.unpin(pinned.thread_id)
-    assert await ends_in_s(memory, clock, "pinned") is None, "after unpinning"
-
-
 @pytest.mark.parametrize("ending", [{"ttl": DAY_S}, {"type": "pattern_learning"}], ids=["named", "of a kind"])
 async def test_what_has_ended_is_restored_before_it_is_reinforced_or_used(
     memory: MemoryRouter, clock: ManualClock, ending: dict[str, Any]
@@ -236,13 +212,6 @@ async def test_a_key_whose_memory_has_ended_begins_anew(memory: MemoryRouter, cl
             assert (await memory.sweep()).archived == 1
         await memory.store("two", key="x")
         assert await ends_in_s(memory, clock, "x") is None
-
-
-async def test_a_pinned_memory_has_no_end_to_be_named(memory: MemoryRouter) -> None:
-    await memory.attention.pin("The port is 6432", key="port")
-    with pytest.raises(InvalidInput, match="ttl: the memory is pinned, so it has no end; unpin it first"):
-        await memory.store("The port is 5432", key="port", ttl=DAY_S)
-    assert (await memory.store("The port is 5432", key="port", ttl=None)).ends_at is None
 
 
 # --- what has ended ---------------------------------------------------------------------------------------------------
@@ -272,16 +241,6 @@ async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
     assert [(hit.memory.key, hit.archived) for hit in await memory.search("port")] == [("new", False)]
     both = await memory.search("port", include_archived=True)
     assert {hit.memory.key: hit.archived for hit in both} == {"new": False, "old": True, "away": True}
-
-
-async def test_a_memory_of_the_remote_answers_before_one_that_has_ended(store: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(store, remote, clock) as memory:
-        await memory.store("The port was 6432", key="old", ttl=DAY_S, significance=0.3)
-        clock.jump(DAY_S)
-        assert [hit.archived for hit in await memory.search("port")] == [True]
-        await memory.store("The port is 5432", key="new", wait=5)
-        assert [(hit.memory.key, hit.archived) for hit in await memory.search("port")] == [("new", False)]
 
 
 async def test_status_counts_what_is_alive_and_what_has_ended_and_names_the_next_end(
@@ -366,51 +325,6 @@ async def test_what_had_ended_before_its_import_comes_into_the_archive(
     assert await memory.get("port") is not None
 
 
-async def test_a_scratch_note_that_never_ends_does_not_end_after_export_and_import(
-    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
-) -> None:
-    await memory.store("keep it", key="kept", type="working", ttl=None)
-    [told] = [json.loads(jsonl.line(*one)) for one in memory.export()]
-    async with router_over(PromptStore(tmp_path / "other"), None, clock) as other:
-        await imported(other, tmp_path, **told)
-        assert await ends_in_s(other, clock, "kept") is None
-
-
-async def test_an_import_of_the_same_text_with_another_end_changes_the_end(
-    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
-) -> None:
-    ends: list[tuple[dict[str, Any], float | None]] = [
-        ({"ends_at": (clock.now() + timedelta(days=1)).isoformat()}, DAY_S),
-        ({"ends_at": (clock.now() + timedelta(days=2)).isoformat()}, 2 * DAY_S),
-        ({"lifetime_s": 3 * DAY_S}, 3 * DAY_S),
-        ({"lifetime_s": 3 * DAY_S, "ends_at": None}, 3 * DAY_S),
-        ({"ends_at": None}, None),
-    ]
-    await imported(memory, tmp_path)
-    for told, left_s in ends:
-        await imported(memory, tmp_path, **told)
-        assert await ends_in_s(memory, clock, "port") == left_s
-        assert (await imported(memory, tmp_path, **told)).unchanged == 1
-        assert (await imported(memory, tmp_path)).unchanged == 1, "a line that names no end changes none"
-
-
-def test_a_line_whose_end_makes_no_sense_is_a_problem_of_its_own(tmp_path: Path) -> None:
-    wrong: list[dict[str, Any]] = [
-        {"lifetime_s": 0},
-        {"lifetime_s": 1e12},
-        {"ends_at": 1e300},
-        {"ends_at": "9999-12-31T23:59:59.999999"},
-    ]
-    *problems, last = read(tmp_path, *({"content": "x", **one} for one in wrong), {"content": "y"})
-    assert [str(one).split("line ")[1] for one in problems] == [
-        "1: lifetime_s: 0 is not between 0 and 100 years; write ends_at: null instead for no end",
-        "2: lifetime_s: 1000000000000.0 is not between 0 and 100 years; write ends_at: null instead for no end",
-        "3: ends_at: 1e+300 is no point in time",
-        "4: ends_at: 9999-12-31T23:59:59.999999 is too far ahead; write null for no end",
-    ]
-    assert isinstance(last, Imported)
-
-
 @pytest.mark.parametrize("word", ["never", "none", "inf", "Never", "INF"])
 def test_a_lifetime_without_an_end_has_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str) -> None:
     monkeypatch.setenv("KINGLY_LIFETIMES", f"pattern_learning={word}")
@@ -419,11 +333,6 @@ def test_a_lifetime_without_an_end_has_words(monkeypatch: pytest.MonkeyPatch, tm
     told = Settings.from_environment().lifetimes
     assert (told.pattern_learning, told.working, told.semantic) == (math.inf,) * 3
     assert Settings(lifetimes=Lifetimes(semantic=word)).lifetimes.semantic == math.inf  # type: ignore[arg-type]
-
-
-def test_other_times_need_an_end() -> None:
-    with pytest.raises(InvalidSetting, match="lease_s: inf is not a number above 0"):
-        Settings(pace=Pace(lease_s=math.inf))
 
 
 @pytest.mark.parametrize("length", [-1, 0, 1e12])

@@ -237,18 +237,6 @@ def test_a_trace_has_the_scores_of_what_was_retrieved() -> None:
     assert [one["content"] for one in trace["memory"]["retrieval_scores"]] == trace["memory"]["retrieved"]
 
 
-@pytest.mark.requirement("COG-032")
-def test_what_is_in_working_memory_has_no_score_and_neither_has_what_is_gone() -> None:
-    memory, (audit, kept) = household(), trail()
-    memory.add_working("just now", 0.5, 1)
-    context = {"retrieved_memories": ["just now", "long gone"]}
-    audit.write_household_trace(HouseholdOutput("H001", 1), {}, context, memory)
-    assert kept.only["memory"]["retrieval_scores"] == [
-        {"content": "just now", "score": None},
-        {"content": "long gone", "score": None},
-    ]
-
-
 @pytest.mark.requirement("COG-028")
 def test_a_trace_shows_at_most_ten_episodes() -> None:
     memory, (audit, kept) = household(), trail()

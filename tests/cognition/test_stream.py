@@ -157,32 +157,6 @@ async def test_events_stand_in_the_order_of_time_whenever_they_were_recorded(
     assert said(await stream.recall("", limit=4)) == in_time[:-5:-1]
 
 
-@pytest.mark.requirement("ARG-044", "ARG-045")
-async def test_parts_of_a_second_and_the_ends_of_time_have_their_place(memory: MemoryRouter) -> None:
-    stream = memory.stream("scout")
-    half, far = NINE + timedelta(milliseconds=500), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    at = {
-        "half": half,
-        "last": far,
-        "nine": NINE,
-        "first": datetime(1, 1, 1, tzinfo=UTC),
-        "later": half.replace(second=1),
-    }
-    for text, moment in at.items():
-        await stream.record(MemoryEvent(text, moment))
-    assert said(await stream.events()) == ["first", "nine", "half", "later", "last"]
-    assert said(await stream.events(limit=2)) == ["later", "last"]
-    for since, until, within in (
-        (NINE, half, ["nine", "half"]),
-        (half, half, ["half"]),
-        (half, None, ["half", "later", "last"]),
-        (None, NINE, ["first", "nine"]),
-        (NINE + timedelta(microseconds=1), half - timedelta(microseconds=1), []),
-    ):
-        lines = (await stream.summarize((since, until))).splitlines()
-        assert [line.rpartition(" ")[2] for line in lines[1:]] == within
-
-
 @pytest.mark.requirement("ARG-043")
 async def test_the_latest_are_those_that_may_be_shown_and_no_more_are_read(
     memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch

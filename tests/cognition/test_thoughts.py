@@ -15,7 +15,7 @@ from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
+from kingly_memory.models import DeliveryState, Memory, MemoryType, Standing
 from kingly_memory.router import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
@@ -340,21 +340,6 @@ async def test_thoughts_wait_for_the_one_that_failed_and_keep_their_parents(
     await clock.advance(301)
     assert critic.told() == CHAIN
     assert [critic.tries(word) for word in ("one", "two", "three")] == [2, 1, 1]
-
-
-async def test_sync_ends_while_a_parent_fails_and_says_that_something_waits(
-    heard: MemoryRouter, critic: Critic, clock: ManualClock
-) -> None:
-    critic.against["one"] = BUSY
-    await think(heard, clock, "one", "two", "three")
-    await heard.store("something else")
-    report = await heard.sync(timeout=1)
-    assert (report.pending, report.dead, report.link) == (3, 0, LinkState.CONNECTED)
-    assert report.reason is not None
-    assert critic.told() == [("something else", None)]
-    critic.against.clear()
-    assert (await heard.sync(timeout=1)).reason is None
-    assert critic.told()[1:] == CHAIN
 
 
 @pytest.mark.parametrize("end", ["dead", "dropped", "forgotten"])

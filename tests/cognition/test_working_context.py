@@ -118,15 +118,6 @@ async def test_current_context_is_the_own_one_however_many_hosts_share_a_home(tm
         assert (await again.working_context("current")).context_id == "three"
 
 
-async def test_forgotten_items_are_not_at_hand_and_restored_ones_are(tmp_path: Path) -> None:
-    async with open_router(tmp_path / "home", ManualClock()) as memory:
-        await memory.store("a wrong turn", key="turn", context_id="c")
-        await memory.forget("turn")
-        assert (await memory.working_context("c")).items == ()
-        await memory.restore("turn")
-        assert contents((await memory.working_context("c")).items) == ["a wrong turn"]
-
-
 @pytest.mark.requirement("KNG-029")
 async def test_unknown_context_is_empty_and_says_its_name(tmp_path: Path) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:

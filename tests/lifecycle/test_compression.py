@@ -161,13 +161,6 @@ def test_light_compression_leaves_out_repeats_and_surplus_space_but_no_structure
     assert by_rules(text, LIGHT).summary == "# Notes\n\n- It is -5.\n- It is 5.\n\n    x = f(1)\n\nWe  ship. All good."
 
 
-def test_a_focus_prefers_what_speaks_of_it() -> None:
-    text = "Hello there. The database is slow. We like tea. Databases have limits. Bye now."
-    held = by_rules(text, focus="database")
-    assert held.summary == "The database is slow. Databases have limits."
-    assert by_rules(text, focus="zebras").summary == "Hello there. Bye now."
-
-
 @pytest.mark.parametrize("level", [MEDIUM, AGGRESSIVE])
 def test_a_sentence_without_end_is_cut_between_words(level: CompressionLevel) -> None:
     text = "3.14159 is pi and " * 1_000
@@ -571,3 +564,10 @@ async def test_knowledge_is_similar_from_seven_tenths_on_and_the_most_similar_is
     shown = model.prompts[0]
     assert shown.index(f'"{more}"') < shown.index(f'"{enough}"')
     assert f'"{less}"' not in shown
+
+
+def test_a_focus_prefers_what_speaks_of_it() -> None:
+    text = "Hello there. The database is slow. We like tea. Databases have limits. Bye now."
+    held = by_rules(text, focus="database")
+    assert held.summary == "The database is slow. Databases have limits."
+    assert by_rules(text, focus="zebras").summary == "Hello there. Bye now."

@@ -302,12 +302,3 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     report = await memory.compact()
     assert report["after"]["active_threads"] == 3
     assert "the printer jams" in live(store)
-
-
-async def test_compaction_puts_off_no_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
-    await busy(memory, clock)
-    await memory.sweep()
-    swept_s = memory._engine.sweeper.last_s("app")
-    clock.jump(60)
-    await memory.compact()
-    assert memory._engine.sweeper.last_s("app") == swept_s

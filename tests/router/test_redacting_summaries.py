@@ -189,26 +189,6 @@ async def test_remotes_get_the_summary_as_it_is_then(store: PromptStore, clock: 
         assert not any(one.metadata.get("record") == "summary" for one in remote.memories.values())
 
 
-@pytest.mark.parametrize("standing", [Standing.ARCHIVED, Standing.FORGOTTEN])
-async def test_a_summary_that_is_away_itself_is_retold_too(
-    router: MemoryRouter, store: PromptStore, standing: Standing
-) -> None:
-    written, [gone, *_] = await summed_up(router)
-    store.write(lambda tx: tx.restand([written.id], standing))
-    await router.forget(gone.id)
-    row = store.reader.row(written.id)
-    assert row is not None
-    assert row.standing is standing
-    assert gone.content not in row.memory.content
-
-
-async def test_undo_still_takes_back_a_summary_of_which_something_was_forgotten(router: MemoryRouter) -> None:
-    _, [gone, *others] = await summed_up(router)
-    await router.forget(gone.id)
-    assert await router.undo_sweep() == (len(others), 0)
-    assert await live_summaries(router) == []
-
-
 async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
     router: MemoryRouter, tmp_path: Path, clock: ManualClock
 ) -> None:
@@ -240,18 +220,6 @@ def imported(one: Memory, standing: Standing) -> Imported:
         origin=one.origin,
     )
     return Imported(said, id=one.id, standing=standing, updated_at=one.updated_at)
-
-
-async def test_another_projects_summary_is_not_touched(router: MemoryRouter, store: PromptStore) -> None:
-    written, [gone, *_] = await summed_up(router)
-    other = replace(written, id=MemoryId("019b0000-0000-7000-8000-0000000000aa"))
-    other = replace(other, scope=replace(written.scope, project="other"))
-    store.write(lambda tx: tx.save(other, Standing.LIVE))
-    store.write(lambda tx: tx.set_facet("told", gone.id, {"in": [other.id]}))
-    await router.forget(gone.id)
-    row = store.reader.row(other.id)
-    assert row is not None
-    assert row.memory == other
 
 
 # --- what was learned -------------------------------------------------------------------------------------------------

@@ -310,35 +310,6 @@ async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
 # --- one or several -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda memory: memory.sweep(5), "policies: expected a list of texts, not int"),
-        (lambda memory: memory.sweep([None]), "policies: is missing"),
-        (lambda memory: memory.mark_used(7), "keys_or_ids: expected a list of texts"),
-        (lambda memory: memory.archive_all(["note", "nobody"]), "key_or_id: nothing is stored under 'nobody'"),
-        (lambda memory: memory.archive_all(None), "keys_or_ids: expected a list of texts"),
-    ],
-)
-async def test_what_is_no_list_of_names_is_a_sentence_and_nothing_is_done(  # type: ignore[no-untyped-def]  # any verb
-    memory: MemoryRouter, call, says: str
-) -> None:
-    await memory.store("a note", key="note")
-    with pytest.raises(InvalidInput, match=says):
-        await call(memory)
-    assert await keys(memory) == ["note"]
-
-
-async def test_several_go_to_the_archive_together_each_with_its_own_reason(memory: MemoryRouter) -> None:
-    for name in ("one", "two"):
-        await memory.store(f"note {name}", key=name)
-    await memory.archive("one", "first")
-    both = await memory.archive_all(["one", "two"], "second")
-    assert [(each.memory.key, each.was_there) for each in both] == [("one", True), ("two", False)]
-    why = {entry.memory.key: entry.why.reason for entry in (await memory.archived()).entries if entry.why}
-    assert why == {"one": "first", "two": "second"}
-
-
 @pytest.mark.requirement("ARG-029")
 async def test_feedback_moves_the_surprise_of_a_memory(memory: MemoryRouter) -> None:
     await memory.store("it came in handy", key="handy")
