@@ -110,7 +110,7 @@ class ExperienceRules:
             problem = f"{validation.shown(self.scoring)!r} is unknown; choose one of {', '.join(known)}"
             raise InvalidInput("scoring", problem)
 
-    def is_lasting(self, item: MemoryItem) -> bool:
+    def lasts(self, item: MemoryItem) -> bool:
         return item.importance >= self.consolidation_threshold
 
     def score(self, item: MemoryItem, year: int) -> float:
@@ -154,6 +154,14 @@ class Holdings(NamedTuple):
     episodic: tuple[Kept, ...] = ()
     experienced: int = 0
 
+    def whole(self) -> Holdings:
+        """The same, with a latest year and a count that what is held does not contradict."""
+        everything = (*self.working, *self.episodic)
+        return self._replace(
+            latest_year=max([self.latest_year, *(item.year for _, item in everything)]),
+            experienced=max([self.experienced, *(order + 1 for order, _ in everything)]),
+        )
+
 
 class Verb(StrEnum):
     """What can change a memory."""
@@ -168,6 +176,30 @@ class Change(NamedTuple):
 
     verb: Verb
     item: MemoryItem | None = None
+
+
+def changed(held: Holdings, change: Change, rules: ExperienceRules) -> tuple[Holdings, int]:
+    """What is held after a change; nothing is over its capacity then. Says how many of working memory are new among the
+    episodes."""
+    working, episodic = list(held.working), list(held.episodic)
+    latest_year, experienced = held.latest_year, held.experienced
+    if change.item is not None:
+        (working if change.verb is Verb.HOLD else episodic).append(Kept(experienced, change.item))
+        latest_year, experienced = max(latest_year, change.item.year), experienced + 1
+    surplus = max(len(working) - rules.working_capacity, 0)
+    # What lasts is remembered before it leaves, unless that very item is an episode already.
+    looked_at = working if change.verb is Verb.CONSOLIDATE else working[:surplus]
+    lasting = [one for one in looked_at if rules.lasts(one.item)]
+    known = {order for order, _ in episodic} if lasting else ()
+    lasting = [one for one in lasting if one.order not in known]
+    episodic += lasting
+    if (too_many := len(episodic) - rules.episodic_capacity) > 0:
+        # Those that score lowest in the latest year go, of equals those that were experienced first.
+        worth = sorted((rules.score(item, latest_year), order) for order, item in episodic)
+        gone = {order for _, order in worth[:too_many]}
+        episodic = [one for one in episodic if one.order not in gone]
+    count = sum(one in episodic for one in lasting)
+    return Holdings(latest_year, tuple(working[surplus:]), tuple(episodic), experienced), count
 
 
 class CognitiveMemory:
@@ -185,7 +217,7 @@ class CognitiveMemory:
         self.agent_id = validation.required("agent_id", agent_id)
         self.rules = rules
         self._now = now
-        self.take_up(Holdings())
+        self._held = Holdings()
 
     # --- adding -------------------------------------------------------------------------------------------------------
 
@@ -194,7 +226,7 @@ class CognitiveMemory:
     ) -> MemoryItem:
         """To the episodes when it matters enough to last (0.7), else to working memory. Raises InvalidInput."""
         item = self._item(content, importance, year, tags)
-        self._change(Change(Verb.REMEMBER if self.rules.is_lasting(item) else Verb.HOLD, item))
+        self._change(Change(Verb.REMEMBER if self.rules.lasts(item) else Verb.HOLD, item))
         return item
 
     def add_working(
@@ -235,14 +267,19 @@ class CognitiveMemory:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     @property
+    def holdings(self) -> Holdings:
+        """Everything that is kept, and in which order it was experienced."""
+        return self._held
+
+    @property
     def place(self) -> Place:
-        self._look()
-        return Place(tuple(item for _, item in self._held), tuple(item for _, item in self._episodes))
+        held = self.holdings
+        return Place(tuple(item for _, item in held.working), tuple(item for _, item in held.episodic))
 
     @property
     def latest_year(self) -> int:
         """The latest year in which anything was experienced."""
-        return self._latest_year
+        return self._held.latest_year
 
     @property
     def _working(self) -> list[MemoryItem]:
@@ -284,17 +321,17 @@ class CognitiveMemory:
         memory first of equals alone. Changes nothing. Raises InvalidInput.
         """
         most = validation.count("top_k", top_k, least=0, most=MOST_KEPT)
-        year = checked_year(current_year, "current_year") or self._latest_year
+        held_now = self.holdings
+        year = checked_year(current_year, "current_year") or held_now.latest_year
         reserved = validation.count("reserve_episodic", reserve_episodic, least=0, most=MOST_KEPT)
         wanted = frozenset[str]() if tags is None else frozenset(validation.tag_list("tags", tags))
         asked: Any = query
         if asked is not None and (not isinstance(asked, str) or not asked.strip()):
             raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
-        self._look()
         # The latest and then the weightiest, whatever the clock did; of equals the one that was said last.
-        working = [item for _, item in reversed(self._held) if wanted.issubset(item.tags)]
+        working = [item for _, item in reversed(held_now.working) if wanted.issubset(item.tags)]
         working.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
-        episodes = [Scored(item, self.rules.score(item, year)) for _, item in self._episodes]
+        episodes = [Scored(item, self.rules.score(item, year)) for _, item in held_now.episodic]
         episodes.sort(key=lambda one: -(one.score or 0.0))
         held = _distinct(Scored(item, None) for item in working)
         lasting = _distinct(one for one in episodes if wanted.issubset(one.item.tags))
@@ -362,65 +399,23 @@ class CognitiveMemory:
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidInput("data", f"is damaged ({type(error).__name__}: {error})") from None
         memory = CognitiveMemory(agent_id, rules=rules or own_rules, now=now)
-        memory.take_up(held)
+        memory._held = held.whole()
         return memory
 
-    @property
-    def holdings(self) -> Holdings:
-        """Everything that is kept, and in which order it was experienced."""
-        self._look()
-        return Holdings(self._latest_year, tuple(self._held), tuple(self._episodes), self._experienced)
-
-    def take_up(self, held: Holdings) -> None:
-        """Hold that and nothing else."""
-        self._held, self._episodes = list(held.working), list(held.episodic)
-        everything = (*held.working, *held.episodic)
-        self._experienced = max([held.experienced, *(order + 1 for order, _ in everything)])
-        self._latest_year = max([held.latest_year, *(item.year for _, item in everything)])
-
-    def apply(self, change: Change) -> int:
-        """Make a change, which `add_experience` and its like do. Afterwards nothing is over its capacity. Says how many
-        of working memory are new among the episodes."""
-        if change.item is not None:
-            kept = Kept(self._experienced, change.item)
-            (self._held if change.verb is Verb.HOLD else self._episodes).append(kept)
-            self._experienced += 1
-            self._latest_year = max(self._latest_year, change.item.year)
-        surplus = max(len(self._held) - self.rules.working_capacity, 0)
-        lasting = self._lasting(self._held if change.verb is Verb.CONSOLIDATE else self._held[:surplus])
-        del self._held[:surplus]
-        self._episodes += lasting
-        self._forget_lowest(len(self._episodes) - self.rules.episodic_capacity)
-        return sum(one in self._episodes for one in lasting)
-
     def __repr__(self) -> str:
-        return f"<CognitiveMemory {self.agent_id} working={len(self._held)} episodic={len(self._episodes)}>"
+        return (
+            f"<CognitiveMemory {self.agent_id} working={len(self._held.working)} episodic={len(self._held.episodic)}>"
+        )
 
-    # --- within: a memory in a store overrides the first three --------------------------------------------------------
+    # --- within: a memory in a store overrides these ------------------------------------------------------------------
 
     def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
         said: Any = [] if tags is None else tags
         return MemoryItem(content, importance, year, datetime.now(UTC) if self._now is None else self._now(), said)
 
     def _change(self, change: Change) -> int:
-        return self.apply(change)
-
-    def _look(self) -> None:
-        """Called before anything is looked at."""
-
-    def _lasting(self, held: Iterable[Kept]) -> list[Kept]:
-        """What lasts of that and is no episode yet: that very item, not one that says the same."""
-        lasting = [one for one in held if self.rules.is_lasting(one.item)]
-        known = {order for order, _ in self._episodes} if lasting else ()
-        return [one for one in lasting if one.order not in known]
-
-    def _forget_lowest(self, surplus: int) -> None:
-        """The episodes that score lowest in the latest year, of equals those that were experienced first."""
-        if surplus <= 0:
-            return
-        worth = sorted((self.rules.score(item, self._latest_year), order) for order, item in self._episodes)
-        gone = {order for _, order in worth[:surplus]}
-        self._episodes = [one for one in self._episodes if one.order not in gone]
+        self._held, count = changed(self._held, change, self.rules)
+        return count
 
 
 def _distinct(scored: Iterable[Scored]) -> dict[str, Scored]:

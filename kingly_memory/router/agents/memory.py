@@ -28,6 +28,7 @@ from kingly_memory.cognition.agent_memory import (
     MemoryItem,
     Place,
     Verb,
+    changed,
 )
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
@@ -99,7 +100,7 @@ class AgentMemory(CognitiveMemory):
         """Hold what the store has, and nothing else. Raises StoreError."""
         reader, name = self._around.store.reader, owner(self._around.project, self.agent_id)
         facet = reader.facets(FACET, [name]).get(name)
-        self.take_up(_holdings(facet, reader.row, self._around.project, self.agent_id))
+        self._held = _holdings(facet, reader.row, self._around.project, self.agent_id)
         self._edition = None if facet is None else facet.get("edition")
         self._is_stale = False
 
@@ -109,14 +110,16 @@ class AgentMemory(CognitiveMemory):
 
     # --- what a memory does otherwise when it lives in a store --------------------------------------------------------
 
-    def _look(self) -> None:
+    @property
+    def holdings(self) -> Holdings:
         if self._taken_away:
             gone, self._taken_away = self._taken_away, set()
-            held = self.holdings
             working, episodic = (
-                tuple(one for one in kept if one.item.id not in gone) for kept in (held.working, held.episodic)
+                tuple(one for one in kept if one.item.id not in gone)
+                for kept in (self._held.working, self._held.episodic)
             )
-            self.take_up(held._replace(working=working, episodic=episodic))
+            self._held = self._held._replace(working=working, episodic=episodic)
+        return self._held
 
     def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
         item = super()._item(content, importance, year, tags)
@@ -128,8 +131,8 @@ class AgentMemory(CognitiveMemory):
         self._settle()
         new = None if change.item is None else self._around.memory_of(change.item, self.agent_id)
         before = self.holdings
-        count = self.apply(change)
-        if change.item is None and self.holdings == before:
+        self._held, count = changed(before, change, self.rules)
+        if change.item is None and self._held == before:
             return 0
         self._submit(change, new, before)
         if self._waits:
@@ -152,7 +155,7 @@ class AgentMemory(CognitiveMemory):
             self.reload()
 
     def _submit(self, change: Change, new: Memory | None, before: Holdings) -> None:
-        context, after = self._around.write_context(), self.holdings
+        context, after = self._around.write_context(), self._held
         expected, edition = self._edition, new_id(context.now)
         earlier = self._on_their_way[-1] if self._on_their_way else None
 
@@ -163,12 +166,10 @@ class AgentMemory(CognitiveMemory):
             if (facet or {}).get("edition") == expected:
                 return Stored(True, _keep(transaction, self.agent_id, edition, change, new, before, after, context))
             theirs = _holdings(facet, transaction.row, context.project, self.agent_id)
-            again = CognitiveMemory(self.agent_id, rules=self.rules)
-            again.take_up(theirs)
-            again.apply(change)
+            both, _ = changed(theirs, change, self.rules)
             # Another edition than the one that later changes of ours expect: they do not know of the others' either.
             other = new_id(context.now)
-            return Stored(False, _keep(transaction, self.agent_id, other, change, new, theirs, again.holdings, context))
+            return Stored(False, _keep(transaction, self.agent_id, other, change, new, theirs, both, context))
 
         future = self._around.store.write(keep)
         self._edition = edition
@@ -323,7 +324,7 @@ def _holdings(
             tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None)
             for place in Place._fields
         )
-        return Holdings(facet["latest_year"], working, episodic)
+        return Holdings(facet["latest_year"], working, episodic).whole()
     except (KeyError, TypeError, ValueError) as error:
         log.warning("what an agent remembers cannot be read, so it begins empty; its memories are there: %s", error)
         return Holdings()
