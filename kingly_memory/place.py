@@ -123,6 +123,11 @@ def token_variable(one: RemotePlace) -> str | None:
     return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(os.environ.get(name))), None)
 
 
+def editor() -> str:
+    """The command of the caller's editor."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+
+
 def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
     """The token a hub asks for: `KINGLY_HUB_TOKEN`, or that in the file `KINGLY_HUB_TOKEN_FILE`. It never travels in
     arguments, which every process can read. Raises InvalidSetting."""

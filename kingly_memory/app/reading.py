@@ -104,7 +104,6 @@ class LocalReader(View):
             self._clock.now(),
             tiers=TierRules.of(self._settings.tiers),
         )
-        parts.secured(self._place)
         return self._store.write(write.store(draft, context, if_revision=if_revision)).result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:

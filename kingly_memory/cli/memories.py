@@ -39,7 +39,9 @@ class Archived(InvalidInput):
 
 
 def store(options: Namespace, out: Output) -> int:
-    place = place_of(options, out)
+    from kingly_memory.app.parts import secured
+
+    place = secured(place_of(options, out))  # before it is read for the first time
     said = arguments(options.command.verb, options, place)
     said["origin"] = options.origin or ("agent" if place.agent else "user")
     if options.wait is None and place.has_remote and not options.require_remote:
@@ -197,12 +199,13 @@ def tag(options: Namespace, out: Output) -> int:
 
 def edit(options: Namespace, out: Output) -> int:
     """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
-    import os
     import subprocess
     from shlex import split
     from tempfile import TemporaryDirectory
 
-    editor = split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    from kingly_memory.place import editor
+
+    command_line = split(editor())
     with routing(place_of(options, out), out) as router:
         memory = router.get(options.key_or_id)
         if memory is None:
@@ -211,11 +214,11 @@ def edit(options: Namespace, out: Output) -> int:
             file = Path(folder, "memory.md")
             file.write_text(memory.content, encoding="utf-8")
             try:
-                code = subprocess.run([*editor, str(file)], check=False).returncode  # noqa: S603  # the caller's own
+                code = subprocess.run([*command_line, str(file)], check=False).returncode  # noqa: S603  # the caller's own
             except OSError as error:
-                raise InvalidInput("EDITOR", f"{editor[0]!r} cannot be started ({error.strerror})") from None
+                raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
             if code:
-                raise InvalidInput("EDITOR", f"{editor[0]!r} ended with exit code {code}; nothing was changed")
+                raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
             text = file.read_text(encoding="utf-8")
         if text.rstrip("\n") == memory.content.rstrip("\n"):
             out.show({"changed": False}, ["nothing was changed"])

@@ -19,6 +19,7 @@ from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import Standing
+from kingly_memory.ports import HOME, INCARNATION
 from tests.store_samples import (
     ask,
     behind,
@@ -465,3 +466,21 @@ def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> Non
     with pytest.raises(StoreUntrusted):
         recovery.recover(folder, Malformed("", "broken", folder.inode()))
     assert database(home).exists()
+
+
+@pytest.mark.requirement("N5", "D2")
+@pytest.mark.parametrize("damage", [header, first_page, zeroed])
+def test_earlier_revisions_are_saved_under_a_new_incarnation(home: Path, damage: Damage) -> None:
+    store = opened(home)
+    first = memory("said first")
+    put(store, first)
+    put(store, replace(first, content="said next", revision=2))
+    before = store.reader.facets(HOME, [INCARNATION])
+    store.close()
+    damage(home)
+    store = opened(home)
+    assert [one.content for one in store.reader.revisions(first.id)] == ["said first"]
+    assert store.reader.row(first.id) is not None
+    assert store.reader.facets(HOME, [INCARNATION]) != before
+    assert store.reader.changes(0, 1)[0].what == "stored"
+    store.close()
