@@ -149,11 +149,6 @@ def test_every_memory_is_in_one_group_and_order_is_kept(texts: list[str]) -> Non
     assert all(group == sorted(group) for group in told)
 
 
-@given(st.text(max_size=200))
-def test_a_text_says_the_same_as_itself(text: str) -> None:
-    assert same(text, text)
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -284,12 +279,6 @@ def test_the_best_are_whole_then_come_passages_then_titles() -> None:
     assert (last.text, last.tokens) == (None, estimated_tokens(HANDBOOK))
 
 
-def test_a_short_hit_behind_a_long_one_still_has_room() -> None:
-    hits = hits_of(["x " * 50_000, RULE])
-    told = disclose(hits, Detail.FULL, asked=["reviews"], budget_tokens=400)
-    assert [told.shown[hit.memory.id].view for hit in told.hits] == [Detail.PASSAGE, Detail.FULL]
-
-
 def test_titles_of_later_hits_leave_the_best_one_half_of_the_budget() -> None:
     hits = hits_of([RULE * 4, *(f"fact {number}" for number in range(50))])
     told = disclose(hits, Detail.FULL, asked=["reviews"], budget_tokens=400)
@@ -380,19 +369,6 @@ def test_a_title_is_the_memorys_own_or_its_first_words_on_one_line() -> None:
     first = titles[none.memory.id].title or ""
     assert first.startswith("one two three three")
     assert (len(first) <= TITLE, first[-1]) == (True, "…")
-
-
-def test_a_title_alone_has_no_empty_fields() -> None:
-    [hit] = hits_of([RULE])
-    told = disclose([hit], Detail.TITLE, asked=[]).shown[hit.memory.id].to_json(hit)
-    assert told == {
-        "id": hit.memory.id,
-        "type": "semantic",
-        "title": RULE,
-        "view": "title",
-        "tokens": estimated_tokens(RULE),
-        "relevance": 1,
-    }
 
 
 # --- passages -------------------------------------------------------------------------------------------------------

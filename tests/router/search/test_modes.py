@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.app import parts
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, Query, Results, RetrievalMode, Source, Standing
 from kingly_memory.place import Place
@@ -342,20 +340,6 @@ def test_a_setting_that_makes_no_sense_is_refused(name: str, value: str, problem
 async def test_what_makes_no_sense_is_refused(bench: Bench, asked: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         await bench.router.search("deploy", **asked)
-
-
-def test_the_sync_router_searches_with_the_same_arguments() -> None:
-    def said(owner: type) -> dict[str, Any]:
-        return {name: one.default for name, one in inspect.signature(owner.search).parameters.items()}  # type: ignore[attr-defined]  # both have it
-
-    assert said(SyncMemoryRouter) == said(MemoryRouter)
-
-
-def test_the_sync_router_searches_in_a_mode(tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path / "home", project="app") as router:
-        router.store("deploy on tuesday", confidence=0.9)
-        found = router.search("deploy", mode="recall", top_k=1, min_confidence=0.8, min_similarity=0.1)
-        assert (found.mode, len(found), router.project) == (RetrievalMode.RECALL, 1, "app")
 
 
 def test_a_search_without_a_mode_loads_nothing_of_the_modes() -> None:

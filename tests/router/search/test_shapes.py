@@ -76,12 +76,6 @@ async def test_in_a_mode_the_one_that_the_mode_values_most_stands_for_the_others
     assert len(await memory.search("deploys need reviews", mode="precise", fold=False)) == 3
 
 
-async def test_only_what_is_answered_counts_as_used(memory: MemoryRouter) -> None:
-    ids = [(await memory.store(text)).id for text in ("deploy", "deploy", "deploy what stands around the harbour")]
-    [hit] = await memory.search("deploy", limit=1)
-    assert [one for one in ids if memory._engine.usage.last_use(one) is not None] == [hit.memory.id]
-
-
 @pytest.mark.parametrize("asked", [{}, {"mode": "broad", "top_k": 10}, {"mode": "diagnostic", "fold": True}])
 async def test_many_repeats_do_not_hide_what_else_there_is(memory: MemoryRouter, asked: dict[str, Any]) -> None:
     for _ in range(60):
@@ -142,14 +136,6 @@ def looked(
     deadline_s = time.monotonic() + (60 if is_time else 0)
     layer = cast("LocalLayer", Layer())
     return look(layer, Query("deploy", "app", limit=limit), request, now_s=0.0, deadline_s=deadline_s), asked
-
-
-def test_a_pool_is_no_larger_than_it_has_to_be() -> None:
-    assert [Request().pool(limit) for limit in (1, 10, 50, 1_000)] == [10, 10, 50, 1_000]
-    assert Request(fold=False).pool(3) == 3
-    assert [Request(by_ranks=True).pool(limit) for limit in (10, 500, 1_000)] == [30, 1_000, 1_000]
-    repeated = [answer(*"a" * 300), answer(*"a" * 1_000)]
-    assert looked(repeated, Request(), limit=300)[1] == [300, 1_000]
 
 
 def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:
@@ -382,13 +368,6 @@ async def test_a_tool_says_how_many_repeats_had_no_room_for_their_ids(tmp_path: 
             await client.ok("remember", key=f"k{number}", value="Deploys need review.")
         [hit] = (await client.ok("memory_hybrid_search", query="deploys review", budget_tokens=150))["results"]
     assert len(hit.get("repeats", ())) + hit["more_repeats"] == 11
-
-
-async def test_a_tool_names_what_a_hit_stands_for_besides(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        ids = {(await client.ok("remember", key=key, value="Deploys need review."))["id"] for key in "abc"}
-        [hit] = (await client.ok("memory_hybrid_search", query="deploys review"))["results"]
-    assert {hit["id"], *hit["repeats"]} == ids
 
 
 @pytest.mark.requirement("ALM-091")
