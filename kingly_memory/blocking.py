@@ -1040,6 +1040,27 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.forget(key_or_id))
 
+    def store_many(self, memories: Iterable[str | Mapping[str, Any]]) -> tuple[Receipt, ...]:
+        """Store up to 10,000 memories in one transaction: all of them or, when one cannot be stored, none.
+
+        Each is a text, or a mapping of what `store` takes: `{"content": "…", "key": "…", "tags": […], "ttl": "7d"}`,
+        all but `wait`, `require_remote` and `if_revision`. Answers with their receipts, in order. Raises InvalidInput,
+        which names the memory by its place; StoreError.
+        """
+        return self._call(lambda: self._awaiting.store_many(memories))
+
+    def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
+        """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as
+        a use. Raises InvalidInput, RecordDamaged.
+        """
+        return self._call(lambda: self._awaiting.get_many(keys_or_ids))
+
+    def forget_many(self, keys_or_ids: Iterable[str]) -> tuple[Memory, ...]:
+        """Forget up to 10,000 memories in one transaction, as `forget` does. Answers with those that there were. Raises
+        InvalidInput, and then none was forgotten; StoreError.
+        """
+        return self._call(lambda: self._awaiting.forget_many(keys_or_ids))
+
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Read every revision of a memory, the latest first, with who said it and when.
 

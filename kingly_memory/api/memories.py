@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from kingly_memory import validation
 from kingly_memory.api.choices import DetailName, ModeName, TypeName
@@ -32,7 +32,7 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.ports import LanguageModel
-from kingly_memory.validation import USUAL, Imported, Ttl
+from kingly_memory.validation import USUAL, Draft, Imported, Ttl
 
 if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.api.documents import Documents
@@ -41,6 +41,9 @@ if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.retrieval.verification import VerifiedResults
 
 IMPORT_BATCH = 200
+MOST_TOGETHER = 10_000
+_OF_A_STORE = frozenset("content key type significance confidence tags title context_id origin metadata ttl".split())
+_Item = TypeVar("_Item")
 USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
 MOST_GOT = 20
@@ -544,6 +547,53 @@ class MemoryVerbs(Family):
         self._engine.take_away(gone.memory)
         return gone.memory
 
+    # --- many at once -------------------------------------------------------------------------------------------------
+
+    async def store_many(self, memories: Iterable[str | Mapping[str, Any]]) -> tuple[Receipt, ...]:
+        """Store up to 10,000 memories in one transaction: all of them or, when one cannot be stored, none.
+
+        Each is a text, or a mapping of what `store` takes: `{"content": "…", "key": "…", "tags": […], "ttl": "7d"}`,
+        all but `wait`, `require_remote` and `if_revision`. Answers with their receipts, in order. Raises InvalidInput,
+        which names the memory by its place; StoreError.
+        """
+        drafts = [self._draft_of(place, one) for place, one in enumerate(_at_most(memories, "memories"))]
+        return tuple(await self._engine.put_all(drafts))
+
+    def _draft_of(self, place: int, said: str | Mapping[str, Any]) -> Draft:
+        given = {"content": said} if isinstance(said, str) else dict(said)
+        try:
+            if unknown := given.keys() - _OF_A_STORE:
+                raise InvalidInput(min(map(str, unknown)), "is nothing that `store` takes")
+            return validation.draft(
+                given.pop("content", None), content_limit_bytes=self._engine.settings.content_limit_bytes, **given
+            )
+        except InvalidInput as error:
+            raise InvalidInput(f"memories[{place}].{error.field}", f"{error.problem}; nothing was stored") from None
+
+    async def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
+        """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as
+        a use. Raises InvalidInput, RecordDamaged."""
+        names, view = _at_most(keys_or_ids, "keys_or_ids"), self._engine.view
+        found = await self._engine.read(lambda: {name: view.get(name) for name in names})
+        there = {name: memory for name, memory in found.items() if memory is not None}
+        self._engine.usage.note([one.id for one in there.values()], self._engine.now_s())
+        return there
+
+    async def forget_many(self, keys_or_ids: Iterable[str]) -> tuple[Memory, ...]:
+        """Forget up to 10,000 memories in one transaction, as `forget` does. Answers with those that there were. Raises
+        InvalidInput, and then none was forgotten; StoreError."""
+        from kingly_memory.router import write
+
+        names = [validation.required("keys_or_ids", one) for one in _at_most(keys_or_ids, "keys_or_ids")]
+        context = self._engine.write_context()
+        changes = [write.forget(name, context) for name in names]
+        found = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
+        gone = [one for one in found if one is not None]
+        self._engine.wake(*(other for one in gone for other in one.others))
+        for one in gone:
+            self._engine.take_away(one.memory)
+        return tuple(one.memory for one in gone)
+
     @verb("history", "memory_history", "lifecycle", "Read earlier revisions", reads=True)
     @example('{"key_or_id": "deploy"}', "success revisions")
     async def history(self, key_or_id: Annotated[str, KEY_OR_ID]) -> tuple[Memory, ...]:
@@ -663,3 +713,13 @@ class MemoryVerbs(Family):
         Those that begin or end at it, oldest first; none to a forgotten one. Raises InvalidInput.
         """
         return await self._engine.read(lambda: self._engine.associations.links(key_or_id))
+
+
+def _at_most(several: Iterable[_Item], name: str) -> list[_Item]:
+    """Raises InvalidInput for more than are taken at once."""
+    if isinstance(several, str | Mapping):
+        raise InvalidInput(name, "expected several of them")
+    found = [*islice(several, MOST_TOGETHER + 1)]
+    if len(found) > MOST_TOGETHER:
+        raise InvalidInput(name, f"are more than {MOST_TOGETHER:,}; give them in several calls")
+    return found

@@ -316,6 +316,19 @@ class Engine:
         change = write.store(placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision)
         return await self.keep(change)
 
+    async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """Store drafts that have been checked, in one transaction. Raises StoreError."""
+        context = self.write_context()
+        changes = []
+        for draft in drafts:
+            context_id = self.contexts.resolve_to_store(draft.context_id)
+            placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
+            changes.append(write.store(placed, context, context_used_s=used_s))
+        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
+        for one in stored:
+            await self.follow(one)
+        return [one.receipt for one in stored]
+
     async def put_at_remotes(
         self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None = None
     ) -> Receipt:
