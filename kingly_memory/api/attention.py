@@ -39,7 +39,7 @@ class AttentionVerbs(Family):
         from kingly_memory.router.threads.verbs import Threads
 
         engine = self._engine
-        return Threads(engine, engine, project=engine.project, in_focus=focus.applying, flush=engine.flush)
+        return Threads(engine, in_focus=focus.applying, flush=engine.flush)
 
     @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
     @example(

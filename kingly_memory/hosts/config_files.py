@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,8 +44,7 @@ def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetim
     folder of the project too; what was not written then is as it was."""
     to_do = f"Add by hand what `kingly-memory config {host}` prints"
     changes = [
-        _change(one.path, project, lambda text, one=one: merged(text, one.content, one.format), to_do)  # type: ignore[misc]
-        for one in snippets
+        _change(one.path, project, partial(merged, content=one.content, format=one.format), to_do) for one in snippets
     ]
     return [_written(one, now) for one in changes]
 
@@ -66,7 +66,7 @@ def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str
 
 def _removed(snippet: Snippet, project: Path, now: datetime) -> Written:
     to_do = "Take out by hand what is called kingly-memory"
-    change = _change(snippet.path, project, lambda text: stripped(text, snippet.format), to_do)
+    change = _change(snippet.path, project, partial(stripped, format=snippet.format), to_do)
     if change.before is None:
         return Written(change.path, changed=False)
     if change.after or not change.before:

@@ -428,9 +428,9 @@ def test_a_file_that_somebody_changes_meanwhile_is_left_as_it_is(
     path = project / ".mcp.json"
     path.write_text("{}")
 
-    def slow(before: str, *how: Any) -> str:
+    def slow(before: str, **how: Any) -> str:
         path.write_text('{"theirs": 1}')
-        return merged(before, *how)
+        return merged(before, **how)
 
     monkeypatch.setattr("kingly_memory.hosts.config_files.merged", slow)
     ran = run("config", "claude-code", "--write", "--path", str(path))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 from kingly_memory import validation
 from kingly_memory.attention import drift
@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Searcher, StoreReader, Transaction
+from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import Named, contexts_of, named
@@ -58,22 +58,13 @@ InFocus = Callable[[StoreReader, str, str | None], Sequence[Focus]]
 class Threads:
     """The verbs on threads. A thread is named by its id, or by the key or id of a memory in it."""
 
-    def __init__(
-        self,
-        access: Access,
-        searcher: Searcher,
-        *,
-        project: str,
-        in_focus: InFocus,
-        flush: Callable[[], Any] | None = None,
-    ) -> None:
+    def __init__(self, access: Access, *, in_focus: InFocus, flush: Callable[[], Awaitable[None]]) -> None:
         """`flush` writes down the uses of memories that are not in the store yet."""
         self._access = access
         self._reader = access.reader
-        self._project = project
-        self._suggesting = Suggesting(access.reader, project)
+        self._project = access.project
+        self._suggesting = Suggesting(access.reader, access.project)
         self._in_focus = in_focus
-        self._searcher = searcher
         self._flush = flush
 
     @verb("threads list", reads=True)
@@ -274,8 +265,7 @@ class Threads:
         return await self._access.read(lambda: self._suggesting.suggest(asked, now_s, within_s))
 
     async def _context(self) -> WriteContext:
-        if self._flush is not None:
-            await self._flush()
+        await self._flush()
         return self._access.write_context()
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -394,7 +384,7 @@ class Threads:
         query = Query(
             topic, self._project, limit=LOOKED_AT, include_archived=True, without_tags=validation.unsought(None)
         )
-        hits = [hit.memory for hit in await self._searcher.find(query)]
+        hits = [hit.memory for hit in await self._access.find(query)]
 
         def look() -> dict[Named, Sequence[Memory]]:
             reader, project = self._reader, self._project
