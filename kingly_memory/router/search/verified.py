@@ -15,7 +15,6 @@ from kingly_memory.ports import Clock, LanguageModel, Searcher
 from kingly_memory.retrieval.claims import CLAIM_READ, Sources, cross_verify, most_similar
 from kingly_memory.retrieval.snippets import groups
 from kingly_memory.retrieval.verification import (
-    NEUTRAL,
     Basis,
     Judge,
     Verification,
@@ -23,7 +22,6 @@ from kingly_memory.retrieval.verification import (
     VerifiedResults,
     against_memories,
     against_sources,
-    by_confidence,
     retrieval_score,
     undecided,
     unverifiable,
@@ -45,8 +43,8 @@ class VerifiedRetriever:
     """Searches for four times as many memories as are wanted, and says of each whether it holds.
 
     A memory is judged by the language model when there is one, else by its words, numbers and negations; and where
-    those say nothing about it, by its own confidence. `deterministic=False` leaves the words out. Memories that may not
-    leave this machine (significance 0.3 and less) are shown to a model only if `model_is_here`.
+    those say nothing about it, by its own confidence. Memories that may not leave this machine (significance 0.3 and
+    less) are shown to a model only if `model_is_here`.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class VerifiedRetriever:
         llm_timeout_s: float = 10.0,
         llm_at_once: int = 4,
         model_is_here: bool = False,
-        deterministic: bool = True,
     ) -> None:
         self._searcher = searcher
         self._model = language_model
@@ -70,7 +67,6 @@ class VerifiedRetriever:
         self._llm_timeout_s = llm_timeout_s
         self._llm_at_once = llm_at_once
         self._model_is_here = model_is_here
-        self._deterministic = deterministic
 
     async def retrieve_verified(
         self,
@@ -145,20 +141,15 @@ class VerifiedRetriever:
                 prepared.append(unverifiable(memory.confidence, "there was nothing to hold it against"))
             elif basis is Basis.GROUND_TRUTH and may_be_shown:
                 prepared.append(against_sources(_said(memory), known.passages(memory.content)))
-            elif basis is Basis.GROUND_TRUTH and self._deterministic:
-                prepared.append(known.verify(memory.content, self._threshold))
             elif basis is Basis.GROUND_TRUTH:
-                prepared.append(unverifiable(NEUTRAL, "no language model is there to compare it with the sources"))
+                prepared.append(known.verify(memory.content, self._threshold))
             else:
                 others = [of_id[one] for one in most_similar(memory.id, about, MOST_OTHERS)]
                 shown = [_said(other) for other in others if may_be_shown and self._may_be_shown(other)]
                 if shown:
                     prepared.append(against_memories(_said(memory), shown))
-                elif self._deterministic:
-                    prepared.append(cross_verify(memory, others, self._threshold))
                 else:
-                    because = "no language model is there to compare it with others"
-                    prepared.append(by_confidence(memory, self._threshold, because))
+                    prepared.append(cross_verify(memory, others, self._threshold))
         return prepared
 
     def _may_be_shown(self, memory: Memory) -> bool:
