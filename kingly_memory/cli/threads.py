@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
     from kingly_memory.router.threads.views import Glance, Merged, Message, Recalled, Split, ThreadView
 
-_STATE = 16
-"""Columns that the status of a thread has, and its name at least."""
+_NAME, _STATE = 36, 20
+"""Columns that the name of a thread and its status have at most."""
 _ACTIONS_SHOWN = 20
-_GAPS = 8
-"""Columns between those before the title."""
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
@@ -75,8 +73,8 @@ def _table(found: Iterable[Glance]) -> list[str]:
     now = datetime.now(UTC)
     rows = [
         (
-            one.id,
-            _state(one),
+            shortened(one_line(one.id), _NAME),
+            shortened(one_line(_state(one)), _STATE),
             f"{one.messages:,}",
             f"{one.weighed.weight:.2f}",
             "" if one.last_active is None else ago(one.last_active, now),
@@ -85,17 +83,7 @@ def _table(found: Iterable[Glance]) -> list[str]:
         for one in found
     ]
     heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
-    return table(_fitting(rows, heads), heads) if rows else []
-
-
-def _fitting(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> list[tuple[str, ...]]:
-    """With the names of threads cut where the columns after them would not fit: first of what a thread was merged
-    into."""
-    longest = [max(len(one_line(cell)) for cell in column) for column in zip(heads, *rows, strict=True)]
-    room = width() - sum(longest[2:-1]) - _GAPS
-    state = max(room - longest[0], _STATE)
-    name = max(room - min(longest[1], state), _STATE)
-    return [(shortened(one_line(one[0]), name), shortened(one_line(one[1]), state), *one[2:]) for one in rows]
+    return table(rows, heads) if rows else []
 
 
 def _state(one: Glance) -> str:
