@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import Run, process, runner
+from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
@@ -94,14 +93,6 @@ def test_forgetting_is_refused_for_what_is_in_use_or_not_known(run: Run) -> None
     unknown = run("remotes", "forget", "http://me:secret@127.0.0.1:11")
     assert (unknown.code, NOBODY in unknown.err, "secret" in unknown.err) == (2, True, False)
     assert run("status", "--json").json["elsewhere"]
-
-
-def test_from_a_mistyped_address_to_a_clean_home_in_processes_of_their_own(tmp_path: Path) -> None:
-    in_home = partial(process, KINGLY_HOME=str(tmp_path / "home"), KINGLY_PACE="send_pause_s=0")
-    in_home("--remote", NOBODY, "store", "hello", "--significance", "0.8")
-    assert WAITING in in_home("status").out
-    assert in_home("remotes", "forget", NOBODY).code == 0
-    assert "waiting" not in in_home("status").out
 
 
 async def test_mcp_tells_what_waits_elsewhere(run: Run, tmp_path: Path) -> None:

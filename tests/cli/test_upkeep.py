@@ -142,22 +142,6 @@ def test_an_unknown_outbox_state_is_refused(run: Run) -> None:
     assert (ran.code, ran.json["error"]["field"]) == (2, "state")
 
 
-def test_a_sweep_of_fresh_memories_takes_nothing(run: Run) -> None:
-    run("store", "x", "--key", "k", "--type", "working")
-    plan = run("sweep", "--dry-run", "--json").json
-    assert (plan["archived"], plan["erased"], plan["dry_run"]) == (0, 0, True)
-    assert run("sweep").out.startswith("0 memories archived, 0 erased")
-    assert run("get", "k").code == 0
-
-
-def test_a_sweep_tells_what_it_would_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_LIFETIMES", "semantic=1e-6")
-    run("store", "x", "--key", "k")
-    assert run("sweep", "--dry-run").out.startswith("1 memory would be archived")
-    assert run("sweep").out.startswith("1 memory archived")
-    assert run("restore", "k").code == 0
-
-
 def rows(run: Run, *argv: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in run("config", "--json", *argv).json["settings"]}
 

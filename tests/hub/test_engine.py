@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +91,6 @@ def test_a_repeated_key_has_one_effect(hub: Hub) -> None:
     second = hub("store_memory", content="two", idempotency_key="k1")
     assert second == {"memory_id": first["memory_id"], "idempotency_hit": True}
     assert (first["idempotency_hit"], [one["content"] for one in hub.find("one two")]) == (False, ["one"])
-
-
-def test_many_concurrent_stores_under_one_key_have_one_effect(hub: Hub) -> None:
-    with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(lambda n: hub("store_memory", content=f"try {n}", idempotency_key="k1"), range(20)))
-    assert len({answer["memory_id"] for answer in answers}) == 1
-    assert sorted(answer["idempotency_hit"] for answer in answers) == [False] + [True] * 19
-    assert hub.rows(Standing.LIVE) == 1
 
 
 def test_lone_surrogates_become_replacement_characters_everywhere(hub: Hub) -> None:

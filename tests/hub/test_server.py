@@ -102,20 +102,6 @@ def test_a_search_finds_other_forms_of_the_words_that_were_stored(web: httpx.Cli
     assert find(web, "deployment rollback", {"Kingly-Project": "forms"})[0] == "rolled back the deploys"
 
 
-async def test_twenty_concurrent_stores_with_one_key_have_one_effect(web: httpx.Client) -> None:
-    async with httpx.AsyncClient(base_url=web.base_url, trust_env=False) as many:
-        headers = {"Idempotency-Key": quote("sáme"), "Kingly-Project": "once"}
-        replies = await asyncio.gather(
-            *(
-                many.post("/mcp/call", json={"method": "store_memory", "params": {"content": f"{n}"}}, headers=headers)
-                for n in range(20)
-            )
-        )
-    answers = [reply.json() for reply in replies]
-    assert len({answer["memory_id"] for answer in answers}) == 1
-    assert sorted(answer["idempotency_hit"] for answer in answers) == [False] + [True] * 19
-
-
 def test_projects_are_kept_apart_by_the_header(web: httpx.Client) -> None:
     names = ["café/ünï", "café", "100%", "default"]
     for name in names:
