@@ -51,13 +51,17 @@ class MemoryItem:
         content, tags = cast("Any", self.content), cast("Any", self.tags)
         if not isinstance(content, str) or not content.strip():
             raise InvalidInput("content", "is empty or no text; say what was experienced")
+        # A simulation makes millions of these, so a time that is in UTC already is not converted again.
+        is_utc = type(self.timestamp) is datetime and self.timestamp.tzinfo is UTC
         # A set has no order that would be the same tomorrow, so its tags are sorted.
         tags = sorted(tags) if isinstance(tags, Set) else tags
         checked: JsonObject = {
             "content": validation.mended(content),
             "importance": validation.share("importance", self.importance),
             "year": checked_year(self.year),
-            "timestamp": validation.moment("timestamp", self.timestamp) or datetime.now(UTC),
+            "timestamp": self.timestamp
+            if is_utc
+            else validation.moment("timestamp", self.timestamp) or datetime.now(UTC),
             "tags": list(validation.tag_list("tags", tags)) if tags or not isinstance(tags, list) else [],
         }
         for name, value in checked.items():
@@ -331,9 +335,11 @@ class CognitiveMemory:
         # The latest and then the weightiest, whatever the clock did; of equals the one that was said last.
         working = [item for _, item in reversed(held_now.working) if wanted.issubset(item.tags)]
         working.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
+        held = _distinct(Scored(item, None) for item in working)
+        if query is None and not reserved and len(held) >= most:
+            return [*held.values()][:most]  # a full working memory hides every episode, and sorting those costs most
         episodes = [Scored(item, self.rules.score(item, year)) for _, item in held_now.episodic]
         episodes.sort(key=lambda one: -(one.score or 0.0))
-        held = _distinct(Scored(item, None) for item in working)
         lasting = _distinct(one for one in episodes if wanted.issubset(one.item.tags))
         if query is not None:
             words = stems(query)

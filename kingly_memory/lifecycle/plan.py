@@ -167,13 +167,12 @@ def plan(
             before[one.placed(asked.rules.tiers).tier] += 1
         if one.memory.id in over:
             continue
-        light = replace(one, memory=replace(one.memory, content="", title=None, tags=one.memory.tags[:1]))
-        categories[category(light.memory)] += 1
-        weak = policies.faded(light, now_s, asked.rules.strength) if STRENGTH in asked.names else None
+        categories[category(one.memory)] += 1
+        weak = policies.faded(one, now_s, asked.rules.strength) if STRENGTH in asked.names else None
         if isinstance(weak, Archive):
-            fading.append((weak, light))
+            fading.append((weak, _light(one)))
         elif is_tiered:
-            crowd.see(light)
+            crowd.see(_light(one))
 
     faded: list[Decision] = []
     spared: set[MemoryId] = set()
@@ -220,6 +219,11 @@ def heading(memory: Memory) -> Heading:
     said = memory.metadata.get("topic")
     topic = said if isinstance(said, str) and said.strip() else next(iter(memory.tags), memory.type.value)
     return memory.scope.agent, topic
+
+
+def _light(subject: Subject) -> Subject:
+    """Without its text, which a plan need not hold."""
+    return replace(subject, memory=replace(subject.memory, content="", title=None, tags=subject.memory.tags[:1]))
 
 
 def _weakest_first(one: tuple[Archive, Subject]) -> tuple[float, float, float, str]:
