@@ -343,7 +343,7 @@ def test_warnings_that_nobody_reads_do_not_stop_the_server(tmp_path: Path) -> No
     [
         (
             ["--tools", "memory,alchemy"],
-            "tools: 'alchemy' is unknown; choose from memory, thoughts, alma, lifecycle, ai, cognition, legacy, or all",
+            "tools: 'alchemy' is unknown; choose from memory, thoughts, alma, lifecycle, ai, ",
         ),
         (["--tools", ","], "tools: names no toolset"),
         (["--http", "--port", "70000"], "70000 is outside 0 to 65535"),
