@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
@@ -15,12 +16,13 @@ from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Sta
 from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
-from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.view import View
+from kingly_memory.router.visible import Visible
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attention.candidates import Surroundings
+    from kingly_memory.router.search.local import LocalSearch
     from kingly_memory.thread_files import ExportedThread
 
 
@@ -52,8 +54,14 @@ class LocalReader(View):
         station = parts.station(place, settings, parts.reached(place))
         store = parts.open_store(place, settings)  # after what may raise: it counts as in use until it is closed
         self._reader = store.reader
-        words = LocalSearch(store.reader, repairs=repairs)
-        super().__init__(station, store=store, local=words, clock=WallClock())
+        self._repairs = repairs
+        super().__init__(station, store=store, local=Visible(store.reader), clock=WallClock())
+
+    @cached_property
+    def _words(self) -> LocalSearch:
+        from kingly_memory.router.search.local import LocalSearch  # a command that names its memory does without
+
+        return LocalSearch(self._reader, repairs=self._repairs)
 
     def search(
         self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
@@ -62,17 +70,17 @@ class LocalReader(View):
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
         from kingly_memory.router.search import request as steps  # a hook looks for candidates instead
 
-        began = time.monotonic()
+        words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
         asked = validation.query(query, project=self._place.project, without_tags=unsought, **filters)
         asked = replace(asked, or_ended=not asked.include_archived)
         now_s, local_s = self._now_s(), self._settings.local_search_s
-        answer = steps.look(self._local, asked, request, now_s=now_s, deadline_s=began + local_s)
+        answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
-            layer = by_meaning(self._local, self._reader, self._place.project, self._settings)
+            layer = by_meaning(words, self._reader, self._place.project, self._settings)
             answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.local_results(asked, answer)
         found = self.marked(found) if asked.include_archived else found
@@ -85,7 +93,7 @@ class LocalReader(View):
         from kingly_memory.router.attention.candidates import Surroundings
 
         now_s = self._now_s()
-        return Surroundings(self._reader, self._local, self._place.project, self._place.agent, now_s)
+        return Surroundings(self._reader, self._words, self._place.project, self._place.agent, now_s)
 
     def store(
         self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any

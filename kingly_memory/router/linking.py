@@ -15,8 +15,8 @@ from kingly_memory.models import JsonObject, Memory, Query, RemoteUse, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router import known_remotes, outbox, write
 from kingly_memory.router.delivery import Delivery, receipt_of
-from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.view import SEEN, Station, View, pages
+from kingly_memory.router.visible import Visible
 from kingly_memory.router.write import Stored, WriteContext
 
 
@@ -80,7 +80,7 @@ def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteCon
 class Associations:
     """Reading one project's links and chains, beside its `View`. Synchronous."""
 
-    def __init__(self, station: Station, *, view: View, reader: StoreReader, local: LocalSearch, clock: Now) -> None:
+    def __init__(self, station: Station, *, view: View, reader: StoreReader, local: Visible, clock: Now) -> None:
         self._station = station
         self._view = view
         self._reader = reader

@@ -26,7 +26,7 @@ from kingly_memory.models import (
     moment_text,
 )
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
-from kingly_memory.router.search.local import LocalSearch
+from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
     from kingly_memory.router.known_remotes import KnownRemote
@@ -57,7 +57,7 @@ class Station(NamedTuple):
 class View:
     """One project's memories and remotes, as this machine knows them."""
 
-    def __init__(self, station: Station, *, store: LocalStore, local: LocalSearch, clock: Now) -> None:
+    def __init__(self, station: Station, *, store: LocalStore, local: Visible, clock: Now) -> None:
         self._station = station
         self._store = store
         self._local = local

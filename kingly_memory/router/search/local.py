@@ -6,19 +6,18 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
-from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
-from kingly_memory.router import archive
+from kingly_memory.router.visible import Visible
 from kingly_memory.stemming import stem, without_marks
 from kingly_memory.writing import words
 
@@ -141,8 +140,8 @@ class _Candidate:
         return (self.own + self.lent) * self.lift, self.row.position
 
 
-class LocalSearch:
-    """Finds memories by words, and says of memories that were found in another way whether they may be shown."""
+class LocalSearch(Visible):
+    """Finds memories by words."""
 
     def __init__(
         self,
@@ -151,10 +150,8 @@ class LocalSearch:
         *,
         repairs: bool = True,
     ) -> None:
-        """`last_use` tells of uses that are not written down yet. `repairs=False` leaves words that no memory holds as
-        they are: a cold start is quicker without rapidfuzz."""
-        self._reader = reader
-        self._last_use = last_use
+        """`repairs=False` leaves words that no memory holds as they are: a cold start is quicker without rapidfuzz."""
+        super().__init__(reader, last_use)
         self._repairs = repairs
 
     # --- what is looked up ----------------------------------------------------------------------------------------
@@ -337,38 +334,6 @@ class LocalSearch:
         is_late = time.monotonic() >= judge.deadline_s
         return is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
 
-    # --- what may be shown ----------------------------------------------------------------------------------------
-
-    def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
-        """The rows whose standing, filters and lifetime let them be shown. Where the archive is asked for, so is what
-        waits for a sweep to put it there."""
-        hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
-        admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
-        resting = [row.memory.id for row in admitted if row.standing is Standing.ARCHIVED]
-        if query.or_ended and resting:  # only what is in the archive because it has ended
-            why = self._reader.facets(archive.FACET, resting)
-            other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
-            admitted = [row for row in admitted if row.memory.id not in other]
-        mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
-        ended = self._ended(mortal, now_s)
-        return [row for row in admitted if row.memory.id not in ended]
-
-    def is_alive(self, row: Row, now_s: float) -> bool:
-        """True unless its lifetime has ended. Archived memories are past that question."""
-        return not self._ended([row], now_s)
-
-    def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
-        """The ids of those whose lifetime has ended."""
-        mortal = [row.memory.id for row in rows if row.standing is not Standing.ARCHIVED]
-        return {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
-
-    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
-        """Of those that have one. A use that is not written down yet may have renewed it."""
-        found = self._reader.facets("lifetime", memory_ids) if memory_ids else {}
-        lifetimes = {one: Lifetime.from_json(facet) for one, facet in found.items()}
-        used = {one: used_s for one in lifetimes if (used_s := self._last_use(one)) is not None}
-        return lifetimes | {one: lifetimes[one].used(used_s) for one, used_s in used.items()}
-
 
 class _Judge:
     """Says what rows are worth to one question. `cut`: after `deadline_s` only the beginning of some was read."""
@@ -423,8 +388,3 @@ class _Judge:
                 held[at] = max(held.get(at, 0.0), degree * share)
         total = len(self.question.terms) + len(self.asked.pieces)
         return max((sum(held.values()) + best.pieces) / max(total, 1), 0.05)
-
-
-def _goes_to_archive(row: Row) -> bool:
-    """Working memories and copies are erased when their time is over, all others are put away."""
-    return row.standing is Standing.LIVE and row.memory.type is not MemoryType.WORKING
