@@ -81,9 +81,10 @@ class View:
 
     def _check_whole(self, key_or_id: str) -> None:
         """Nothing was found under that name: raise RecordDamaged where there is something."""
-        memory_id = self._id_of(key_or_id)
-        if self._store.reader.row(memory_id) is None and self._store.reader.is_there(memory_id):
-            raise RecordDamaged(memory_id)
+        reader = self._store.reader
+        memory_id = reader.id_of_key(self._station.project, key_or_id)
+        if memory_id is not None or (reader.row(key_or_id) is None and reader.is_there(key_or_id)):
+            raise RecordDamaged(memory_id or key_or_id)
 
     def damaged(self) -> list[str]:
         """The ids of memories whose records are not as they were written, of every project. Reads the whole store."""
@@ -95,9 +96,11 @@ class View:
         row = self.find(key_or_id)
         if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return ()
-        earlier = self._store.reader.revisions(self._id_of(key_or_id) if row is None else row.memory.id)
-        own = (one for one in earlier if one.scope.project == self._station.project)
-        return (*(self._ending([row.memory]) if row is not None else ()), *own)
+        reader, project = self._store.reader, self._station.project
+        if row is not None:
+            return (*self._ending([row.memory]), *reader.revisions(row.memory.id))
+        earlier = reader.revisions(reader.id_of_key(project, key_or_id) or key_or_id)
+        return tuple(one for one in earlier if one.scope.project == project and key_or_id in (one.key, one.id))
 
     def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
         """The texts of two revisions as a unified diff: of the last two, or of `a` and the latest."""
@@ -144,12 +147,13 @@ class View:
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""
-        row = self._store.reader.row(self._id_of(key_or_id))
-        return row if row is not None and row.memory.scope.project == self._station.project else None
-
-    def _id_of(self, key_or_id: str) -> str:
-        name = validation.required("key_or_id", key_or_id)
-        return self._store.reader.id_of_key(self._station.project, name) or name
+        name, reader, project = validation.required("key_or_id", key_or_id), self._store.reader, self._station.project
+        memory_id = reader.id_of_key(project, name)
+        row = reader.row(memory_id or name)
+        is_it = (
+            row is not None and row.memory.scope.project == project and (memory_id is None or row.memory.key == name)
+        )
+        return row if is_it else None
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""

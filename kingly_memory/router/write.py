@@ -305,13 +305,18 @@ def revise(transaction: Transaction, memory: Memory, context: WriteContext, stan
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
     """The project's memory under that key, else under that id."""
-    row = transaction.row(transaction.id_of_key(project, key_or_id) or key_or_id)
-    return row if row is not None and row.memory.scope.project == project else None
+    return _by_key(transaction, project, key_or_id) or _by_id(transaction, project, key_or_id)
 
 
 def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
     memory_id = None if key is None else transaction.id_of_key(project, key)
-    return None if memory_id is None else transaction.row(memory_id)
+    row = None if memory_id is None else transaction.row(memory_id)
+    return row if row is not None and row.memory.key == key else None  # else its pointer is damaged
+
+
+def _by_id(transaction: Transaction, project: str, memory_id: str) -> Row | None:
+    row = transaction.row(memory_id)
+    return row if row is not None and row.memory.scope.project == project else None
 
 
 # --- forgetting and restoring -----------------------------------------------------------------------------------------

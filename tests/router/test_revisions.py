@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory import InvalidInput, KinglyMemoryError, MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.errors import RecordDamaged, RevisionConflict
 from kingly_memory.models import Memory
 from kingly_memory.settings import Pace
@@ -212,3 +215,46 @@ def test_a_purge_leaves_no_byte_of_an_earlier_revision(tmp_path: Path) -> None:
     files = [one.read_bytes().lower() for one in tmp_path.rglob("*") if one.is_file()]
     assert files
     assert [word for word in words if any(word.encode() in one for one in files)] == []
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("seed", range(3))
+def test_no_flipped_bit_shows_another_text_than_was_stored(tmp_path: Path, seed: int) -> None:
+    home, told = tmp_path / "home", dict[str, list[str]]()
+    with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
+        for number, revision in product(range(60), range(2)):
+            text = f"note {number} said {revision}: the port is {6_000 + 7 * number + revision} and the kettle whistles"
+            memory.store(text, key=f"key {number}")
+            told.setdefault(f"key {number}", []).append(text)
+    whole, chance = (home / "store/cache.db").read_bytes(), Random(seed)
+    for attempt in range(12):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        copied = tmp_path / str(attempt)
+        shutil.copytree(home, copied)
+        (copied / "store/cache.db").write_bytes(damaged)
+        with suppress(KinglyMemoryError), SyncMemoryRouter.open(copied, False, project="app", settings=QUICK) as memory:
+            for key, texts in told.items():
+                with suppress(RecordDamaged):
+                    found = memory.get(key)
+                    assert found is None or found.content == texts[-1]
+                assert {one.content for one in memory.history(key)} <= set(texts)
+            for hit in memory.search("kettle port"):
+                assert hit.memory.content == told[str(hit.memory.key)][-1]
+
+
+@pytest.mark.requirement("D7")
+def test_a_key_that_leads_to_another_memory_is_damaged_and_overwrites_nothing(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path, False, project="app", settings=QUICK) as memory:
+        kettle = memory.store("the kettle whistles", key="kettle").id
+        port = memory.store("the port is 6432", key="port").id
+    with closing(sqlite3.connect(tmp_path / "store/cache.db")) as raw:
+        raw.execute("UPDATE Cache SET value = replace(value, ?, ?) WHERE key LIKE 'key:%'", (port, kettle))
+        raw.commit()
+    with SyncMemoryRouter.open(tmp_path, False, project="app", settings=QUICK) as memory:
+        with pytest.raises(RecordDamaged):
+            memory.get("port")
+        assert memory.history("port") == ()
+        memory.store("the port is 6433", key="port")
+        assert [one.content for one in memory.history("kettle")] == ["the kettle whistles"]
+        assert memory.get(port) is not None

@@ -73,8 +73,9 @@ class Reader:
         return DocumentReader(self._connections.rows)
 
     def row(self, memory_id: str) -> Row | None:
-        found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
-        return rows.read_row(*found[0]) if found else None
+        for position, value, tag in self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),)):
+            return rows.read_row(position, value, tag, memory_id)
+        return None
 
     def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
         """Ids of memories of every project, whatever their standing, that begin so."""
@@ -94,7 +95,7 @@ class Reader:
 
     def revisions(self, memory_id: str) -> list[Memory]:
         found = (rows.read_record(record) for (record,) in self._all(sql.REVISIONS, (memory_id,)))
-        return [one for one in found if one is not None]
+        return [one for one in found if one is not None and one.id == memory_id]
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
         return {MemoryId(one): count for one, count in self._all(sql.WITH_REVISIONS, (more_than,))}
@@ -370,7 +371,7 @@ class VectorRows:
             some = waiting[:_MEMORIES_AT_ONCE]
             names = [rows.memory_row(one) for one in some]
             raw, is_all = _some(self._connections, _MEMORIES, names, _MEMORIES_AT_ONCE)
-            found = {name[2:]: rows.read_row(at, value, tag) for at, value, tag, name in raw}
+            found = {name[2:]: rows.read_row(at, value, tag, name[2:]) for at, value, tag, name in raw}
             known |= {one: found.get(one) for one in some} if is_all else found
             waiting = [one for one in waiting if one not in known]
         return known

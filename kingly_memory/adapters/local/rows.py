@@ -139,10 +139,14 @@ def digest(text: str, length: int = 20) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_row(position: int, value: Any, tag: Any) -> Row | None:
-    """The memory in a row, given its columns; None when there is none in it."""
+def read_row(position: int, value: Any, tag: Any, memory_id: str | None = None) -> Row | None:
+    """The memory in a row, given its columns; None when there is none in it, or not the one that was looked up by its
+    id: an index may be damaged, too."""
     try:
-        return Row(position, _memory(value), _STANDINGS[tag.partition(" ")[0]])
+        row = Row(position, _memory(value), _STANDINGS[tag.partition(" ")[0]])
+        if memory_id not in (None, row.memory.id):
+            raise ValueError("another memory lies there")
+        return row
     except _UNREADABLE as error:
         _leave_out(f"row {position}", value, error)
         return None

@@ -151,8 +151,9 @@ class DiskTransaction:
     # --- memories
 
     def row(self, memory_id: str) -> Row | None:
-        found = self._all(sql.GET_MEMORY, rows.memory_row(memory_id))
-        return rows.read_row(*found[0]) if found else None
+        for position, value, tag in self._all(sql.GET_MEMORY, rows.memory_row(memory_id)):
+            return rows.read_row(position, value, tag, memory_id)
+        return None
 
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         found = self._all(sql.GET, rows.key_row(project, key))
@@ -217,7 +218,8 @@ class DiskTransaction:
 
     def revision(self, memory_id: str, number: int) -> Memory | None:
         found = self._all(sql.REVISION, memory_id, number)
-        return rows.read_record(found[0][0]) if found else None
+        earlier = rows.read_record(found[0][0]) if found else None
+        return earlier if earlier is not None and (earlier.id, earlier.revision) == (memory_id, number) else None
 
     def keep_revision(self, memory: Memory) -> None:
         self._connection.execute(sql.KEEP, (memory.id, memory.revision, rows.record(memory)))
