@@ -209,7 +209,10 @@ class Sweeper:
     # --- carrying out -------------------------------------------------------------------------------------------------
 
     async def _carry_out(self, sweep: Sweep, decisions: Sequence[Decision], notes: Sequence[Note] = ()) -> Done:
-        await self._write(partial(sweep_changes.begin, sweep=sweep))
+        earlier = await self._write(partial(sweep_changes.begin, sweep=sweep))
+        for first in range(0, earlier["pages"], AT_ONCE):
+            pages = range(first, min(first + AT_ONCE, earlier["pages"]))
+            await self._write(partial(sweep_changes.drop_pages, sweep_id=earlier["id"], pages=pages))
         done = Done()
         page = 0
         for _, some in groupby(decisions, key=_summary_of):

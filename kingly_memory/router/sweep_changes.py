@@ -86,15 +86,20 @@ def page_of(sweep_id: str, number: int) -> str:
     return f"{sweep_id}.{number}"
 
 
-def begin(transaction: Transaction, sweep: Sweep) -> None:
-    """Note that a sweep is under way, and forget what the one before it did: only the last one can be taken back."""
+def begin(transaction: Transaction, sweep: Sweep) -> JsonObject:
+    """Note that a sweep is under way, and say what the one before it was: only the last one can be taken back."""
     owner = last(sweep.context.project)
     before = transaction.facet(FACET, owner)
-    for page in range(0 if before is None else before["pages"]):
-        transaction.set_facet(FACET, page_of((before or {})["id"], page), None)
     # A compaction, which asks no policies, puts off no sweep.
     at_s = sweep.context.now_s if sweep.policies.names or before is None else before["at"]
     transaction.set_facet(FACET, owner, {"id": sweep.id, "at": at_s, "pages": 0})
+    return before or {"id": "", "pages": 0}
+
+
+def drop_pages(transaction: Transaction, sweep_id: str, pages: Sequence[int]) -> None:
+    """Forget what an earlier sweep did, some pages at a time."""
+    for number in pages:
+        transaction.set_facet(FACET, page_of(sweep_id, number), None)
 
 
 def note_time(transaction: Transaction, sweep: Sweep) -> None:
