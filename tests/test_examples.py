@@ -58,6 +58,17 @@ def test_an_agent_works_through_an_outage(tmp_path: Path) -> None:
     assert "the hub is back: 1 delivered, 0 waiting" in lines
 
 
+@pytest.mark.requirement("ARG-051")
+def test_a_debate_reads_the_slower_tiers_and_what_earlier_debates_came_to(tmp_path: Path) -> None:
+    said = run_example("debate.py", tmp_path, str(tmp_path / "home")).splitlines()
+    conclusion = "Billing moves to PostgreSQL after a month of double writes."
+    at = said.index("Should the invoices move to PostgreSQL too?")
+    assert "  knows (medium): The mail service moved to PostgreSQL with double writes" in said[:at]
+    assert not any("settled before" in line for line in said[:at])
+    assert f"  settled before: {conclusion}" in said[at:]
+    assert "  cy did not agree: A month is too short: yearly invoices are written in January." in said[at:]
+
+
 def test_every_example_is_run_by_a_test() -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in tests] == []
