@@ -286,7 +286,8 @@ class MemoryReader(Protocol):
         ...
 
     def damaged(self) -> list[str]:
-        """The ids of all memories whose rows cannot be read. Reads every row of the store."""
+        """The ids of all memories whose rows cannot be read, or not be found by id or key. Reads every row of the
+        store."""
         ...
 
     def revisions(self, memory_id: str) -> list[Memory]:

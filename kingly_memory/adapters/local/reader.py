@@ -91,7 +91,7 @@ class Reader:
         return bool(self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),)))
 
     def damaged(self) -> list[str]:
-        return [name[2:] for (name,) in self._all(sql.DAMAGED, ())]
+        return list(dict.fromkeys(str(memory_id) for (memory_id,) in self._all(sql.DAMAGED, ())))
 
     def revisions(self, memory_id: str) -> list[Memory]:
         found = (rows.read_record(record) for (record,) in self._all(sql.REVISIONS, (memory_id,)))

@@ -366,7 +366,13 @@ LACKING = (
     "THEN json_extract(f.value, '$.revision') END = json_extract(m.value, '$.revision')) ORDER BY m.rowid LIMIT ?"
 )
 MEMORIES = "SELECT rowid, value, tag, key FROM Cache WHERE raw = 1 AND key IN ({marks})"
-DAMAGED = f"SELECT key FROM Cache WHERE {_IS_MEMORY} AND raw = 1 AND NOT is_whole(CAST(value AS BLOB)) ORDER BY rowid"
+DAMAGED = (
+    "SELECT CASE WHEN key >= 'm:' THEN substr(key, 3) ELSE json_extract(value, '$.id') END FROM Cache AS c NOT INDEXED "
+    f"WHERE raw = 1 AND (({_IS_MEMORY}) OR (key >= 'key:' AND key < 'key;' AND json_valid(value))) "
+    "AND (NOT EXISTS (SELECT 1 FROM Cache AS i INDEXED BY Cache_key_raw WHERE i.key = c.key AND i.raw = 1 "
+    f"AND i.rowid = c.rowid) OR (({_IS_MEMORY}) AND NOT is_whole(CAST(value AS BLOB)))) ORDER BY rowid"
+)
+"""Memories whose records are damaged, or that the index of names does not lead to."""
 NEXT_NAMED = (
     "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import HOME, INCARNATION, Transaction
@@ -157,3 +159,21 @@ def test_a_record_that_is_not_as_it_was_written_is_named_and_never_read(
         assert store.reader.row(sound.id) is not None
     assert broken.id in caplog.text
     assert "kettle" not in caplog.text
+
+
+@pytest.mark.requirement("D7")
+def test_memories_that_an_index_no_longer_leads_to_are_named(tmp_path: Path) -> None:
+    sound, lost, unkeyed = memory("a sound one", key="a"), memory("by its id"), memory("by its key", key="b")
+    with closing(DiskStore(tmp_path, durability="process")) as store:
+        store.write(saving(sound, lost, unkeyed)).result()
+        assert store.reader.damaged() == []
+    database = tmp_path / "store/cache.db"
+    for name in (f"m:{lost.id}", rows.key_row("alpha", "b")):
+        data = bytearray(database.read_bytes())
+        places = [found.start() for found in re.finditer(name.encode(), data)]
+        [in_index] = [at for at in places if b'{"id"' not in data[at : at + 250]]
+        data[in_index + 2] ^= 1
+        database.write_bytes(data)
+    with closing(DiskStore(tmp_path, durability="process")) as store:
+        assert store.reader.row(lost.id) is None
+        assert {lost.id, unkeyed.id} <= set(store.reader.damaged())  # neighbours in the index may be out of reach too
