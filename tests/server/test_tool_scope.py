@@ -24,6 +24,7 @@ async def fill(client: Session, word: str) -> str:
     await client.ok("record_task_outcome", task=said, status="failed", reason=word, context_id=CONTEXT)
     await client.ok("record_thought", content=said, chain_id=CHAIN)
     await client.ok("remember", key=f"key of {word}", value=word)
+    await client.ok("document_put", namespace=f"users/{word}", key="profile", value=f'{{"said": "{word}"}}')
     memory_id: str = stored["local_id"]
     return memory_id
 
@@ -36,6 +37,12 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "memory_get_working_context": {"context_id": CONTEXT},
         "memory_get": {"key_or_id": foreign_id},
         "memory_forget": {"key_or_id": foreign_id},
+        "memory_history": {"key_or_id": foreign_id},
+        "memory_update": {"key_or_id": foreign_id, "title": "mine"},
+        "document_get": {"namespace": f"users/{SECRET}", "key": "profile"},
+        "document_delete": {"namespace": f"users/{SECRET}", "key": "profile"},
+        "document_namespaces": {"prefix": "users"},
+        "document_search": {"prefix": "users", "query": SECRET},
         "memory_link": {"source": own_id, "target": foreign_id},
         "memory_status": {},
         "alma_retrieve_for_mode": {"query": sought, "mode": "learning"},
@@ -67,13 +74,15 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "alma_compress_and_learn": {"content": "all of it went well", "memory_type": "outcome"},
         "memory_intelligent_store": {"content": "all of it is new", "key": "rule"},
         "remember": {"key": f"key of {SECRET}", "value": "mine"},
+        "document_put": {"namespace": "users/mine", "key": "profile", "value": "mine"},
     }
 
 
 SEARCHES = {"memory_hybrid_search", "alma_retrieve_for_mode", "alma_retrieve_verified", "ai_recall"}
 """May say what was asked for, which holds the word; what they found may not."""
 REFUSE = {
-    *("memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore"),
+    *("memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore", "memory_update"),
+    *("memory_history", "document_get"),
     *("ai_unpin", "ai_rate_context", "ai_merge", "ai_split", "ai_rename"),
 }
 """Say that nothing is stored under that id."""
@@ -108,6 +117,7 @@ async def test_no_tool_shows_what_another_project_holds(tmp_path: Path) -> None:
     async with session(tmp_path, project="other") as client:
         assert SECRET in json.dumps(await client.ok("memory_get", key_or_id="rule")), "it was changed from outside"
         assert (await client.ok("recall", **calls["recall"]))["value"] == SECRET, "it was changed from outside"
+        assert SECRET in str(await client.ok("document_get", **calls["document_get"])), "it was changed from outside"
 
 
 @pytest.mark.requirement("ALM-078")
