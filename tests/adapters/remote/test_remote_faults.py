@@ -15,11 +15,13 @@ from kingly_memory.adapters.remote.dialect import JsonCall
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.settings import Settings
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
+from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 from tests.scripted.script import Weather
 from tests.scripted.wire_faults import CANARY
@@ -28,36 +30,50 @@ SOON_S = 0.4
 """A deadline for what will not answer; nothing waits for it otherwise."""
 
 
+KINDS = {
+    "json-call": (JsonCall, None),
+    "mcp in sessions": (McpCall, McpStyle()),
+    "mcp without, in events": (McpCall, McpStyle(stateless=True, events=True)),
+}
+EVERY_DIALECT = pytest.mark.parametrize("kind", KINDS, indirect=True)
+
+
 @pytest.fixture
-def server() -> Iterator[ScriptedRemote]:
-    with ScriptedRemote() as running:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(getattr(request, "param", "json-call"))
+
+
+@pytest.fixture
+def server(kind: str) -> Iterator[ScriptedRemote]:
+    with ScriptedRemote(mcp=KINDS[kind][1]) as running:
         yield running
 
 
 @pytest.fixture
-async def remote(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
-    remote = remote_at(server.url)
+async def remote(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
+    remote = remote_at(server.url, speaks=KINDS[kind][0])
     yield remote
     await remote.aclose()
 
 
 @pytest.fixture
-async def once(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
+async def once(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
     """One try."""
-    remote = remote_at(server.url, tries=1)
+    remote = remote_at(server.url, speaks=KINDS[kind][0], tries=1)
     yield remote
     await remote.aclose()
 
 
 @pytest.fixture
-async def hurried(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
+async def hurried(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
     """One try, a short deadline."""
-    remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
+    remote = remote_at(server.url, speaks=KINDS[kind][0], tries=1, call_timeout_s=SOON_S)
     yield remote
     await remote.aclose()
 
 
-@pytest.mark.requirement("KNG-003")
+@EVERY_DIALECT
+@pytest.mark.requirement("KNG-003", "KNG-079")
 @pytest.mark.parametrize(
     ("fault", "reason", "reached"),
     [
@@ -76,9 +92,6 @@ async def hurried(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
         ("deep", "nested too deeply", True),
         ("wide", "too many parts", True),
         ("bad-utf8", "UTF-8", True),
-        ("json=[]", "memory_id", True),
-        ("json=17", "memory_id", True),
-        ("json={}", "memory_id", True),
         ("gzip-bomb", "compressed", True),
         ("double-gzip", "compressed", True),
         ("huge", "longer than", True),
@@ -97,6 +110,16 @@ async def test_trouble_is_one_error_and_worth_another_try(
     assert unavailable.value.reached is reached
 
 
+@pytest.mark.parametrize("fault", ["json=[]", "json=17", "json={}"])
+async def test_a_reply_that_names_no_memory_leaves_open_what_became_of_it(
+    server: ScriptedRemote, once: HubRemote, fault: str
+) -> None:
+    server.always(fault)
+    with pytest.raises(RemoteUnavailable, match="memory_id"):
+        await stored(once)
+
+
+@EVERY_DIALECT
 @pytest.mark.requirement("KNG-003", "KNG-064")
 @pytest.mark.parametrize(
     ("fault", "reached"),
@@ -217,6 +240,7 @@ async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: Scripte
             await stored(remote)
 
 
+@EVERY_DIALECT
 async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: HubRemote) -> None:
     server.script("hang")
     call = asyncio.create_task(stored(remote))
@@ -239,6 +263,7 @@ async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote
     await remote.aclose()
 
 
+@EVERY_DIALECT
 async def test_a_server_that_is_killed_and_restarted_is_found_again(server: ScriptedRemote, remote: HubRemote) -> None:
     assert await stored(remote) == "remote-1"
     server.stop()
