@@ -141,6 +141,8 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
     ):
         if count:
             yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
+    if report.revisions:
+        yield f"  {counted(report.revisions, 'earlier revision')} {would}let go"
 
 
 def _headline(action: JsonObject) -> str:

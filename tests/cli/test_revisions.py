@@ -181,3 +181,12 @@ def test_a_file_cannot_give_a_history_to_a_memory_that_is_here(run: Run, deploy:
         "two reviews",
         "one review",
     ]
+
+
+@pytest.mark.requirement("D2")
+def test_a_sweep_says_how_many_revisions_it_lets_go(run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("store", "three reviews", "--key", "deploy")
+    monkeypatch.setenv("KINGLY_REVISIONS_KEPT", "1")
+    assert "1 earlier revision would be let go" in run("sweep", "--dry-run").out
+    assert "1 earlier revision let go" in run("sweep").out
+    assert len(run("history", "deploy").out.splitlines()) == 2
