@@ -6,9 +6,10 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -56,6 +57,7 @@ DETAILS: Mapping[str, Detail] = {"titles": Detail.TITLE, "passages": Detail.PASS
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
+_Item = TypeVar("_Item")
 
 
 SIGNIFICANCE = 0.5
@@ -144,6 +146,15 @@ class Imported:
     lifetime_s: float | None = None
     revision: int = 1
     is_earlier: bool = False
+
+
+def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """Lists of that many items, or a few more: what a memory said before stays with the memory."""
+    waiting = iter(items)
+    while batch := [*islice(waiting, size)]:
+        while isinstance(batch[-1], Imported) and batch[-1].is_earlier and (one := next(waiting, None)) is not None:
+            batch.append(one)
+        yield batch
 
 
 def draft(

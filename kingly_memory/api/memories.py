@@ -643,8 +643,8 @@ class MemoryVerbs(Family):
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
         from kingly_memory.router import write
 
-        waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
-        while batch := [*islice(waiting, IMPORT_BATCH)]:
+        counts = {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
+        for batch in validation.batches(items, IMPORT_BATCH):
             for _, fate in await self._engine.write(write.import_all(batch, self._engine.write_context())):
                 counts[fate] += 1
             self._engine.wake()

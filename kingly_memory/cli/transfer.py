@@ -6,7 +6,6 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
-from kingly_memory.validation import Imported
+from kingly_memory.validation import Imported, batches
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
@@ -181,7 +180,7 @@ def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, out: Output)
     """Threads one by one, since each may be large."""
     at_once = 1 if found.format == ai.FORMAT else BATCH
     told_s = time.monotonic()
-    while batch := list(islice(found.entries, at_once)):
+    for batch in batches(found.entries, at_once):
         tally.problems.extend(one for one in batch if isinstance(one, Problem))
         if items := [one for one in batch if isinstance(one, Imported)]:
             tally.add(router.remember(items))

@@ -165,11 +165,11 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
     """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
-        found = []
+        found, whole = [], {item.id for item in items if not item.is_earlier}
         for item in items:
-            if item.is_earlier:
+            if item.is_earlier and item.id in whole:
                 _import_earlier(transaction, item, context)
-            else:
+            elif not item.is_earlier:
                 found.append(_import(transaction, item, context))
         return found
 

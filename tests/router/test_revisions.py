@@ -18,6 +18,7 @@ from kingly_memory.errors import RecordDamaged, RevisionConflict
 from kingly_memory.models import Memory
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import Imported, draft
 from tests.router_bench import PromptStore, router_over
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), revisions_kept=2)
@@ -258,3 +259,20 @@ def test_a_key_that_leads_to_another_memory_is_damaged_and_overwrites_nothing(tm
         memory.store("the port is 6433", key="port")
         assert [one.content for one in memory.history("kettle")] == ["the kettle whistles"]
         assert memory.get(port) is not None
+
+
+@pytest.mark.requirement("D2")
+async def test_what_a_file_says_of_the_past_comes_with_its_memory_or_not_at_all(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kingly_memory.api.memories.IMPORT_BATCH", 1)
+    whole, orphan = (f"01977c00-0000-7000-8000-00000000000{number}" for number in range(2))
+
+    def item(memory_id: str, text: str, revision: int, *, is_earlier: bool) -> Imported:
+        said = draft(text, content_limit_bytes=100)
+        return Imported(said, memory_id, revision=revision, is_earlier=is_earlier)
+
+    items = [item(whole, text, number, is_earlier=number < 3) for number, text in enumerate(["a", "b", "c"], 1)]
+    taken = await memory.remember([*items, item(orphan, "d", 1, is_earlier=True)])
+    assert (taken.stored, [one.content for one in await memory.history(whole)]) == (1, ["c", "b", "a"])
+    assert await memory.history(orphan) == ()
