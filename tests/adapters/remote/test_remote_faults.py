@@ -30,7 +30,7 @@ SOON_S = 0.4
 """A deadline for what will not answer; nothing waits for it otherwise."""
 
 
-KINDS = {
+KINDS: dict[str, tuple[type[JsonCall] | type[McpCall], McpStyle | None]] = {
     "json-call": (JsonCall, None),
     "mcp in sessions": (McpCall, McpStyle()),
     "mcp without, in events": (McpCall, McpStyle(stateless=True, events=True)),
