@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = ["blake2b", "sha256"]
@@ -12,9 +14,6 @@ else:
     try:
         from _blake2 import blake2b
 
-        try:
-            from _sha2 import sha256
-        except ImportError:  # before Python 3.12
-            from _sha256 import sha256
+        sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:  # a Python that is built without them
         from hashlib import blake2b, sha256
