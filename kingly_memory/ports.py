@@ -547,7 +547,7 @@ class LocalStore(Protocol):
 
     def scrub(self, memory_ids: Collection[str]) -> bool:
         """Leave no byte of what was erased in the store's files: indexes are merged and the log is emptied. Damaged
-        stores that were put aside and hold one of those memories are removed. Blocks; takes a few seconds per 100,000
+        stores that were put aside and hold one of those memories are removed. Blocks; takes about a second per 100,000
         memories, while others go on writing. False when another process keeps the log. Raises StoreError."""
         ...
 
