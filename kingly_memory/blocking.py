@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.thoughts import Thought
-    from kingly_memory.documents import Document, Filter, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
+    from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
+    from kingly_memory.filters import Filter
     from kingly_memory.ids import MemoryId
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
@@ -890,6 +891,9 @@ class SyncMemoryRouter(Portal):
         include_semantic: bool = True,
         include_archived: bool = False,
         include_linked: bool = False,
+        any_tags: Sequence[str] | None = None,
+        origin: Sequence[str] | None = None,
+        filter: Filter | None = None,
         mode: ModeName | None = None,
         top_k: int | None = None,
         min_confidence: float | None = None,
@@ -906,8 +910,9 @@ class SyncMemoryRouter(Portal):
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
-        quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present; `since` and
-        `until` bound `created_at`.
+        quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present, and one of
+        `any_tags`; `since` and `until` bound `created_at`; `origin` names who may have said it; `filter` names fields
+        of the metadata: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne, $gt, $gte, $lt, $lte and $in.
 
         `mode` says what the search is for (broad, precise, diagnostic, learning, recall; `auto` asks the question), and
         with it how many hits, in which order: docs/search.md. `top_k`, `min_confidence` and `min_similarity` override
@@ -933,6 +938,9 @@ class SyncMemoryRouter(Portal):
                 include_semantic=include_semantic,
                 include_archived=include_archived,
                 include_linked=include_linked,
+                any_tags=any_tags,
+                origin=origin,
+                filter=filter,
                 mode=mode,
                 top_k=top_k,
                 min_confidence=min_confidence,
@@ -957,6 +965,9 @@ class SyncMemoryRouter(Portal):
         tags: Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        any_tags: Sequence[str] | None = None,
+        origin: Sequence[str] | None = None,
+        filter: Filter | None = None,
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
@@ -986,6 +997,9 @@ class SyncMemoryRouter(Portal):
                 tags=tags,
                 since=since,
                 until=until,
+                any_tags=any_tags,
+                origin=origin,
+                filter=filter,
                 include_archived=include_archived,
                 include_semantic=include_semantic,
                 language_model=language_model,
@@ -1015,6 +1029,11 @@ class SyncMemoryRouter(Portal):
         agent: str | None = None,
         context_id: str | None = None,
         include_archived: bool = False,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        any_tags: Sequence[str] | None = None,
+        origin: Sequence[str] | None = None,
+        filter: Filter | None = None,
     ) -> Page:
         """List memories, the latest first; assessments of tasks only with the tag confidence_assessment.
 
@@ -1029,6 +1048,11 @@ class SyncMemoryRouter(Portal):
                 agent=agent,
                 context_id=context_id,
                 include_archived=include_archived,
+                since=since,
+                until=until,
+                any_tags=any_tags,
+                origin=origin,
+                filter=filter,
             )
         )
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.filters import Filter, admits
 from kingly_memory.ids import MemoryId
 
 JsonObject = dict[str, Any]
@@ -243,7 +244,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a search asks for, after validation. Empty filters are None; `tags` must all be present.
+    """What a search asks for, after validation. Empty filters are None; `tags` must all be present, and one of
+    `any_tags`; `metadata` names the fields that a memory's must have.
 
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
     may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
@@ -271,6 +273,9 @@ class Query:
     by_meaning: bool = True
     or_ended: bool = False
     key: str | None = None
+    any_tags: tuple[str, ...] | None = None
+    origins: tuple[Origin, ...] | None = None
+    metadata: Filter | None = None
 
     @property
     def asked(self) -> str | None:
@@ -289,6 +294,9 @@ class Query:
             and (self.since is None or memory.created_at >= self.since)
             and (self.until is None or memory.created_at <= self.until)
             and memory.confidence >= self.min_confidence
+            and (self.any_tags is None or not set(self.any_tags).isdisjoint(memory.tags))
+            and (self.origins is None or memory.origin in self.origins)
+            and (self.metadata is None or admits(self.metadata, memory.metadata))
         )
 
 

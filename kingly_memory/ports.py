@@ -67,11 +67,12 @@ class Match(NamedTuple):
 
 class Matches(NamedTuple):
     """One page of matches, best first. `cut` says that the deadline ended the search early, `has_passed_over` that not
-    all that match were looked at."""
+    all that match were looked at, `at_end` that no further page follows: one may be short because of its filters."""
 
     found: tuple[Match, ...]
     cut: bool = False
     has_passed_over: bool = False
+    at_end: bool = True
 
 
 class Beside(NamedTuple):

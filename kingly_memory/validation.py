@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.filters import check_filter
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import (
     CONFIDENCE_ASSESSMENT,
@@ -220,6 +221,9 @@ def query(
     until: object = None,
     include_archived: bool = False,
     without_tags: frozenset[str] = frozenset(),
+    any_tags: object = None,
+    origin: object = None,
+    filter: object = None,
 ) -> Query:
     """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
     if not isinstance(text, str):
@@ -244,6 +248,9 @@ def query(
         until=until_moment("until", until),
         include_archived=include_archived,
         without_tags=without_tags,
+        any_tags=None if any_tags is None else tag_list("any_tags", any_tags) or None,
+        origins=None if origin is None else tuple(choice("origin", one, Origin) for one in texts("origin", origin)),
+        metadata=None if filter is None else check_filter("filter", filter),
     )
 
 

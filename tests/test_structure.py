@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("dataclass", "digests", "errors"),
-    ("ids", "passages", "stemming", "version"),
+    ("filters", "ids", "passages", "stemming", "version"),
     ("models", "writing", "redaction"),
     ("documents", "settings_file", "secret_file", "own_files", "extras"),
     ("query_extraction", "topics", "trust", "remote_names"),

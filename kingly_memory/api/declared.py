@@ -319,6 +319,29 @@ VERBS = (
                 name="include_linked", type="flag", arg=Arg(words="show linked memories", only="tool"), default=False
             ),
             Parameter(
+                name="any_tags",
+                type="texts",
+                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag", only="command"),
+                default=None,
+            ),
+            Parameter(
+                name="origin",
+                type="texts",
+                arg=Arg(
+                    words="only what came from there",
+                    metavar="WHO",
+                    choices=("user", "agent", "tool", "web", "remote", "import"),
+                    only="command",
+                ),
+                default=None,
+            ),
+            Parameter(
+                name="filter",
+                type="object",
+                arg=Arg(words="fields that the metadata must have", metavar="JSON", only="command"),
+                default=None,
+            ),
+            Parameter(
                 name="mode",
                 type="text",
                 arg=Arg(
@@ -459,6 +482,49 @@ VERBS = (
                 type="flag",
                 arg=Arg(words="show archived memories as well", option="archived"),
                 default=False,
+            ),
+            Parameter(
+                name="since",
+                type="text",
+                arg=Arg(
+                    words="only from this ISO 8601 date or time on (UTC)",
+                    metavar="TIME",
+                    command_words="only from then on: a date or time in UTC, yesterday, or 7d for a week ago",
+                ),
+                default=None,
+            ),
+            Parameter(
+                name="until",
+                type="text",
+                arg=Arg(
+                    words="only up to this ISO 8601 time, or the end of that day (UTC)",
+                    metavar="TIME",
+                    command_words="only up to then, or to the end of that day; as --since",
+                ),
+                default=None,
+            ),
+            Parameter(
+                name="any_tags",
+                type="texts",
+                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag", only="command"),
+                default=None,
+            ),
+            Parameter(
+                name="origin",
+                type="texts",
+                arg=Arg(
+                    words="only what came from there",
+                    metavar="WHO",
+                    choices=("user", "agent", "tool", "web", "remote", "import"),
+                    only="command",
+                ),
+                default=None,
+            ),
+            Parameter(
+                name="filter",
+                type="object",
+                arg=Arg(words="fields that the metadata must have", metavar="JSON", only="command"),
+                default=None,
             ),
         ),
     ),

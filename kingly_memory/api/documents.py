@@ -12,16 +12,15 @@ from kingly_memory.api.family import Family
 from kingly_memory.declare import LIMIT, Arg, example, verb
 from kingly_memory.documents import (
     Document,
-    Filter,
     FoundDocument,
     Namespace,
     Put,
     Remove,
-    check_filter,
     json_text,
     texts_in,
 )
 from kingly_memory.errors import InvalidInput
+from kingly_memory.filters import Filter, check_filter
 from kingly_memory.ports import Transaction
 from kingly_memory.router import documents
 from kingly_memory.router.documents import Outcome, Write

@@ -18,12 +18,14 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
+from kingly_memory.filters import Filter
 from kingly_memory.models import (
     DEEP_KINDS,
     KINDS,
     QUICK_KINDS,
     Memory,
     MemoryType,
+    Origin,
     Page,
     Receipt,
     Results,
@@ -55,6 +57,19 @@ BUDGET_TOKENS = 2_000
 _KINDS = (*MemoryType, *KINDS)
 _TYPES = Arg("only these types", "TYPE", option="type", tool="memory_types", choices=_KINDS)
 _TAGS = Arg("only with all of these tags", "TAG", option="tag")
+_SINCE = Arg(
+    "only from this ISO 8601 date or time on (UTC)",
+    "TIME",
+    command_words="only from then on: a date or time in UTC, yesterday, or 7d for a week ago",
+)
+_UNTIL = Arg(
+    "only up to this ISO 8601 time, or the end of that day (UTC)",
+    "TIME",
+    command_words="only up to then, or to the end of that day; as --since",
+)
+_ANY_TAGS = Arg("only with one of these tags", "TAG", option="any_tag", only="command")
+_ORIGIN = Arg("only what came from there", "WHO", only="command", choices=tuple(Origin))
+_FILTER = Arg("fields that the metadata must have", "JSON", type="object", only="command")
 _ONE_CONTEXT = Arg("only this conversation or task", "ID", option="context")
 _IF_REVISION = Arg("only if the memory is at this revision still; 0: if there is none", "N", least=0)
 _UNSAID = "unsaid"
@@ -264,22 +279,8 @@ class MemoryVerbs(Family):
         tags: Annotated[Sequence[str] | None, _TAGS] = None,
         agent: Annotated[str | None, Arg("only what this agent stored", only="tool")] = None,
         context_id: Annotated[str | None, _ONE_CONTEXT] = None,
-        since: Annotated[
-            datetime | str | None,
-            Arg(
-                "only from this ISO 8601 date or time on (UTC)",
-                "TIME",
-                command_words="only from then on: a date or time in UTC, yesterday, or 7d for a week ago",
-            ),
-        ] = None,
-        until: Annotated[
-            datetime | str | None,
-            Arg(
-                "only up to this ISO 8601 time, or the end of that day (UTC)",
-                "TIME",
-                command_words="only up to then, or to the end of that day; as --since",
-            ),
-        ] = None,
+        since: Annotated[datetime | str | None, _SINCE] = None,
+        until: Annotated[datetime | str | None, _UNTIL] = None,
         prefer_speed: Annotated[
             bool,
             Arg(
@@ -298,6 +299,9 @@ class MemoryVerbs(Family):
         ] = True,
         include_archived: Annotated[bool, Arg("search archived ones too", option="archived")] = False,
         include_linked: Annotated[bool, Arg("show linked memories", only="tool")] = False,
+        any_tags: Annotated[Sequence[str] | None, _ANY_TAGS] = None,
+        origin: Annotated[Sequence[str] | None, _ORIGIN] = None,
+        filter: Annotated[Filter | None, _FILTER] = None,
         mode: Annotated[
             ModeName | None,
             Arg("what it is for; auto: the question decides", choices=(*RetrievalMode, "auto"), only="command"),
@@ -339,8 +343,9 @@ class MemoryVerbs(Family):
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
-        quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present; `since` and
-        `until` bound `created_at`.
+        quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present, and one of
+        `any_tags`; `since` and `until` bound `created_at`; `origin` names who may have said it; `filter` names fields
+        of the metadata: `{"status": "open", "score": {"$gt": 3}}`, with $eq, $ne, $gt, $gte, $lt, $lte and $in.
 
         `mode` says what the search is for (broad, precise, diagnostic, learning, recall; `auto` asks the question), and
         with it how many hits, in which order: docs/search.md. `top_k`, `min_confidence` and `min_similarity` override
@@ -368,6 +373,9 @@ class MemoryVerbs(Family):
             context_id=context_id,
             since=since,
             until=until,
+            any_tags=any_tags,
+            origin=origin,
+            filter=filter,
             include_archived=include_archived,
             without_tags=validation.unsought(tags),
         )
@@ -406,6 +414,9 @@ class MemoryVerbs(Family):
         tags: Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        any_tags: Sequence[str] | None = None,
+        origin: Sequence[str] | None = None,
+        filter: Filter | None = None,
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
@@ -437,6 +448,9 @@ class MemoryVerbs(Family):
             context_id=context_id,
             since=since,
             until=until,
+            any_tags=any_tags,
+            origin=origin,
+            filter=filter,
             include_archived=include_archived,
             without_tags=validation.unsought(tags),
         )
@@ -509,6 +523,11 @@ class MemoryVerbs(Family):
         agent: str | None = None,
         context_id: Annotated[str | None, _ONE_CONTEXT] = None,
         include_archived: Annotated[bool, Arg("show archived memories as well", option="archived")] = False,
+        since: Annotated[datetime | str | None, _SINCE] = None,
+        until: Annotated[datetime | str | None, _UNTIL] = None,
+        any_tags: Annotated[Sequence[str] | None, _ANY_TAGS] = None,
+        origin: Annotated[Sequence[str] | None, _ORIGIN] = None,
+        filter: Annotated[Filter | None, _FILTER] = None,
     ) -> Page:
         """List memories, the latest first; assessments of tasks only with the tag confidence_assessment.
 
@@ -524,6 +543,11 @@ class MemoryVerbs(Family):
             agent=agent,
             context_id=context_id,
             include_archived=include_archived,
+            since=since,
+            until=until,
+            any_tags=any_tags,
+            origin=origin,
+            filter=filter,
         )
         query = replace(query, context_id=engine.contexts.resolve(query.context_id))
         start = None if before is None else validation.count("before", before, least=0, most=2**62)

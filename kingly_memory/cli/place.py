@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter
     from kingly_memory.remote_names import RemotePlace
 
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 _BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
 """Of an id."""
 VECTORS_WAIT_S = 1.0
@@ -110,11 +112,21 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
             if value not in (yes, no):
                 raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
             value = value == yes
+        elif one.name in ("since", "until") and value:
+            value = moment(value, datetime.now(UTC))
         said[one.name] = value
     if verb.calls in ("search", "list"):
         said["agent"] = options.agent
     verb.check(said)
     return said
+
+
+def moment(text: str, now: datetime) -> str:
+    """`7d` (ago), `today` and `yesterday` as a date or time; what else is said the verb reads."""
+    if text in _DAYS_AGO:
+        return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
+    length_s = validation.length_s(text) if text[-1:].isalpha() else None
+    return text if length_s is None else (now - timedelta(seconds=length_s)).isoformat()
 
 
 def whole_ids(named: str | list[str] | None, options: Namespace, out: Output) -> str | list[str] | None:

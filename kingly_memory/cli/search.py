@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 USUAL_LIMIT = 10
 SOURCE_LIMIT_BYTES = 1_048_576
 _INDENT = " " * 6
-_DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
 def search(options: Namespace, out: Output) -> int:
@@ -33,8 +32,7 @@ def search(options: Namespace, out: Output) -> int:
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
-    text, now = said.pop("query"), datetime.now(UTC)
-    said |= {name: moment(said[name], now) for name in ("since", "until") if said[name]}
+    text = said.pop("query")
     if options.verify or options.source:
         return _search_verified(options, place, text, said, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit
@@ -55,17 +53,9 @@ def search(options: Namespace, out: Output) -> int:
         results = replace(results, shown=disclose(results.hits, Detail.FULL, asked=()).shown)
     elif options.budget_tokens is None and options.detail is None and not out.as_json:
         results = replace(results, shown=_passages(results, text))
-    lines = search_lines(results, now, explain=options.explain, budget=options.budget_tokens)
+    lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
     out.show(told, lines)
     return 0
-
-
-def moment(text: str, now: datetime) -> str:
-    """`7d` (ago), `today` and `yesterday` as a date or time; what else is said the verb reads."""
-    if text in _DAYS_AGO:
-        return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
-    length_s = validation.length_s(text) if text[-1:].isalpha() else None
-    return text if length_s is None else (now - timedelta(seconds=length_s)).isoformat()
 
 
 def _passages(results: Results, asked: str) -> Mapping[str, Shown]:

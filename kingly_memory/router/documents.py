@@ -9,7 +9,8 @@ from typing import Any
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
-from kingly_memory.documents import Document, Filter, FoundDocument, Namespace, VersionConflict, admits
+from kingly_memory.documents import Document, FoundDocument, Namespace, VersionConflict
+from kingly_memory.filters import Filter, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms
 

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
-from kingly_memory.documents import MOST_BYTES, Put, Remove, VersionConflict, admits, check_filter, json_text
+from kingly_memory.documents import MOST_BYTES, Put, Remove, VersionConflict, json_text
 from kingly_memory.errors import InvalidInput
+from kingly_memory.filters import admits, check_filter
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -249,7 +250,7 @@ def test_a_filter_lets_through_what_has_its_fields(wanted: dict[str, Any], value
         ({"a": {"$gt": None}}, "compares numbers with numbers"),
         ({"a": {"$in": "abc"}}, "needs a list"),
         ({"a": {"b": {"$no": 1}}}, "'[$]no' is unknown"),
-        ({"a": object()}, "is no JSON"),
+        ({"a": object()}, "a is compared with object, which JSON cannot hold"),
     ],
 )
 async def test_a_filter_that_makes_no_sense_is_refused(router: MemoryRouter, wanted: Any, problem: str) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.cli.search import moment, notes
+from kingly_memory.cli.place import moment
+from kingly_memory.cli.search import notes
 from kingly_memory.models import MemoryType, Origin
 from tests.cli_runner import Run, runner
 

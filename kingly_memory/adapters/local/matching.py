@@ -74,6 +74,8 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     if query.context_id is not None:
         wanted.append([token("c", query.context_id)])
     wanted += [[token("g", tag)] for tag in query.tags or ()]
+    if query.any_tags is not None:
+        wanted.append([token("g", tag) for tag in query.any_tags])
     shown = readable(query) if standings is None else standings
     hidden = [standing_token(standing) for standing in Standing if standing not in shown]
     positive = " AND ".join([*map(in_scope, wanted), *([also] if also else [])])
@@ -162,9 +164,9 @@ class _Page:
             if len(self._found) >= self._limit + more:
                 return
 
-    def matches(self, *, has_passed_over: bool) -> Matches:
+    def matches(self, *, has_passed_over: bool, at_end: bool) -> Matches:
         best = sorted(self._found.values(), key=lambda match: -match.bm25)
-        return Matches(tuple(best[: self._limit]), bool(self.cut), has_passed_over)
+        return Matches(tuple(best[: self._limit]), bool(self.cut), has_passed_over, at_end)
 
 
 class Matching:
@@ -191,7 +193,7 @@ class Matching:
         page = _Page(self._read, self._until, query, limit, deadline_s)
         nothing: list[str] = []
         weighed = page.in_time(lambda: self._weighable(terms, rows_with or {}), nothing)
-        is_done, has_passed_over = not weighed, False
+        is_done, has_passed_over, at_end = not weighed, False, True
         if weighed and offset == 0 and not page.in_time(lambda: self._is_small(query.project), True):
             # The first page is looked for without the scope in the expression and sorted out afterwards: BM25 weighs
             # every phrase, and a scope that most rows share costs more than the words.
@@ -199,11 +201,14 @@ class Matching:
             nowhere: tuple[dict[int, float], bool] = ({}, False)
             scored, has_passed_over = page.in_time(lambda: self._anywhere(weighed, rows_with, room), nowhere)
             page.take(scored)
-            is_done = page.is_full or len(scored) < room or bool(page.cut)
+            at_end = len(scored) < room and not page.is_full
+            is_done = page.is_full or at_end or bool(page.cut)
         if not is_done:
             has_passed_over = False
             admitted = match_expression(query, any_term(weighed))
-            page.take(page.in_time(lambda: self._scored(admitted, limit, offset), {}))
+            best: dict[int, float] = page.in_time(lambda: self._scored(admitted, limit, offset), {})
+            at_end = len(best) < limit
+            page.take(best)
         is_rest = len(weighed) < len(terms) or bool(page.cut)
         if is_rest and not page.is_full and time.monotonic() < deadline_s:
             # With words that too many rows hold. The latest are found at once; those that hold all of the words may
@@ -212,8 +217,9 @@ class Matching:
                 if score == LEAST or (offset == 0 and len(terms) > 1):
                     admitted = match_expression(query, expression)
                     found: list[int] = page.in_time(partial(self.latest, admitted, limit, offset), [], 1.0)
+                    at_end = at_end and len(found) < limit
                     page.take(dict.fromkeys(found, score), more=0 if score == LEAST else limit)
-        return page.matches(has_passed_over=has_passed_over)
+        return page.matches(has_passed_over=has_passed_over, at_end=at_end)
 
     def latest(self, expression: str, limit: int, offset: int = 0) -> list[int]:
         """The positions of those that were stored last, unweighed."""

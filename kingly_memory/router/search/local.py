@@ -302,7 +302,7 @@ class LocalSearch(Visible):
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
             new = [match for match in page.found if match.row.position not in found]
             judge.take(found, new, self.shown([match.row for match in new], query, now_s))
-            if len(found) >= query.limit or len(page.found) < size:
+            if len(found) >= query.limit or page.at_end:
                 break
             rows_with = None
             if not page.has_passed_over:  # what was may rank before what was found

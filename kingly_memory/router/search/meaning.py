@@ -327,4 +327,5 @@ class MeaningSearch:
 def _is_narrow(query: Query) -> bool:
     """Whether more than the project has to fit."""
     filters = (query.types, query.tags, query.agent, query.context_id, query.since, query.until)
-    return any(one is not None for one in filters) or query.min_confidence > 0
+    others = (query.any_tags, query.origins, query.metadata)
+    return any(one is not None for one in (*filters, *others)) or query.min_confidence > 0

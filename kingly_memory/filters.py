@@ -1,0 +1,78 @@
+"""Filters on fields: which documents, and which memories by their metadata, have what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kingly_memory.errors import InvalidInput
+
+Filter = Mapping[str, Any]
+"""Field names with the value that each must have, or with comparisons: `{"status": "open", "score": {"$gt": 3}}`.
+Objects are compared field by field, lists item by item."""
+
+_COMPARED = {
+    "$gt": lambda found, wanted: found > wanted,
+    "$gte": lambda found, wanted: found >= wanted,
+    "$lt": lambda found, wanted: found < wanted,
+    "$lte": lambda found, wanted: found <= wanted,
+}
+OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
+
+
+def check_filter(name: str, wanted: object) -> Filter:
+    """Raises InvalidInput for operators that are not known, and for those that are given something else than they
+    compare."""
+    if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
+        raise InvalidInput(name, "expected field names with the values that they must have")
+    for field, value in wanted.items():
+        if field.startswith("$"):
+            raise InvalidInput(name, f"{field[:40]!r} stands where a field name should; name the field around it")
+        _check_wanted(name, field, value)
+    return wanted
+
+
+def _check_wanted(name: str, field: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        if not isinstance(value, str | int | float | list | tuple | None):
+            raise InvalidInput(name, f"{field[:40]} is compared with {type(value).__name__}, which JSON cannot hold")
+        return
+    if not any(str(one).startswith("$") for one in value):
+        check_filter(name, value)
+        return
+    for operator, operand in value.items():
+        if operator not in OPERATORS:
+            raise InvalidInput(name, f"{str(operator)[:40]!r} is unknown; choose one of {', '.join(OPERATORS)}")
+        if operator in _COMPARED and not (_is_number(operand) or isinstance(operand, str)):
+            raise InvalidInput(name, f"{operator} of {field[:40]} compares numbers with numbers and texts with texts")
+        if operator == "$in" and not isinstance(operand, list | tuple):
+            raise InvalidInput(name, f"$in of {field[:40]} needs a list of values")
+
+
+def admits(wanted: Filter, value: object) -> bool:
+    """Whether an object has all that is wanted. What it lacks counts as null."""
+    return isinstance(value, Mapping) and all(_is(value.get(field), one) for field, one in wanted.items())
+
+
+def _is(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_holds(operator, found, operand) for operator, operand in wanted.items())
+        return admits(wanted, found)
+    if isinstance(wanted, list | tuple):
+        is_list = isinstance(found, list | tuple) and len(found) == len(wanted)
+        return is_list and all(_is(one, other) for one, other in zip(found, wanted, strict=True))
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+def _holds(operator: str, found: Any, operand: Any) -> bool:
+    if operator in ("$eq", "$ne"):
+        return _is(found, operand) == (operator == "$eq")
+    if operator == "$in":
+        return any(_is(found, one) for one in operand)
+    comparable = (_is_number(found) and _is_number(operand)) or (isinstance(found, str) and isinstance(operand, str))
+    return comparable and _COMPARED[operator](found, operand)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,93 @@
+"""Searches and lists let through what has the tags, the origin, the time and the fields that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter
+from kingly_memory.errors import InvalidInput
+from kingly_memory.testing import ManualClock
+from tests.cli_runner import runner
+from tests.router_bench import PromptStore, router_over
+
+
+@pytest.fixture
+async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with router_over(store, None, clock) as opened:
+        for key, tags, origin, metadata in (
+            ("a", ["ops", "api"], "user", {"status": "open", "score": 3}),
+            ("b", ["ops"], "agent", {"status": "open", "score": 5, "at": {"host": "x"}}),
+            ("c", ["web"], "tool", {"status": "done"}),
+            ("d", [], "agent", None),
+        ):
+            await opened.store(f"the deploy of {key}", key=key, tags=tags, origin=origin, metadata=metadata)
+            clock.jump(86_400)
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        ({"any_tags": ["api", "web"]}, "ac"),
+        ({"any_tags": ["ops"], "tags": ["api"]}, "a"),
+        ({"any_tags": ["nobody"]}, ""),
+        ({"origin": "agent"}, "bd"),
+        ({"origin": ["user", "tool"]}, "ac"),
+        ({"filter": {"status": "open"}}, "ab"),
+        ({"filter": {"status": "open", "score": {"$gt": 3}}}, "b"),
+        ({"filter": {"at": {"host": "x"}}}, "b"),
+        ({"filter": {"status": {"$in": ["done", None]}}}, "cd"),
+        ({"filter": {}}, "abcd"),
+        ({"since": "2026-01-02", "until": "2026-01-03"}, "bc"),
+    ],
+)
+async def test_search_and_list_let_through_the_same(router: MemoryRouter, how: dict[str, Any], found: str) -> None:
+    assert sorted(str(hit.memory.key) for hit in await router.search("deploy", **how)) == list(found)
+    assert sorted(str(one.key) for one in (await router.list(**how)).memories) == list(found)
+
+
+async def test_what_is_filtered_out_hides_nothing_behind_it(router: MemoryRouter) -> None:
+    await router.store_many([f"the deploy of a deploy of deploys {number}" for number in range(300)])
+    found = await router.search("deploy of a deploy", limit=2, filter={"score": {"$gte": 3}})
+    assert sorted(str(hit.memory.key) for hit in found) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"filter": {"a": {"$near": 1}}}, "filter: '[$]near' is unknown"),
+        ({"filter": {"a": {"$gt": [1]}}}, "compares numbers with numbers"),
+        ({"filter": ["a"]}, "expected field names"),
+        ({"origin": "nobody"}, "origin: 'nobody' is unknown; choose one of"),
+        ({"any_tags": [3]}, "any_tags: expected text"),
+        ({"since": "soon"}, "since: 'soon' is not an ISO 8601"),
+    ],
+)
+async def test_filters_that_make_no_sense_are_refused(router: MemoryRouter, how: dict[str, Any], problem: str) -> None:
+    for verb in (lambda **said: router.search("deploy", **said), router.list):
+        with pytest.raises(InvalidInput, match=problem):
+            await verb(**how)
+
+
+@pytest.mark.requirement("N18")
+def test_the_commands_take_the_same_filters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    place = ("--home", str(tmp_path / "home"), "--project", "app", "--json")
+    run("store", "the deploy of a", "--key", "a", "--tag", "ops", "--metadata", '{"score": 3}', *place)
+    run("store", "the deploy of b", "--key", "b", "--tag", "web", "--origin", "tool", *place)
+    for how, found in (
+        (("--filter", '{"score": {"$gt": 2}}'), ["a"]),
+        (("--any-tag", "web"), ["b"]),
+        (("--origin", "tool"), ["b"]),
+        (("--since", "yesterday"), ["a", "b"]),
+        (("--until", "7d"), []),
+    ):
+        hits = run("search", "deploy", *how, *place).json["hits"]
+        assert sorted(one["key"] for one in hits) == found
+        assert sorted(one["key"] for one in run("list", *how, *place).json["memories"]) == found
