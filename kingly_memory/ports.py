@@ -175,7 +175,8 @@ class DocumentRows(DocumentReader, Protocol):
 
 
 HOME, INCARNATION = "home", "incarnation"
-"""The facet `home:incarnation` names a home: another one wherever a home is made anew. It is part of no export."""
+"""The facet `home:incarnation` names a home by its `id`, another one wherever a home is made anew. `restored` says that
+it was made of a backup. It is part of no export."""
 
 
 class Change(NamedTuple):

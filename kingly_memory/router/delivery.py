@@ -204,7 +204,7 @@ class Leased:
     """One delivery that this process may send: its facet before the lease and since, and its subject.
 
     `id` is its place in the outbox: the memory's id, or `<source>:<link id>`. `name` is what a log calls it, never its
-    text. `first_key` is our id of the subject.
+    text. `first_key` is our id of the subject. `incarnation` is that of a home that was restored from a backup.
     """
 
     outbox: str
@@ -215,6 +215,7 @@ class Leased:
     before: Delivery
     leased: Delivery
     forgotten: bool = False
+    incarnation: str = ""
 
     @property
     def repeated(self) -> bool:
@@ -233,12 +234,16 @@ class Leased:
 
     @property
     def idempotency_key(self) -> str:
-        """Our id for the first store, `<id>.<change>` for every later change. Never anything random."""
+        """Our id for the first store, `<id>.<change>` for every later change. Never anything random.
+
+        A restored home numbers its changes as it did after the backup, when it said something else: there it is
+        `<id>.<incarnation>.<change>`.
+        """
         if isinstance(self.subject, Memory):
             is_first, change = self.leased.remote_id is None and not self.forgotten, self.leased.wanted
         else:  # of a link no remote id is kept
             is_first, change = self.confirms == 1, self.confirms
-        return self.first_key if is_first else f"{self.first_key}.{change}"
+        return self.first_key if is_first else ".".join(filter(None, (self.first_key, self.incarnation, str(change))))
 
 
 NOT_NAMED = "remote_policy names no remote for it"

@@ -16,7 +16,7 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
-from kingly_memory.ports import RemoteLink, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, RemoteLink, Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
 
@@ -25,6 +25,7 @@ log = logging.getLogger("kingly_memory.outbox")
 FORMER = "parted"
 """The facet of a remote that was taken out of the home: when, and the last change that it may have been told of."""
 
+INCARNATION_CHARACTERS = 8
 LOOKED_AT = 50
 """Due deliveries that are read at a time to find those that can be sent."""
 
@@ -159,7 +160,9 @@ class Claim:
                 if not fresh:
                     break
                 passed.update(fresh)
-            return list(found.values())
+            home = transaction.facet(HOME, INCARNATION) or {}
+            mark = str(home["id"])[:INCARNATION_CHARACTERS] if home.get("restored") else ""
+            return [replace(one, incarnation=mark) for one in found.values()] if mark else list(found.values())
 
         return change
 

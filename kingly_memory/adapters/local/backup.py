@@ -108,7 +108,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float) -> Bac
             os.close(opened(fresh.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             shutil.copyfile(file, fresh.database)
             with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
-                another = rows.dump({"id": os.urandom(16).hex()})
+                another = rows.dump({"id": os.urandom(16).hex(), "restored": True})
                 connection.execute(sql.UPSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, another))
                 connection.execute("PRAGMA journal_mode = WAL")
             with suppress(FileNotFoundError):
