@@ -14,7 +14,7 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.adapters.files.reading import Entry
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.settings import Lifetimes, Pace
@@ -297,7 +297,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
         assert {standing for _, standing in other.export()} == {Standing.LIVE, Standing.ARCHIVED}
 
 
-def read(tmp_path: Path, *told: dict[str, Any]) -> list[Imported | Problem]:
+def read(tmp_path: Path, *told: dict[str, Any]) -> list[Entry]:
     file = tmp_path / "some.jsonl"
     file.write_text("\n".join(map(json.dumps, told)))
     return list(jsonl.read(file, content_limit_bytes=1_000))

@@ -21,6 +21,8 @@ from kingly_memory.router.visible import Visible
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
+    from kingly_memory.cognition.links import Link
+    from kingly_memory.documents import Document
     from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.router.search.local import LocalSearch
     from kingly_memory.thread_files import ExportedThread
@@ -38,6 +40,8 @@ class WallClock:
         return datetime.now(UTC)
 
 
+DOCUMENTS_READ = 50
+LAST_POSITION = 2**62
 MOST_BEGINNING = 50
 """Memories of all projects that are looked at for those whose ids begin in some way."""
 
@@ -145,6 +149,30 @@ class LocalReader(View):
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         query = validation.query("", project=self._place.project, limit=limit, **filters)
         return self.page(query, before)
+
+    def project_links(self) -> Iterator[Link]:
+        """Every link between memories that an export has, each once."""
+        from kingly_memory.cognition import links
+
+        there = {memory.id for memory, _ in self.export()}
+        for memory_id in there:
+            for one in links.beside(self._reader, [memory_id])[memory_id]:
+                if one.source == memory_id and one.target in there:
+                    yield one
+
+    def documents(self) -> Iterator[Document]:
+        """Every document of the project that has not ended."""
+        last = None
+        while page := self._reader.documents.documents(self._place.project, (), self._now_s(), DOCUMENTS_READ, last):
+            yield from page
+            last = page[-1].namespace, page[-1].key
+
+    def items(self) -> Iterator[tuple[str, int, Any]]:
+        """Every item of every session's log: the session, its place in it, and the item."""
+        for one in self._reader.documents.sessions(self._place.project):
+            found = self._reader.documents.log(self._place.project, one.session, LAST_POSITION, one.items)
+            for place, item in enumerate(reversed(found), start=1):
+                yield one.session, place, item.item
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""

@@ -167,13 +167,13 @@ OWN = (
     ),
     Command(
         "export",
-        "Write the project's memories, archived ones too, to a file or to standard output.",
+        "Write the project's memories, archived ones too, with links, documents and logs, to a file or to standard output.",
         "transfer:export",
         (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),
             _takes(
                 "--layout LAYOUT",
-                "jsonl: one memory per line; kingly: quick_cache, session_state and task_history.json; "
+                "jsonl: a line each; kingly: quick_cache, session_state and task_history.json; "
                 "ai: threads/*.json and focus.json",
                 "jsonl",
             ),

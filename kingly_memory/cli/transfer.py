@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout, old_home
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Format, Source, source
-from kingly_memory.adapters.files.old_home import ImportedLink
-from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.adapters.files.reading import ImportedDocument, ImportedItem, ImportedLink, Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.dataclass import dataclass, field
+from kingly_memory.documents import Document, Put
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.place import Place
@@ -84,6 +85,12 @@ def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
         for one in reversed(reader.history(memory.id)[1:] if memory.revision > 1 else ()):
             yield jsonl.line(one, None) + "\n", False
         yield jsonl.line(memory, standing) + "\n", True
+    for link in reader.project_links():
+        yield jsonl.link_line(link.to_json()) + "\n", False
+    for document in reader.documents():
+        yield jsonl.document_line(document) + "\n", False
+    for session, place, item in reader.items():
+        yield jsonl.item_line(session, place, item) + "\n", False
 
 
 def import_path(options: Namespace, out: Output) -> int:
@@ -99,7 +106,14 @@ def import_path(options: Namespace, out: Output) -> int:
             raise
         waiting = router.status()["outbox"]["pending"] if place.has_remote else 0
     out.show(tally.to_json(), tally.lines(waiting))
-    if not tally.done and not tally.threads and tally.focus_set is None and not tally.problems:
+    if (
+        not tally.done
+        and not tally.threads
+        and not tally.documents
+        and not tally.items
+        and tally.focus_set is None
+        and not tally.problems
+    ):
         out.note(f"{path} holds nothing to import")
     for problem in tally.problems[:PROBLEMS_SHOWN]:
         out.note(str(problem))
@@ -129,6 +143,9 @@ class Tally:
     kept: int = 0
     threads: int = 0
     links: int = 0
+    documents: int = 0
+    items: int = 0
+    sessions: dict[str, int] = field(default_factory=dict)
     focus_set: bool | None = None
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -149,8 +166,7 @@ class Tally:
 
     def to_json(self) -> JsonObject:
         of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
-        if self.links:
-            of_threads["links"] = self.links
+        beside = {"links": self.links, "documents": self.documents, "items": self.items}
         return {
             "format": self.format,
             "stored": self.stored,
@@ -158,6 +174,7 @@ class Tally:
             "unchanged": self.unchanged,
             "kept": self.kept,
             **(of_threads if self.has_threads else {}),
+            **{name: number for name, number in beside.items() if number},
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -170,8 +187,9 @@ class Tally:
             yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
         if self.has_threads:
             yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
-        if self.links:
-            yield counted(self.links, "link")
+        beside = ((self.links, "link"), (self.documents, "document"), (self.items, "item"))
+        if told := ", ".join(counted(number, what) for number, what in beside if number):
+            yield told
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -187,6 +205,10 @@ def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, out: Output)
         for one in batch:
             if isinstance(one, ImportedThread | ImportedFocus | ImportedLink):
                 _take_in_one(one, router, tally)
+        _put([one.document for one in batch if isinstance(one, ImportedDocument)], router, tally)
+        logged = [one for one in batch if isinstance(one, ImportedItem)]
+        for session, several in groupby(logged, lambda one: one.session):
+            _append(session, list(several), router, tally)
         if time.monotonic() - told_s >= REPORT_S and not out.as_json:
             told_s = time.monotonic()
             out.note(f"{counted(tally.done, 'memory')} so far")
@@ -205,3 +227,25 @@ def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: S
             tally.threads += 1
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))
+
+
+def _put(documents: Sequence[Document], router: SyncMemoryRouter, tally: Tally) -> None:
+    """Write documents, but those that are there as they are or have ended. They are found by all texts in them."""
+    changes = []
+    for one in documents:
+        there = router.documents.get(one.namespace, one.key)
+        left_s = None if one.expires_at is None else (one.expires_at - datetime.now(UTC)).total_seconds()
+        if (there is None or there.value != one.value) and (left_s is None or left_s > 0):
+            changes.append(Put(one.namespace, one.key, one.value, ttl=left_s))
+    if changes:
+        tally.documents += len(router.documents.write(changes))
+
+
+def _append(session: str, found: Sequence[ImportedItem], router: SyncMemoryRouter, tally: Tally) -> None:
+    """Append items to a log, but those that it had when the import began: they were imported before."""
+    log = router.log(session)
+    if session not in tally.sessions:
+        tally.sessions[session] = len(log.items())
+    new = [one.item for one in found if one.place > tally.sessions[session]]
+    log.append(new)
+    tally.items += len(new)

@@ -9,8 +9,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.ai import AiEntry
-from kingly_memory.adapters.files.old_home import ImportedLink
-from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
+from kingly_memory.adapters.files.reading import Entry, ImportedLink, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 

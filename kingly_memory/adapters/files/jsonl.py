@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import MAXYEAR
+from datetime import MAXYEAR, UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files.reading import (
     Entry,
+    ImportedDocument,
+    ImportedItem,
+    ImportedLink,
     Problem,
     attempt,
     canonical,
@@ -21,9 +24,20 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.dataclass import replace
+from kingly_memory.documents import MOST_BYTES, Document, json_text
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
-from kingly_memory.validation import METADATA_LIMIT_BYTES, USUAL, Imported, count, draft, seconds, shown
+from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.validation import (
+    METADATA_LIMIT_BYTES,
+    USUAL,
+    Imported,
+    count,
+    draft,
+    required,
+    seconds,
+    share,
+    shown,
+)
 
 FORMAT = "jsonl"
 
@@ -51,9 +65,27 @@ def line(memory: Memory, standing: Standing | None) -> str:
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
+def link_line(told: JsonObject) -> str:
+    """A link, as it tells itself; it stands behind the memories at its ends."""
+    return _line({"link": {name: told[name] for name in ("source", "target", "link_type", "strength", "description")}})
+
+
+def document_line(document: Document) -> str:
+    return _line({"document": document.to_json()})
+
+
+def item_line(session: str, place: int, item: object) -> str:
+    """The item at that place in the log of a session, counted from 1."""
+    return _line({"log": session, "place": place, "item": item})
+
+
+def _line(told: JsonObject) -> str:
+    return json_text("line", told).translate(_LINE_BREAKS)
+
+
 def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
     """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none."""
-    longest = 6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES  # JSON may spend six bytes on one
+    longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 2 * MOST_BYTES)  # JSON may spend six bytes on one
     with opened(path) as file:
         for number, text in enumerate(lines(file, longest), start=1):
             place = f"line {number}"
@@ -125,10 +157,39 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:
-    def build() -> Imported:
+    def build() -> Entry:
         data = json_value(text)
         if not isinstance(data, dict):
             raise InvalidInput("json", "is not an object with a `content`")
+        if isinstance(data.get("link"), dict) and "content" not in data:
+            return _link(path, data["link"])
+        if isinstance(data.get("document"), dict) and "content" not in data:
+            return ImportedDocument(path, _document(data["document"]))
+        if isinstance(data.get("log"), str) and "content" not in data:
+            place = count("place", data.get("place"), most=2**53)
+            return ImportedItem(path, data["log"], place, data.get("item"))
         return imported(data, content_limit_bytes=content_limit_bytes)
 
     return attempt(path, place, build)
+
+
+def _link(path: Path, said: Mapping[str, Any]) -> ImportedLink:
+    source, target, kind = (required(name, said.get(name)) for name in ("source", "target", "link_type"))
+    return ImportedLink(
+        path, source, target, kind, share("strength", said.get("strength", 1.0)), said.get("description")
+    )
+
+
+def _document(said: Mapping[str, Any]) -> Document:
+    now, namespace = datetime.now(UTC), said.get("namespace")
+    if not isinstance(namespace, list) or not namespace:
+        raise InvalidInput("namespace", "is no list of labels")
+    return Document(
+        tuple(required("namespace", one) for one in namespace),
+        required("key", said.get("key")),
+        said.get("value"),
+        version=1,
+        created_at=point_in_time("created_at", said.get("created_at")) or now,
+        updated_at=point_in_time("updated_at", said.get("updated_at")) or now,
+        expires_at=point_in_time("expires_at", said.get("expires_at")),
+    )

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.adapters.files.reading import Problem, attempt
-from kingly_memory.dataclass import dataclass
+from kingly_memory.adapters.files.reading import ImportedLink, Problem, attempt
 from kingly_memory.digests import sha256
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
@@ -23,18 +22,6 @@ Row = tuple[str, str, str]
 _OF_MERGES = ("joined", "holds", "at")
 _ENDED = "lifetimes"
 """The policy that put away plain memories 7, 30 or 90 days after they were stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedLink:
-    """A link between two memories that were imported before it."""
-
-    path: Path
-    source: str
-    target: str
-    link_type: str
-    strength: float
-    description: str | None
 
 
 OldEntry = Imported | ImportedThread | ImportedLink | ImportedFocus | Problem

@@ -8,13 +8,15 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
+from kingly_memory.documents import Document
 from kingly_memory.errors import InvalidInput
 from kingly_memory.validation import Imported, mended, moment, shown
 
+T = TypeVar("T")
 DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
 """A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""
 
@@ -35,7 +37,37 @@ class Problem:
         return mended(f"{where}: {self.reason}")
 
 
-Entry = Imported | Problem
+@dataclass(frozen=True, slots=True)
+class ImportedLink:
+    """A link between two memories that were imported before it."""
+
+    path: Path
+    source: str
+    target: str
+    link_type: str
+    strength: float
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedDocument:
+    """A document of another home."""
+
+    path: Path
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedItem:
+    """The item that stands at that place in the log of a session, counted from 1."""
+
+    path: Path
+    session: str
+    place: int
+    item: Any
+
+
+Entry = Imported | ImportedLink | ImportedDocument | ImportedItem | Problem
 
 
 def import_key(format_name: str, identity: str) -> str:
@@ -48,7 +80,7 @@ def canonical(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def attempt(path: Path, place: str, build: Callable[[], Imported]) -> Entry:
+def attempt(path: Path, place: str, build: Callable[[], T]) -> T | Problem:
     """Build one item; what is wrong with it becomes a Problem, so that the items after it still get their turn."""
     try:
         return build()

@@ -1,0 +1,64 @@
+"""An export that is imported elsewhere brings links, documents and logs along, and again nothing more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import SyncMemoryRouter
+from tests.cli_runner import runner
+
+
+@pytest.mark.requirement("N6")
+def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    first, second = tmp_path / "first", tmp_path / "second"
+    with SyncMemoryRouter.open(first, False, project="app") as memory:
+        memory.store("Deploys need two reviews", key="deploy")
+        memory.store("The reviewers are Ann and Bo", key="who")
+        memory.link_memories("deploy", "who", "supports", 0.7, "names them")
+        memory.forget(memory.store("gone").id)
+        memory.link_memories("deploy", memory.store("will go", key="x").id, "related")
+        memory.forget("x")
+        memory.documents.put(("users", "a/b"), "profile", {"city": "Oslo", "né": [1, None, 2.5]})
+        memory.documents.put("users", "brief", "soon over", ttl="7d")
+        memory.log("chat").append(["a", {"b": 1}, "c"])
+        memory.log("chat").pop()
+    file = str(tmp_path / "all.jsonl")
+    assert run("export", file, "--home", str(first), "--project", "app").code == 0
+    place = ("--home", str(second), "--project", "other", "--json")
+    told = run("import", file, *place).json
+    assert (told["stored"], told["links"], told["documents"], told["items"]) == (2, 1, 2, 2)
+    again = run("import", file, *place).json
+    assert again["stored"] == again["revised"] == 0
+    assert not {"documents", "items"} & again.keys()
+    with SyncMemoryRouter.open(second, False, project="other") as memory:
+        [link] = memory.links("deploy")
+        assert (link.link_type, link.strength, link.description) == ("supports", 0.7, "names them")
+        assert memory.documents.get(("users", "a/b"), "profile").value == {"city": "Oslo", "né": [1, None, 2.5]}  # type: ignore[union-attr]
+        assert memory.documents.get("users", "brief").expires_at is not None  # type: ignore[union-attr]
+        assert memory.log("chat").last() == ["a", {"b": 1}]
+
+
+def test_lines_that_make_no_link_document_or_item_are_named_and_passed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    file = tmp_path / "some.jsonl"
+    lines = (
+        {"link": {"source": "a"}},
+        {"link": {"source": "a", "target": "b", "link_type": "related"}},
+        {"document": {"namespace": [], "key": "k", "value": 1}},
+        {"document": {"namespace": ["n"], "value": 1}},
+        {"log": "chat", "place": 0, "item": 1},
+        {"log": "chat", "place": 1, "item": 1},
+    )
+    file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    told = run("import", str(file), "--home", str(tmp_path / "home"), "--project", "app", "--json")
+    assert told.code == 1
+    assert told.json["items"] == 1
+    assert len(told.json["problems"]) == 5
