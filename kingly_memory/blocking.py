@@ -711,7 +711,7 @@ class SyncMemoryRouter(Portal):
         self,
         key_or_id: str | None = None,
         *,
-        tag: str | None = None,
+        tags: Sequence[str] | None = None,
         context_id: str | None = None,
         by_agent: str | None = None,
         whole_project: bool = False,
@@ -729,7 +729,7 @@ class SyncMemoryRouter(Portal):
         return self._call(
             lambda: self._awaiting.purge(
                 key_or_id=key_or_id,
-                tag=tag,
+                tags=tags,
                 context_id=context_id,
                 by_agent=by_agent,
                 whole_project=whole_project,
@@ -856,11 +856,12 @@ class SyncMemoryRouter(Portal):
         metadata: Mapping[str, Any] | None = None,
         ttl: Ttl = "usual",
         if_revision: int | None = None,
+        origin: str = "agent",
     ) -> Receipt | None:
         """Change what you say of a memory and nothing else, as a new revision of it.
 
-        The rest stays as it was, its author too unless the text is new. It is live again if it lay in the archive. None
-        when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        The rest stays as it was, its author too unless the text is new: then `origin` says whose that is. It is live
+        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
         """
         return self._call(
             lambda: self._awaiting.update(
@@ -874,6 +875,7 @@ class SyncMemoryRouter(Portal):
                 metadata=metadata,
                 ttl=ttl,
                 if_revision=if_revision,
+                origin=origin,
             )
         )
 

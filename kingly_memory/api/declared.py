@@ -1437,7 +1437,12 @@ VERBS = (
                 default=None,
                 is_option=False,
             ),
-            Parameter(name="tag", type="text", arg=Arg(words="every memory with this tag"), default=None),
+            Parameter(
+                name="tags",
+                type="texts",
+                arg=Arg(words="every memory with this tag, or with all of several", option="tag"),
+                default=None,
+            ),
             Parameter(
                 name="context_id",
                 type="text",

@@ -137,7 +137,10 @@ class LifecycleVerbs(Family):
         self,
         key_or_id: Annotated[str | None, KEY_OR_ID._replace(is_positional=True)] = None,
         *,
-        tag: Annotated[str | None, Arg("every memory with this tag")] = None,
+        tags: Annotated[
+            Sequence[str] | None,
+            Arg("every memory with this tag, or with all of several", option="tag"),
+        ] = None,
         context_id: Annotated[str | None, Arg("every memory of this conversation or task", "ID", "context")] = None,
         by_agent: Annotated[str | None, Arg("every memory that this agent stored", "NAME")] = None,
         whole_project: Annotated[bool, Arg("every memory, document and log of the project")] = False,
@@ -154,7 +157,9 @@ class LifecycleVerbs(Family):
         """
         from kingly_memory.router import purging
 
-        said = {"key_or_id": key_or_id, "tag": tag, "context_id": context_id, "by_agent": by_agent}
+        said = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent}
+        if tags is not None and not list(tags):
+            raise InvalidInput("tags", "are none; name one, or the whole project")
         if sum(one is not None for one in said.values()) + whole_project != 1:
             raise InvalidInput("key_or_id", "name one memory, or a tag, a context, an agent or the whole project")
         engine = self._engine
@@ -163,7 +168,6 @@ class LifecycleVerbs(Family):
             row = await engine.read(lambda: engine.view.find(key_or_id))
             rows = [] if row is None or row.is_tombstone else [row]
         else:
-            tags = None if tag is None else [tag]
             query = validation.query("", project=engine.project, tags=tags, context_id=context_id, agent=by_agent)
             rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
         if not rows and not whole_project:

@@ -220,11 +220,12 @@ class MemoryVerbs(Family):
             ),
         ] = USUAL,
         if_revision: Annotated[int | None, _IF_REVISION] = None,
+        origin: str = "agent",
     ) -> Receipt | None:
         """Change what you say of a memory and nothing else, as a new revision of it.
 
-        The rest stays as it was, its author too unless the text is new. It is live again if it lay in the archive. None
-        when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        The rest stays as it was, its author too unless the text is new: then `origin` says whose that is. It is live
+        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
         """
         name, expected = validation.required("key_or_id", key_or_id), _revision("if_revision", if_revision)
         draft = validation.draft(
@@ -235,6 +236,7 @@ class MemoryVerbs(Family):
             confidence=confidence,
             tags=() if tags is None else validation.tag_list("tags", tags) or [],
             title=title,
+            origin=origin,
             metadata=metadata,
             ttl=ttl,
         )
@@ -584,6 +586,8 @@ class MemoryVerbs(Family):
         return tuple(await self._engine.put_all(drafts))
 
     def _draft_of(self, place: int, said: str | Mapping[str, Any]) -> Draft:
+        if not isinstance(said, str | Mapping):
+            raise InvalidInput(f"memories[{place}]", "is neither a text nor a mapping; nothing was stored")
         given = {"content": said} if isinstance(said, str) else dict(said)
         try:
             if unknown := given.keys() - _OF_A_STORE:
@@ -741,7 +745,7 @@ class MemoryVerbs(Family):
 
 def _at_most(several: Iterable[_Item], name: str) -> list[_Item]:
     """Raises InvalidInput for more than are taken at once."""
-    if isinstance(several, str | Mapping):
+    if isinstance(several, str | Mapping) or not isinstance(several, Iterable):
         raise InvalidInput(name, "expected several of them")
     found = [*islice(several, MOST_TOGETHER + 1)]
     if len(found) > MOST_TOGETHER:

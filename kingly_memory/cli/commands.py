@@ -167,7 +167,7 @@ OWN = (
     ),
     Command(
         "export",
-        "Write the project's memories, archived ones too, with links, documents and logs, to a file or to standard output.",
+        "Write the project's memories, archived ones too, links, documents and logs to a file or standard output.",
         "transfer:export",
         (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
 
-from kingly_memory.cli.commands import FILES, Command
+from kingly_memory.cli.commands import FILES, Command, parameters_of
 from kingly_memory.cli.output import Output, facts
 from kingly_memory.cli.parser import UsageError, build, parse
 from kingly_memory.cli.place import arguments, place_of, routing, whole_ids
@@ -18,6 +18,8 @@ from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
 
+NAMES_A_MEMORY = ("KEY_OR_ID", "FROM", "TO", "THREAD")
+"""What stands for such an argument in the help: the beginning of an id will do."""
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 BROKEN_PIPE = 141
 """128 + SIGPIPE: what a shell reports for a program that wrote to a closed pipe."""
@@ -52,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(command: Command, options: Namespace, out: Output) -> int:
     code: int
+    for one in parameters_of(command):
+        if one.arg.metavar in NAMES_A_MEMORY:
+            setattr(options, one.dest, whole_ids(getattr(options, one.dest), options, out))
     if command.target is not None:
         module, _, name = command.target.partition(":")
         code = getattr(import_module(f"kingly_memory.cli.{module}"), name)(options, out)
         return code
-    for one in command.verb.parameters if command.verb else ():
-        if one.arg.metavar == "KEY_OR_ID":
-            setattr(options, one.dest, whole_ids(getattr(options, one.dest), options, out))
     own = _of_the_family(command, "")
     code = _run_verb(command, options, out) if own is None else own(options, out)
     return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -10,9 +11,9 @@ from pathlib import Path
 
 from kingly_memory import validation
 from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
-from kingly_memory.cli.place import arguments, command, is_about_a_token, place_of, reading, routing
+from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import (
     DeliveryState,
     JsonObject,
@@ -43,7 +44,7 @@ def store(options: Namespace, out: Output) -> int:
 
     place = secured(place_of(options, out))  # before it is read for the first time
     said = arguments(options.command.verb, options, place)
-    said["origin"] = options.origin or ("agent" if place.agent else "user")
+    said["origin"] = options.origin or author(place)
     if options.wait is None and place.has_remote and not options.require_remote:
         said["wait"] = REMOTE_WAIT_S
     before = None
@@ -201,29 +202,42 @@ def edit(options: Namespace, out: Output) -> int:
     """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
     import subprocess
     from shlex import split
-    from tempfile import TemporaryDirectory
+    from tempfile import mkstemp
 
     from kingly_memory.place import editor
 
-    command_line = split(editor())
-    with routing(place_of(options, out), out) as router:
+    command_line, place = split(editor()), place_of(options, out)
+    with routing(place, out) as router:
         memory = router.get(options.key_or_id)
         if memory is None:
             raise NothingUnder(options.key_or_id)
-        with TemporaryDirectory(prefix="kingly-") as folder:
-            file = Path(folder, "memory.md")
-            file.write_text(memory.content, encoding="utf-8")
+        descriptor, name = mkstemp(prefix="kingly-", suffix=".md")
+        file = Path(name)
+        with os.fdopen(descriptor, "wb") as begun:
+            begun.write(memory.content.encode() + b"\n")
+        try:
             try:
-                code = subprocess.run([*command_line, str(file)], check=False).returncode  # noqa: S603  # the caller's own
+                code = subprocess.run([*command_line, name], check=False).returncode  # noqa: S603  # the caller's own
             except OSError as error:
                 raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
             if code:
                 raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
-            text = file.read_text(encoding="utf-8")
-        if text.rstrip("\n") == memory.content.rstrip("\n"):
-            out.show({"changed": False}, ["nothing was changed"])
-            return 0
-        receipt = router.update(memory.id, text.rstrip("\n"), if_revision=memory.revision)
+            try:
+                text = file.read_text(encoding="utf-8").rstrip("\n")
+            except ValueError:
+                raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
+            if text == memory.content.rstrip("\n"):
+                out.show({"changed": False}, ["nothing was changed"])
+                file.unlink()
+                return 0
+            receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+        except KinglyMemoryError:
+            if file.read_bytes().rstrip(b"\n") == memory.content.encode().rstrip(b"\n"):
+                file.unlink()
+            else:
+                out.note(f"what you wrote is kept in {file}")
+            raise
+        file.unlink()
     if receipt is None:
         raise NothingUnder(options.key_or_id)
     out.show(receipt.to_json(), receipt_lines(receipt))

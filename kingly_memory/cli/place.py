@@ -115,6 +115,8 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
         elif one.name in ("since", "until") and value:
             value = moment(value, datetime.now(UTC))
         said[one.name] = value
+    if verb.calls == "update":
+        said["origin"] = author(place)
     if verb.calls in ("search", "list"):
         said["agent"] = options.agent
     verb.check(said)
@@ -127,6 +129,11 @@ def moment(text: str, now: datetime) -> str:
         return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
     length_s = validation.length_s(text) if text[-1:].isalpha() else None
     return text if length_s is None else (now - timedelta(seconds=length_s)).isoformat()
+
+
+def author(place: Place) -> str:
+    """Who speaks on the command line: a person, unless an agent is named."""
+    return "agent" if place.agent else "user"
 
 
 def whole_ids(named: str | list[str] | None, options: Namespace, out: Output) -> str | list[str] | None:

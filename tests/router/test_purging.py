@@ -158,9 +158,9 @@ def test_what_is_pinned_is_purged_only_by_force_and_nothing_is_half_done(memory:
     memory.store("private alone", key="alone", tags=["private"])
     memory.attention.pin("pinned and private", topics=["private"])
     with pytest.raises(InvalidInput, match="1 of the 2 are pinned, and nothing was purged"):
-        memory.purge(tag="private")
+        memory.purge(tags=["private"])
     assert memory.get("alone") is not None
-    assert len(memory.purge(tag="private", force=True).ids) == 2
+    assert len(memory.purge(tags=["private"], force=True).ids) == 2
 
 
 @pytest.mark.parametrize("said", [{}, {"key_or_id": "a", "tag": "b"}, {"tag": "b", "whole_project": True}])

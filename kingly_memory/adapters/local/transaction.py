@@ -66,9 +66,10 @@ class Vocabulary:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
-        doubtful = [(len(word), word) for word in self._doubtful if not _is_said(connection, word)]
-        connection.executemany(sql.UNLEARN, doubtful)
+        gone = {word for word in self._doubtful if not _is_said(connection, word)}
+        connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
         self._known -= self._doubtful
+        self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
         self._doubtful = set()
         new = [(len(word), word) for word in self._noted if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
