@@ -861,7 +861,8 @@ class SyncMemoryRouter(Portal):
         """Change what you say of a memory and nothing else, as a new revision of it.
 
         The rest stays as it was, its author too unless the text is new: then `origin` says whose that is. It is live
-        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises
+        InvalidInput, RevisionConflict, StoreError.
         """
         return self._call(
             lambda: self._awaiting.update(

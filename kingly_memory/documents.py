@@ -25,7 +25,8 @@ Namespace = tuple[str, ...]
 
 
 class Document(NamedTuple):
-    """`value` is what JSON can say. `version` begins at 1 and rises by 1 with each change."""
+    """`value` is what JSON can say. `version` rises by 1 with each change and is never given again, also when
+    the document was removed."""
 
     namespace: Namespace
     key: str
@@ -119,20 +120,24 @@ def json_text(field: str, value: object) -> str:
 
 def _check_inside(field: str, value: object) -> None:
     """JSON would turn names that are no text into text, and break off where values lie too deep."""
-    level: list[object] = [value]
-    for _ in range(DEEPEST):
-        inner: list[object] = []
-        for one in level:
-            if isinstance(one, Mapping):
-                if not all(isinstance(name, str) for name in one):
-                    raise InvalidInput(field, "has a name that is not text")
-                inner += one.values()
-            elif isinstance(one, list | tuple):
-                inner += one
-        if not inner:
-            return
-        level = inner
-    raise InvalidInput(field, f"is nested deeper than {DEEPEST} levels")
+    waiting = [(value, 1)]
+    looked_at = 0
+    while waiting:
+        one, depth = waiting.pop()
+        if isinstance(one, Mapping):
+            if not all(isinstance(name, str) for name in one):
+                raise InvalidInput(field, "has a name that is not text")
+            inner = list(one.values())
+        elif isinstance(one, list | tuple):
+            inner = list(one)
+        else:
+            continue
+        looked_at += len(inner)
+        if inner and depth > DEEPEST:  # a value that holds itself is met here, the deepest first
+            raise InvalidInput(field, f"is nested deeper than {DEEPEST} levels")
+        if looked_at > MOST_BYTES:  # each takes a byte at least
+            raise InvalidInput(field, f"has more than {MOST_BYTES:,} parts")
+        waiting += [(part, depth + 1) for part in inner]
 
 
 def texts_in(value: object, fields: Sequence[str] | None = None) -> str:

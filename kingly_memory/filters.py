@@ -17,36 +17,47 @@ _COMPARED = {
     "$lt": lambda found, wanted: found < wanted,
     "$lte": lambda found, wanted: found <= wanted,
 }
+DEEPEST = 30
+"""Levels of objects and lists inside each other."""
 OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
 
 
-def check_filter(name: str, wanted: object) -> Filter:
-    """Raises InvalidInput for operators that are not known, and for those that are given something else than they
-    compare."""
+def check_filter(name: str, wanted: object, depth: int = 1) -> Filter:
+    """Raises InvalidInput for operators that are not known, for those that are given something else than they compare,
+    and for what is no JSON."""
     if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
         raise InvalidInput(name, "expected field names with the values that they must have")
     for field, value in wanted.items():
         if field.startswith("$"):
             raise InvalidInput(name, f"{field[:40]!r} stands where a field name should; name the field around it")
-        _check_wanted(name, field, value)
+        _check_wanted(name, field, value, depth)
     return wanted
 
 
-def _check_wanted(name: str, field: str, value: object) -> None:
-    if not isinstance(value, Mapping):
-        if not isinstance(value, str | int | float | list | tuple | None):
+def _check_wanted(name: str, field: str, value: object, depth: int) -> None:
+    if depth > DEEPEST:
+        raise InvalidInput(name, f"is nested deeper than {DEEPEST} levels")
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_wanted(name, field, one, depth + 1)
+    elif not isinstance(value, Mapping):
+        if not isinstance(value, str | int | float | None):
             raise InvalidInput(name, f"{field[:40]} is compared with {type(value).__name__}, which JSON cannot hold")
-        return
-    if not any(str(one).startswith("$") for one in value):
-        check_filter(name, value)
-        return
-    for operator, operand in value.items():
-        if operator not in OPERATORS:
-            raise InvalidInput(name, f"{str(operator)[:40]!r} is unknown; choose one of {', '.join(OPERATORS)}")
-        if operator in _COMPARED and not (_is_number(operand) or isinstance(operand, str)):
-            raise InvalidInput(name, f"{operator} of {field[:40]} compares numbers with numbers and texts with texts")
-        if operator == "$in" and not isinstance(operand, list | tuple):
-            raise InvalidInput(name, f"$in of {field[:40]} needs a list of values")
+    elif not any(str(one).startswith("$") for one in value):
+        check_filter(name, value, depth + 1)
+    else:
+        for operator, operand in value.items():
+            _check_operator(name, field, operator, operand)
+            _check_wanted(name, field, operand, depth + 1)
+
+
+def _check_operator(name: str, field: str, operator: object, operand: object) -> None:
+    if operator not in OPERATORS:
+        raise InvalidInput(name, f"{str(operator)[:40]!r} is unknown; choose one of {', '.join(OPERATORS)}")
+    if operator in _COMPARED and not (_is_number(operand) or isinstance(operand, str)):
+        raise InvalidInput(name, f"{operator} of {field[:40]} compares numbers with numbers and texts with texts")
+    if operator == "$in" and not isinstance(operand, list | tuple):
+        raise InvalidInput(name, f"$in of {field[:40]} needs a list of values")
 
 
 def admits(wanted: Filter, value: object) -> bool:

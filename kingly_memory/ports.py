@@ -143,6 +143,10 @@ class DocumentRows(DocumentReader, Protocol):
         """Write a document, in the place of one that lies there, with its value as JSON and the text to find it by."""
         ...
 
+    def last_version(self, project: str) -> int:
+        """The highest version of any document that was removed from the project; 0 where none was."""
+        ...
+
     def remove(self, project: str, namespace: Namespace, key: str) -> None: ...
 
     def extend(self, project: str, namespace: Namespace, key: str, now_s: float) -> None:

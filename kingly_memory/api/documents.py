@@ -122,6 +122,8 @@ class Documents(Family):
 
         The next page comes `after` the last one of a page. Raises InvalidInput, StoreError."""
         place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
+        if after is not None and not isinstance(after, Document):
+            raise InvalidInput("after", "is no document; give the last one of the page before")
         behind = None if after is None else (after.namespace, after.key)
         engine, now_s = self._engine, self._engine.now_s()
         found = await engine.read(lambda: engine.reader.documents.documents(engine.project, place, now_s, most, behind))
@@ -208,6 +210,8 @@ def put(
 
 
 def _namespace(said: str | Sequence[str]) -> Namespace:
+    if not isinstance(said, Sequence):
+        raise InvalidInput("namespace", "is neither a path nor a sequence of labels")
     labels = [one for one in said.split("/") if one] if isinstance(said, str) else list(said)
     if len(labels) > MOST_LABELS:
         raise InvalidInput("namespace", f"has {len(labels)} labels, at most {MOST_LABELS} are allowed")
@@ -219,6 +223,8 @@ def _key(said: str) -> str:
 
 
 def _checked(change: Put | Remove) -> Write:
+    if not isinstance(change, Put | Remove):
+        raise InvalidInput("changes", "are neither Put nor Remove")
     place, key = _namespace(change.namespace), _key(change.key)
     version = change.if_version
     if version is not None:

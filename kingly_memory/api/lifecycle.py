@@ -172,7 +172,8 @@ class LifecycleVerbs(Family):
             rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
         if not rows and not whole_project:
             name, value = next((name, one) for name, one in said.items() if one is not None)
-            raise InvalidInput(name, f"nothing of this project is stored under {validation.shown(value)!r}")
+            told = value if isinstance(value, str) else ", ".join(value or ())
+            raise InvalidInput(name, f"nothing of this project is stored under {validation.shown(told)!r}")
         return await engine.purge(rows, whole_project=whole_project, force=force, dry_run=dry_run)
 
     # --- what users say of memories -----------------------------------------------------------------------------------

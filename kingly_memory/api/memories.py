@@ -225,7 +225,8 @@ class MemoryVerbs(Family):
         """Change what you say of a memory and nothing else, as a new revision of it.
 
         The rest stays as it was, its author too unless the text is new: then `origin` says whose that is. It is live
-        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises InvalidInput, RevisionConflict, StoreError.
+        again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises
+        InvalidInput, RevisionConflict, StoreError.
         """
         name, expected = validation.required("key_or_id", key_or_id), _revision("if_revision", if_revision)
         draft = validation.draft(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from kingly_memory import validation
@@ -36,7 +36,7 @@ class SessionLog(Family):
 
     async def items(self, limit: int | None = None, *, before: int | None = None) -> tuple[LogItem, ...]:
         """The same with the position and time of each, those before a position. Raises InvalidInput, StoreError."""
-        most = MOST_ITEMS if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
+        most = BEHIND_ALL if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
         until = BEHIND_ALL if before is None else validation.count("before", before, most=BEHIND_ALL)
         engine = self._engine
         found = await engine.read(lambda: engine.reader.documents.log(engine.project, self.session, until, most))
@@ -74,6 +74,8 @@ class SessionLog(Family):
         return await self._engine.write(lambda tx: tx.documents.copy(project, session, other, last))
 
     async def _replaced(self, position: int | None, items: Iterable[object]) -> int:
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise InvalidInput("items", "are no list; put one item into a list: [item]")
         added = [json_text("items", one) for one in items]
         project, session, now_s = self._engine.project, self.session, self._engine.now_s()
 

@@ -29,8 +29,9 @@ def documents_delete_lines(was_there: bool, options: Namespace) -> list[str]:
     return [f"deleted {options.key}" if was_there else f"there was no {options.key} in {options.namespace}"]
 
 
-def documents_list_lines(found: Sequence[Document], _: Namespace) -> list[str]:
-    return _rows(found) if found else _NONE
+def documents_list_lines(found: Sequence[Document], options: Namespace) -> list[str]:
+    more = [f"there may be more: the same with --limit {10 * options.limit}"] * (len(found) == options.limit)
+    return [*_rows(found), *more] if found else _NONE
 
 
 def documents_search_lines(found: Sequence[FoundDocument], _: Namespace) -> list[str]:

@@ -206,7 +206,11 @@ def edit(options: Namespace, out: Output) -> int:
 
     from kingly_memory.place import editor
 
-    command_line, place = split(editor()), place_of(options, out)
+    try:
+        command_line = split(editor())
+    except ValueError as error:
+        raise InvalidInput("EDITOR", f"{editor()[:80]!r} is no command ({error})") from None
+    place = place_of(options, out)
     with routing(place, out) as router:
         memory = router.get(options.key_or_id)
         if memory is None:
@@ -223,7 +227,9 @@ def edit(options: Namespace, out: Output) -> int:
             if code:
                 raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
             try:
-                text = file.read_text(encoding="utf-8").rstrip("\n")
+                text = file.read_bytes().decode().rstrip("\n")
+            except OSError as error:
+                raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
             except ValueError:
                 raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
             if text == memory.content.rstrip("\n"):
@@ -232,8 +238,9 @@ def edit(options: Namespace, out: Output) -> int:
                 return 0
             receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
         except KinglyMemoryError:
-            if file.read_bytes().rstrip(b"\n") == memory.content.encode().rstrip(b"\n"):
-                file.unlink()
+            written = file.read_bytes().strip() if file.exists() else b""
+            if written in (b"", memory.content.encode().strip()):
+                file.unlink(missing_ok=True)
             else:
                 out.note(f"what you wrote is kept in {file}")
             raise

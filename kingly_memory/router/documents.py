@@ -75,6 +75,7 @@ def write(
 def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Outcome:
     old = rows.document(project, write.namespace, write.key)
     if old is not None and old.expires_at is not None and old.expires_at <= now:
+        rows.remove(project, write.namespace, write.key)
         old = None
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
@@ -88,7 +89,9 @@ def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Out
         return old
     ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)
     created_at = now if old is None else old.created_at
-    document = Document(write.namespace, write.key, write.value, found + 1, created_at, now, ends_at, write.ttl_s)
+    # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
+    version = (found or rows.last_version(project)) + 1
+    document = Document(write.namespace, write.key, write.value, version, created_at, now, ends_at, write.ttl_s)
     rows.put(project, document, write.json, write.text)
     return document
 
@@ -119,9 +122,11 @@ def search(
 ) -> Iterator[FoundDocument]:
     """The documents that hold a word of the query and pass the filter, best first; without a query the last changed
     first."""
-    asked = terms(query) if query.strip() else None
-    words, pieces = ((), ()) if asked is None else asked
-    places = reader.found(project, prefix, now_s, words, () if words else pieces)
+    words, pieces = terms(query) if query.strip() else ((), ())
+    places = reader.found(project, prefix, now_s, words, ()) if words or not pieces else []
+    if pieces:
+        known = {place for place, _ in places}
+        places += [one for one in reader.found(project, prefix, now_s, (), pieces) if one[0] not in known]
     relevance = {place: None if score is None else score / (score + 1) for place, score in places}
     for first in range(0, len(places), READ_TOGETHER):
         some = [place for place, _ in places[first : first + READ_TOGETHER]]

@@ -116,7 +116,7 @@ async def test_a_document_ends_when_it_was_said_to_and_begins_anew(router: Memor
     assert await router.documents.get("cache", "brief") is None
     assert [one.key for one in await router.documents.list("cache")] == ["lasting"]
     assert [one.document.key for one in await router.documents.search("cache", "text")] == ["lasting"]
-    assert (await router.documents.put("cache", "brief", "again", if_version=0)).version == 1
+    assert (await router.documents.put("cache", "brief", "again", if_version=0)).version == 2
 
 
 async def test_a_sweep_removes_what_has_ended_from_the_file(
@@ -251,11 +251,47 @@ def test_a_filter_lets_through_what_has_its_fields(wanted: dict[str, Any], value
         ({"a": {"$in": "abc"}}, "needs a list"),
         ({"a": {"b": {"$no": 1}}}, "'[$]no' is unknown"),
         ({"a": object()}, "a is compared with object, which JSON cannot hold"),
+        ({"a": [{"$foo": 1}]}, "'[$]foo' is unknown"),
+        ({"a": {"$eq": {"$foo": 1}}}, "'[$]foo' is unknown"),
+        ({"a": {"$in": [{"$in": 5}]}}, "needs a list"),
+        ({"a": [{1: 2}]}, "expected field names"),
     ],
 )
 async def test_a_filter_that_makes_no_sense_is_refused(router: MemoryRouter, wanted: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         await router.documents.search(filter=wanted)
+
+
+async def test_a_version_is_never_given_again(router: MemoryRouter, clock: ManualClock) -> None:
+    first = await router.documents.put("n", "k", "mine")
+    await router.documents.delete("n", "k")
+    assert (await router.documents.put("n", "k", "a stranger's")).version == 2
+    with pytest.raises(VersionConflict):
+        await router.documents.put("n", "k", "over it", if_version=first.version)
+    brief = await router.documents.put("n", "brief", 1, ttl=5)
+    clock.jump(10)
+    await router.sweep()
+    assert (await router.documents.put("n", "brief", 2)).version > brief.version
+
+
+async def test_a_value_that_holds_itself_is_refused_at_once(router: MemoryRouter) -> None:
+    root: dict[str, Any] = {}
+    root["children"] = [{"parent": root}, {"parent": root}]
+    with pytest.raises(InvalidInput, match="nested deeper"):
+        await router.documents.put("n", "k", root)
+    for namespace, key in ((None, "k"), (3, "k"), ("n", None)):
+        place: Any = (namespace, key)
+        with pytest.raises(InvalidInput):
+            await router.documents.put(*place, 1)
+    with pytest.raises(InvalidInput, match="neither Put nor Remove"):
+        await router.documents.write([{}])  # type: ignore[list-item]
+
+
+async def test_words_and_pieces_of_one_question_both_find(router: MemoryRouter) -> None:
+    await router.documents.put("n", "both", "deploy 日本語")
+    await router.documents.put("n", "piece", "日本語")
+    await router.documents.put("n", "hidden", "日本語", index=False)
+    assert [one.document.key for one in await router.documents.search(query="deploy 日本語")] == ["both", "piece"]
 
 
 def test_documents_and_items_are_saved_from_a_damaged_store(tmp_path: Path) -> None:

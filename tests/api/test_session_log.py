@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,13 @@ async def test_an_item_that_cannot_be_read_is_stepped_over(
     assert await log.pop() == "b"
     assert await log.last() == ["a"]
     assert "item 3 of a log cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("items", [{"role": "user"}, "hello", b"ab", None, 3])
+async def test_one_item_is_not_taken_for_several(router: MemoryRouter, items: Any) -> None:
+    with pytest.raises(InvalidInput, match="items: are no list"):
+        await router.log("talk").append(items)
+    assert await router.log("talk").last() == []
 
 
 async def test_an_item_that_is_no_json_keeps_all_of_them_out(router: MemoryRouter) -> None:

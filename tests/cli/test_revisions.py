@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -106,7 +108,8 @@ def test_a_text_is_changed_in_the_editor(run: Run, deploy: str, editor: Path) ->
     ("script", "said"),
     [
         ("true", "nothing was changed\n"),
-        ("echo oops > $1; false", "kingly-memory: EDITOR: 'sh' ended with exit code 1; nothing was changed\n"),
+        ("false", "kingly-memory: EDITOR: 'sh' ended with exit code 1; nothing was changed\n"),
+        ("rm $1", "kingly-memory: EDITOR: left no file (No such file or directory); nothing was changed\n"),
         ("> $1", "kingly-memory: content: is empty; say what is to be remembered\n"),
     ],
 )
@@ -117,6 +120,32 @@ def test_an_editor_that_changed_nothing_or_failed_leaves_the_memory(
     ran = run("edit", "deploy")
     assert (ran.code, ran.out + ran.err) == (0 if script == "true" else 2, said)
     assert run("get", "deploy", "--json").json["content"] == "two reviews"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [("false", "ended with exit code 1"), ("printf '\\377' >> $1", "not UTF-8"), ("again", "is at revision")],
+)
+def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
+    run: Run, deploy: str, editor: Path, script: str, problem: str
+) -> None:
+    if script == "again":
+        script = f"{sys.executable} -m kingly_memory store elsewhere --key deploy > /dev/null"
+    editor.write_text(f"echo my long text > $1; {script}\n")
+    ran = run("edit", "deploy")
+    assert ran.code != 0
+    assert problem in ran.err
+    kept = Path(re.search(r"what you wrote is kept in (\S+)", ran.err)[1])  # type: ignore[index]
+    assert kept.read_bytes().startswith(b"my long text")
+    kept.unlink()
+
+
+def test_what_a_person_changes_is_a_persons(run: Run, deploy: str, editor: Path) -> None:
+    editor.write_text("sed -i s/two/three/ $1\n")
+    run("edit", deploy[:13])
+    assert [one["origin"] for one in run("history", "deploy", "--json").json["revisions"]][:1] == ["user"]
+    run("update", "deploy", "--content", "four reviews")
+    assert run("get", "deploy", "--json").json["origin"] == "user"
 
 
 def test_an_editor_that_is_not_there_is_one_sentence(run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def rows(memory: SyncMemoryRouter) -> list[Any]:
 @pytest.mark.parametrize(
     ("said", "purged"),
     [
-        ({"tag": "private"}, {"one", "two"}),
+        ({"tags": ["private"]}, {"one", "two"}),
         ({"context_id": "call"}, {"two", "three"}),
         ({"by_agent": "cleo"}, {"four"}),
         ({"whole_project": True}, {"one", "two", "three", "four", "five", "gone"}),
@@ -163,13 +163,13 @@ def test_what_is_pinned_is_purged_only_by_force_and_nothing_is_half_done(memory:
     assert len(memory.purge(tags=["private"], force=True).ids) == 2
 
 
-@pytest.mark.parametrize("said", [{}, {"key_or_id": "a", "tag": "b"}, {"tag": "b", "whole_project": True}])
+@pytest.mark.parametrize("said", [{}, {"key_or_id": "a", "tags": ["b"]}, {"tags": ["b"], "whole_project": True}])
 def test_a_purge_names_exactly_what_it_means(memory: SyncMemoryRouter, said: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="name one memory, or a tag"):
         memory.purge(**said)
 
 
-@pytest.mark.parametrize("said", [{"key_or_id": "nobody"}, {"tag": "nobody"}, {"by_agent": "nobody"}])
+@pytest.mark.parametrize("said", [{"key_or_id": "nobody"}, {"tags": ["nobody"]}, {"by_agent": "nobody"}])
 def test_what_is_not_there_is_said_in_one_sentence(memory: SyncMemoryRouter, said: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="nothing of this project is stored under 'nobody'"):
         memory.purge(**said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ _BEHIND = "\x20"
 """The character after the separator."""
 _LAST = "\U0010ffff" * 2
 _AT_ONCE = 1_000
+_LAST_VERSION = "documents"
+"""The facet of a project with the highest version that a removed document had."""
 
 
 class DocumentReader:
@@ -94,6 +97,10 @@ class DocumentRows(DocumentReader):
         if text:
             self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
 
+    def last_version(self, project: str) -> int:
+        found = self._ask(sql.GET, (rows.facet_row(_LAST_VERSION, project),))
+        return int(json.loads(found[0][0])["version"]) if found else 0
+
     def remove(self, project: str, namespace: Namespace, key: str) -> None:
         self._drop(self._ask(sql.DOCUMENT_ROW, (project, _column(namespace), key)))
 
@@ -108,6 +115,9 @@ class DocumentRows(DocumentReader):
 
     def _drop(self, found: Sequence[tuple[int]]) -> None:
         places = json.dumps([place for (place,) in found])
+        for project, version in self._ask(sql.LAST_VERSIONS, (places,)):
+            told = rows.dump({"version": max(version, self.last_version(project))})
+            self._connection.execute(sql.UPSERT, (rows.facet_row(_LAST_VERSION, project), time.time(), None, told))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
 

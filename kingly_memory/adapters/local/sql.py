@@ -439,6 +439,9 @@ UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FR
 DROP_PROJECT = ("DELETE FROM km_documents WHERE project = ?", "DELETE FROM km_log WHERE project = ?")
 DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE project = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
+LAST_VERSIONS = (
+    "SELECT project, max(version) FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?)) GROUP BY project"
+)
 ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
 EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"
 OPERATION = "SELECT outcome FROM km_operations WHERE project = ? AND operation = ?"
@@ -460,4 +463,6 @@ COPY_LOG = (
 def newest_documents(pieces: int) -> str:
     """The last changed first, of documents that hold as many pieces, letter by letter."""
     holding = " AND instr(lower(value), ?) > 0" * pieces
+    if pieces:  # what is not to be found by its texts is not found by pieces of them
+        holding += " AND EXISTS (SELECT 1 FROM km_documents_text AS t WHERE t.rowid = km_documents.rowid)"
     return f"SELECT rowid FROM km_documents WHERE {_LIVING}{holding} ORDER BY updated_s DESC, rowid DESC"
