@@ -279,10 +279,10 @@ async def test_a_value_that_holds_itself_is_refused_at_once(router: MemoryRouter
     root["children"] = [{"parent": root}, {"parent": root}]
     with pytest.raises(InvalidInput, match="nested deeper"):
         await router.documents.put("n", "k", root)
-    for namespace, key in ((None, "k"), (3, "k"), ("n", None)):
-        place: Any = (namespace, key)
+    places: list[Any] = [(None, "k"), (3, "k"), ("n", None)]
+    for namespace, key in places:
         with pytest.raises(InvalidInput):
-            await router.documents.put(*place, 1)
+            await router.documents.put(namespace, key, 1)
     with pytest.raises(InvalidInput, match="neither Put nor Remove"):
         await router.documents.write([{}])  # type: ignore[list-item]
 
