@@ -720,11 +720,13 @@ class SyncMemoryRouter(Portal):
     ) -> Purged:
         """Erase memories for good, here and on remotes; nothing restores them.
 
-        Forgotten and archived ones go too, and copies of what remotes hold: one memory, or all with a tag, of a
-        context, of an agent, or of the whole project. Texts, titles, tags, keys, earlier revisions, passages, vectors,
-        links and what an audit says of them go, out of free pages and logs of the store too. A tombstone without
-        content stays under each id, so that no `restore` and no `import` brings it back. What is pinned goes only with
-        `force`. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated.
+        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, or of the whole
+        project. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier revisions,
+        passages, vectors, links and what an audit says of them go, out of free pages and logs of the store too. A
+        tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What is
+        pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
+        project.
         """
         return self._call(
             lambda: self._awaiting.purge(

@@ -58,6 +58,14 @@ class Row(NamedTuple):
         return self.standing is Standing.FORGOTTEN and not self.memory.content
 
 
+class Scrubbed(NamedTuple):
+    """What a scrub has reached. `is_complete` is False while another process keeps the log; `left_in` names the folders
+    of replaced stores that hold what was erased."""
+
+    is_complete: bool
+    left_in: tuple[str, ...]
+
+
 class Match(NamedTuple):
     """A row that the text index found, with its BM25 score: positive, higher is better."""
 
@@ -134,6 +142,10 @@ class DocumentReader(Protocol):
         ...
 
     def sessions(self, project: str) -> list[LogSession]: ...
+
+    def count(self, project: str) -> int:
+        """How many documents and log items the project has."""
+        ...
 
 
 class DocumentRows(DocumentReader, Protocol):
@@ -551,10 +563,12 @@ class LocalStore(Protocol):
         """Versions of what the store is made of, for `status`."""
         ...
 
-    def scrub(self, memory_ids: Collection[str]) -> bool:
+    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
         """Leave no byte of what was erased in the store's files: indexes are merged and the log is emptied. Damaged
-        stores that were put aside and hold one of those memories are removed. Blocks; takes about a second per 100,000
-        memories, while others go on writing. False when another process keeps the log. Raises StoreError."""
+        stores that were put aside, and what an interrupted restoring or recovery has left, are removed when they hold
+        one of those memories. Stores that a backup has replaced stay, and are named when they hold one of them or
+        anything of the `project`. Blocks; takes about a second per 100,000 memories, while others go on writing. Raises
+        StoreError."""
         ...
 
     def recovered(self) -> str | None:

@@ -15,7 +15,7 @@ from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, Memory
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Remote, Transaction
+from kingly_memory.ports import Remote, Scrubbed, Transaction
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
@@ -58,8 +58,8 @@ class PromptStore:
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()
 
-    def scrub(self, memory_ids: Collection[str]) -> bool:
-        return self._disk.scrub(memory_ids)
+    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
+        return self._disk.scrub(memory_ids, project)
 
     def recovered(self) -> str | None:
         return self._disk.recovered()

@@ -149,11 +149,13 @@ class LifecycleVerbs(Family):
     ) -> Purged:
         """Erase memories for good, here and on remotes; nothing restores them.
 
-        Forgotten and archived ones go too, and copies of what remotes hold: one memory, or all with a tag, of a
-        context, of an agent, or of the whole project. Texts, titles, tags, keys, earlier revisions, passages, vectors,
-        links and what an audit says of them go, out of free pages and logs of the store too. A tombstone without
-        content stays under each id, so that no `restore` and no `import` brings it back. What is pinned goes only with
-        `force`. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated.
+        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, or of the whole
+        project. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier revisions,
+        passages, vectors, links and what an audit says of them go, out of free pages and logs of the store too. A
+        tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What is
+        pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
+        project.
         """
         from kingly_memory.router import purging
 
@@ -166,10 +168,12 @@ class LifecycleVerbs(Family):
         await engine.opened()
         if key_or_id is not None:
             row = await engine.read(lambda: engine.view.find(key_or_id))
-            rows = [] if row is None or row.is_tombstone else [row]
+            rows = [] if row is None else [row]
         else:
             query = validation.query("", project=engine.project, tags=tags, context_id=context_id, agent=by_agent)
             rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
+            if not whole_project:
+                rows = [row for row in rows if not row.is_tombstone]
         if not rows and not whole_project:
             name, value = next((name, one) for name, one in said.items() if one is not None)
             told = value if isinstance(value, str) else ", ".join(value or ())

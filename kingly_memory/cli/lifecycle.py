@@ -20,6 +20,7 @@ from kingly_memory.place import Place
 
 if TYPE_CHECKING:
     from kingly_memory.router.condition import ArchivePage
+    from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep import SweepReport
 
 ACTIONS_SHOWN = 20
@@ -53,28 +54,45 @@ def purge(options: Namespace, out: Output) -> int:
         planned = router.purge(**{**said, "dry_run": True})
         if options.dry_run:
             pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
-            lines = [f"would purge {counted(len(planned.ids), 'memory')}", *(f"  {one}" for one in planned.names)]
-            out.show(planned.to_json(), [*lines, *pinned])
+            lines = [f"would purge {_what_goes(planned)}", *(f"  {one}" for one in planned.names)]
+            out.show(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
             return 0
-        if not options.yes and not _says_yes(f"purge {counted(len(planned.ids), 'memory')} for good?"):
+        if not options.yes and not sys.stdin.isatty():
             raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
+        if not options.yes and not _says_yes(f"purge {_what_goes(planned)} for good?"):
+            out.show({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"])
+            return 2
         done = router.purge(**said)
-    lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them"]
+    lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
     if done.documents:
-        lines.append(f"  and {counted(done.documents, 'document or log item', 'documents and log items')}")
+        lines.append(f"  and {_documents(done)}")
     if done.log_lines:
         lines.append(f"  {counted(done.log_lines, 'record')} left the audit")
     if not done.is_complete:
         lines.append("  another process still reads the store: old pages leave its log when that one ends")
+    for folder in done.left_in:
+        lines.append(f"  it also stands in {folder}, which a backup has replaced; remove that folder to be rid of it")
     out.show(done.to_json(), lines)
     return 0
 
 
+def _what_goes(planned: Purged) -> str:
+    memories = counted(len(planned.ids), "memory")
+    return f"{memories} and {_documents(planned)}" if planned.documents else memories
+
+
+def _documents(purged: Purged) -> str:
+    return counted(purged.documents, "document or log item", "documents and log items")
+
+
+def _kept_elsewhere(purged: Purged) -> list[str]:
+    many = counted(purged.elsewhere, "of them was only a copy here", "of them were only copies here")
+    return [f"  {many}; another home keeps what it has stored"] if purged.elsewhere else []
+
+
 def _says_yes(question: str) -> bool:
-    """What a person at the terminal answers; False where there is none."""
-    if not sys.stdin.isatty():
-        return False
+    """What a person at the terminal answers."""
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

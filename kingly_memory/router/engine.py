@@ -400,10 +400,10 @@ class Engine:
     async def purge(self, rows: Sequence[Row], *, whole_project: bool, force: bool, dry_run: bool) -> Purged:
         """Purge memories, and documents and logs of the `whole_project`, or only say what that would take away. Raises
         InvalidInput where one is pinned and it is not said to `force` it, and then purges nothing; StoreError, after
-        which it can be repeated."""
+        which it can be repeated: tombstones among the rows are looked for in the files again."""
         from kingly_memory.router import purging  # few routers purge
 
-        planned = await self.read(lambda: purging.plan(self.reader, self.project, rows))
+        planned = await self.read(lambda: purging.plan(self.reader, self.project, rows, whole_project=whole_project))
         if dry_run:
             return planned
         if not force:
@@ -411,6 +411,7 @@ class Engine:
         await self.flush()
         gone: list[Memory] = []
         told: Counter[str] = Counter()
+        copies = 0
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
             done = await self.write(purging.purge(some, self.write_context()))
@@ -419,13 +420,24 @@ class Engine:
             self.wake(*(one.id for one in done.memories), *done.others)
             gone += done.memories
             told.update(done.told)
+            copies += done.copies
         documents = 0
         if whole_project:
             documents = await self.write(lambda transaction: transaction.documents.purge(self.project))
         ids = tuple(one.id for one in gone)
         texts = [one.content for one in gone]
-        is_complete, lines = await self.read(lambda: (self.store.scrub(ids), self._erase_records(texts)))
-        return purging.Purged(ids, documents=documents, remotes=dict(told), log_lines=lines, is_complete=is_complete)
+        buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
+        lines = await self.read(lambda: self._erase_records(texts))  # first: a purge that is repeated knows no text
+        scrubbed = await self.read(lambda: self.store.scrub(buried, self.project if whole_project else None))
+        return purging.Purged(
+            ids,
+            documents=documents,
+            remotes=dict(told),
+            log_lines=lines,
+            is_complete=scrubbed.is_complete,
+            elsewhere=copies,
+            left_in=scrubbed.left_in,
+        )
 
     # --- searching ----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,9 @@ class Purged:
 
     `documents` counts documents and items of logs, which go with a whole project. `remotes` says how many memories each
     remote is told of, by its address. `log_lines` were emptied in the audit. `is_complete` is False while another
-    process that reads the store keeps old pages in its log: they go when it ends.
+    process that reads the store keeps old pages in its log: they go when it ends. `elsewhere` counts those of which
+    only a copy lay here: another home keeps them. `left_in` names the folders of stores that a backup has replaced and
+    that hold what was purged.
     """
 
     ids: tuple[MemoryId, ...]
@@ -44,34 +46,40 @@ class Purged:
     remotes: dict[str, int] = field(default_factory=dict)
     log_lines: int = 0
     is_complete: bool = True
+    elsewhere: int = 0
+    left_in: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
-        told = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids)}
+        told = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids), "documents": self.documents}
+        told["elsewhere"] = self.elsewhere
         if self.dry_run:
             return {**told, "names": list(self.names), "pinned": self.pinned}
-        told |= {"documents": self.documents}
-        return {**told, "remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
+        told |= {"remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
+        return {**told, "left_in": list(self.left_in)}
 
 
 class Gone(NamedTuple):
-    """What one change purged, what else it changed, and which remotes are told of how many."""
+    """What one change purged, what else it changed, which remotes are told of how many, and how many copies of what
+    another home keeps it dropped."""
 
     memories: list[Memory]
     others: list[MemoryId]
     told: dict[str, int]
+    copies: int
 
 
 def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
-    """Every memory that passes the query's filters, whatever its standing, but for tombstones."""
+    """Every memory that passes the query's filters, whatever its standing, tombstones too."""
     last = None
     while rows := reader.page(query, list(Standing), PAGE, last, oldest_first=True):
-        yield from (row for row in rows if not row.is_tombstone)
+        yield from rows
         last = rows[-1].position
 
 
-def plan(reader: StoreReader, project: str, rows: Iterable[Row]) -> Purged:
+def plan(reader: StoreReader, project: str, rows: Iterable[Row], *, whole_project: bool) -> Purged:
     """What purging those would take away."""
-    found = [row.memory for row in rows]
+    alive = [row for row in rows if not row.is_tombstone]
+    found = [row.memory for row in alive]
     whose = {one.id: {one.id, owner(project, one.scope.context_id or "")} for one in found}
     facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
     pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
@@ -79,16 +87,25 @@ def plan(reader: StoreReader, project: str, rows: Iterable[Row]) -> Purged:
         tuple(one.id for one in found),
         dry_run=True,
         names=tuple(one.key or one.id for one in found),
+        documents=reader.documents.count(project) if whole_project else 0,
+        elsewhere=sum(row.standing is Standing.CACHED for row in alive),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
 
 
 def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Gone]:
-    """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up."""
+    """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up. Of
+    what another home keeps only the copy goes, and no remote is told."""
 
     def change(transaction: Transaction) -> Gone:
-        gone, others, told = list[Memory](), list[MemoryId](), dict[str, int]()
+        gone, others, told, copies = list[Memory](), list[MemoryId](), dict[str, int](), 0
         for memory_id in ids:
+            row = transaction.row(memory_id)
+            if row is not None and row.standing is Standing.CACHED:
+                _drop_copy(transaction, row.memory)
+                gone.append(row.memory)
+                copies += 1
+                continue
             for row in _family(transaction, memory_id, context):
                 if row.standing is Standing.FORGOTTEN:
                     gone.append(row.memory)
@@ -98,7 +115,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
                     transaction.drop_revisions(row.memory.id)
                     others.append(row.memory.id)
         clean_up(transaction, gone, erased=True)
-        return Gone(gone, others, told)
+        return Gone(gone, others, told, copies)
 
     return change
 
@@ -116,6 +133,13 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
         ids = [memory_id, *halves, *summaries.whole_texts(transaction, row.memory)]
     rows = (transaction.row(one) for one in dict.fromkeys(ids))
     return [one for one in rows if one is not None and not one.is_tombstone]
+
+
+def _drop_copy(transaction: Transaction, memory: Memory) -> None:
+    erase(transaction, memory.id)
+    transaction.unlearn(memory)
+    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+        set_delivery(transaction, remote, memory.id, None)
 
 
 def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:

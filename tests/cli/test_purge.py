@@ -54,4 +54,6 @@ def test_a_person_at_the_terminal_is_asked(
 
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     assert main(["purge", "--tag", "private"]) == code
-    assert "purge 2 memories for good? [y/N]" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "purge 2 memories for good? [y/N]" in said.err
+    assert said.out.startswith("nothing was purged\n" if code else "purged 2 memories")

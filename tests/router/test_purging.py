@@ -15,6 +15,7 @@ from kingly_memory import InvalidInput
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.app.auditing import audit_folder
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.errors import StoreBusy
 from kingly_memory.lifecycle.summaries import gist, summary
 from kingly_memory.models import Query, Standing
 from kingly_memory.settings import Pace, Settings
@@ -60,9 +61,6 @@ def test_no_byte_of_what_was_purged_is_left_in_any_file(memory: SyncMemoryRouter
     aside = home / "store.corrupt-20260101T000000"
     aside.mkdir()
     (aside / "cache.db").write_bytes(b"m:" + long.id.encode() + SECRET.encode())
-    replaced = home / "store.replaced-20260101T000000"
-    replaced.mkdir()
-    (replaced / "cache.db").write_bytes(b"m:" + long.id.encode() + SECRET.encode())
     other = home / "store.corrupt-20260102T000000"
     other.mkdir()
     (other / "cache.db").write_bytes(b"of others")
@@ -147,6 +145,7 @@ def test_documents_and_logs_go_with_their_project_alone(tmp_path: Path) -> None:
             memory.documents.put("notes", "secret", {"text": f"{WORD} of {project}"})
             memory.log("session").append([f"{WORD} was said in {project}"])
     with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
+        assert memory.purge(whole_project=True, dry_run=True).documents == 2
         assert memory.purge(whole_project=True).documents == 2
         assert memory.documents.get("notes", "secret") is None
     assert left(tmp_path, f"{WORD} of app", f"{WORD} was said in app") == []
@@ -219,6 +218,62 @@ def test_a_summary_that_told_of_it_goes_on_without_it_and_without_its_own_histor
     assert after is not None
     assert (WORD in after.content, memory.history(telling.id)[1:]) == (False, ())
     assert left(tmp_path, WORD) == []
+
+
+@pytest.mark.requirement("N10")
+def test_a_replaced_store_is_named_and_stays_and_what_an_attempt_left_goes(
+    memory: SyncMemoryRouter, tmp_path: Path
+) -> None:
+    home, beyond = tmp_path / "home", tmp_path / "beyond"
+    gone, stays = memory.store(SECRET), memory.store("another text", key="another")
+    names = ["store.replaced-1", "store.replaced-2", "store.restored", "store.salvaged"]
+    for name, held in zip(names, (gone.id, stays.id, gone.id, gone.id), strict=True):
+        (home / name).mkdir()
+        (home / name / "cache.db").write_text(f"m:{held}")
+    beyond.mkdir()
+    (beyond / "cache.db").write_text(gone.id)
+    (home / "store.corrupt-1").symlink_to(beyond)
+    (home / "store.replaced-3").symlink_to(beyond)
+    assert memory.purge(gone.id).left_in == (str(home / "store.replaced-1"),)
+    assert sorted(one.name for one in home.glob("store.*")) == ["store.corrupt-1", *names[:2], "store.replaced-3"]
+    assert (beyond / "cache.db").exists()
+    (home / "store.replaced-2" / "cache.db").write_text('{"scope":{"project":"app"}}')
+    assert memory.purge(whole_project=True, force=True).left_in == tuple(str(home / name) for name in names[:2])
+
+
+@pytest.mark.requirement("N10")
+def test_a_purge_whose_scrub_failed_is_repeated_by_the_id(
+    memory: SyncMemoryRouter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stored, aside = memory.store(SECRET, key="secret"), tmp_path / "home" / "store.corrupt-1"
+    aside.mkdir()
+    (aside / "cache.db").write_text(stored.id)
+
+    def busy(*_: object) -> None:
+        raise StoreBusy(1.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kingly_memory.adapters.local.scrubbing.scrub", busy)
+        with pytest.raises(StoreBusy):
+            memory.purge("secret")
+    again = memory.purge(stored.id)
+    assert (again.ids, again.is_complete, aside.exists()) == ((), True, False)
+
+
+@pytest.mark.requirement("N10")
+async def test_a_copy_of_what_another_home_keeps_is_dropped_and_the_hub_keeps_it(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("ours") as ours, team.machine("theirs") as theirs:
+        await ours.store(SECRET, significance=0.9, wait=5)
+        [found] = await theirs.search(WORD)
+        await theirs._engine.flush()
+        done = await theirs.purge(found.memory.id)
+        await theirs.sync(timeout=5)
+        assert (done.elsewhere, done.remotes, left(tmp_path / "theirs", WORD)) == (1, {}, [])
+        assert await texts(ours, WORD) == [SECRET]
+        assert left(tmp_path / "hub", WORD) != []
+        assert await texts(theirs, WORD) == [SECRET]
+    team.store.close()
 
 
 @pytest.mark.requirement("N10")

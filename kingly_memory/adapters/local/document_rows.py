@@ -80,6 +80,10 @@ class DocumentReader:
         found = self._ask(sql.LOG_SESSIONS, (project,))
         return [LogSession(session, items, _moment(last_s)) for session, items, last_s in found]
 
+    def count(self, project: str) -> int:
+        found = self._ask(sql.COUNT_DOCUMENTS, (project,))
+        return int(found[0][0]) if found else 0
+
 
 class DocumentRows(DocumentReader):
     """Implements ports.DocumentRows inside a transaction."""

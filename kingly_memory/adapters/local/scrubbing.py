@@ -7,14 +7,19 @@ its parts are merged; and the log keeps older pages, until it is emptied.
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Collection
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
-from kingly_memory.adapters.local import safety, sql
+from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.own_files import CAREFULLY
+from kingly_memory.ports import Scrubbed
 
 PAGES = 500
 """Pages that a text index merges while the lock is held, so that others write in between."""
@@ -22,12 +27,25 @@ MERGED = 2
 """Rows that a merge changes at least: fewer say that there was nothing left to merge (sqlite.org/fts5.html, 6.7)."""
 
 
-def scrub(folder: Folder, memory_ids: Collection[str], lock_wait_s: float) -> bool:
+def scrub(folder: Folder, memory_ids: Collection[str], project: str | None, lock_wait_s: float) -> Scrubbed:
     """See `ports.LocalStore.scrub`."""
     needles = [one.encode() for one in memory_ids]
-    for aside in [*folder.home.glob("store.corrupt-*"), *folder.home.glob("store.replaced-*")]:
-        if any(_holds(path, needles) for path in aside.iterdir()):
-            shutil.rmtree(aside)
+    try:
+        for damaged in _folders(folder.home, "store.corrupt-*"):
+            if _holds(damaged, needles):
+                shutil.rmtree(damaged)
+        with locked(folder.write_lock, lock_wait_s):  # whoever restores or recovers fills these two under it
+            for name in ("store.restored", "store.salvaged"):
+                for unfinished in _folders(folder.home, name):
+                    if _holds(unfinished, needles):
+                        shutil.rmtree(unfinished)
+        left_in = [
+            str(replaced)
+            for replaced in _folders(folder.home, "store.replaced-*")
+            if _holds(replaced, needles) or (project is not None and _holds_project(replaced, project))
+        ]
+    except OSError as error:
+        raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
     try:
         with closing(sqlite3.connect(folder.database, timeout=lock_wait_s, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -41,13 +59,36 @@ def scrub(folder: Folder, memory_ids: Collection[str], lock_wait_s: float) -> bo
                     pages = PAGES
             with locked(folder.write_lock, lock_wait_s):
                 (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                return not is_busy
+                return Scrubbed(not is_busy, tuple(left_in))
     except sqlite3.Error as error:
         raise safety.failure(error, str(folder.store), folder.inode(), lock_wait_s, writing=True) from None
 
 
-def _holds(path: Path, needles: Collection[bytes]) -> bool:
-    if not path.is_file() or path.stat().st_size == 0:
+def _folders(home: Path, pattern: str) -> list[Path]:
+    """The folders of that name in the home. A link is none: what it leads to is not ours to read or remove."""
+    return sorted(path for path in home.glob(pattern) if stat.S_ISDIR(path.lstat().st_mode))
+
+
+def _holds(aside: Path, needles: Collection[bytes]) -> bool:
+    for path in aside.iterdir():
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+            continue
+        with (
+            os.fdopen(os.open(path, os.O_RDONLY | CAREFULLY), "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            if any(content.find(needle) >= 0 for needle in needles):
+                return True
+    return False
+
+
+def _holds_project(aside: Path, project: str) -> bool:
+    if _holds(aside, [f'"project":"{rows.dump_text(project)}"'.encode()]):
+        return True
+    database = aside / "cache.db"
+    if not database.is_file() or database.is_symlink():
         return False
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(needle) >= 0 for needle in needles)
+    with suppress(sqlite3.Error), closing(safety.connect_read_only(database)) as connection:
+        return bool(connection.execute(sql.COUNT_DOCUMENTS, (project,)).fetchone()[0])
+    return False

@@ -437,6 +437,9 @@ INDEX_DOCUMENT = "INSERT INTO km_documents_text(rowid, body) VALUES (?, ?)"
 UNINDEX_DOCUMENTS = "DELETE FROM km_documents_text WHERE rowid IN (SELECT value FROM json_each(?))"
 UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FROM km_documents WHERE project = ?)"
 DROP_PROJECT = ("DELETE FROM km_documents WHERE project = ?", "DELETE FROM km_log WHERE project = ?")
+COUNT_DOCUMENTS = (
+    "SELECT (SELECT count(*) FROM km_documents WHERE project = ?1) + (SELECT count(*) FROM km_log WHERE project = ?1)"
+)
 DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE project = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 LAST_VERSIONS = (

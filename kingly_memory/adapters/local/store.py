@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import RouterClosed
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import Scrubbed, Transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -101,10 +101,10 @@ class DiskStore:
         layout = self._connections.layout() or sql.LAYOUT
         return {"layout": str(layout), "sqlite": sqlite3.sqlite_version}
 
-    def scrub(self, memory_ids: Collection[str]) -> bool:
+    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
         from kingly_memory.adapters.local.scrubbing import scrub
 
-        return scrub(self._folder, memory_ids, self._lock_wait_s)
+        return scrub(self._folder, memory_ids, project, self._lock_wait_s)
 
     def recovered(self) -> str | None:
         """The folder in which the newest damaged store is kept, if one ever had to be replaced and is still there."""
