@@ -520,12 +520,14 @@ class Taken(NamedTuple):
 
 
 class Backup(NamedTuple):
-    """A backup of a store: its size and how many memories it holds, forgotten ones aside, of how many projects."""
+    """A backup of a store: its size and how many memories it holds, forgotten ones aside, of how many projects. Of all
+    its records, `damaged` ones are not as they were written."""
 
     file: str
     size_bytes: int
     memories: int
     projects: int
+    damaged: int = 0
 
     def to_json(self) -> JsonObject:
         return self._asdict()

@@ -25,11 +25,14 @@ def check(options: Namespace, out: Output) -> int:
 def restore(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
-    found = backup.restore(place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s)
+    found = backup.restore(
+        place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s, force=options.force
+    )
     aside = f"; what was there lies in {place.home} as store.replaced-…" if options.replace else ""
     out.show({"home": str(place.home), **found.to_json()}, [f"{place.home} holds {_held(found)}{aside}"])
     return 0
 
 
 def _held(one: Backup) -> str:
-    return f"{counted(one.memories, 'memory')} of {counted(one.projects, 'project')}, {one.size_bytes:,} bytes"
+    damaged = f"; {counted(one.damaged, 'record is', 'records are')} damaged" if one.damaged else ""
+    return f"{counted(one.memories, 'memory')} of {counted(one.projects, 'project')}, {one.size_bytes:,} bytes{damaged}"

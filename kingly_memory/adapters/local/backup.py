@@ -6,9 +6,11 @@ log beside it; it is looked at as strictly as a store before it is put anywhere.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
+import stat
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -22,6 +24,10 @@ from kingly_memory.own_files import opened
 from kingly_memory.ports import HOME, INCARNATION
 
 _FIRST_BYTES = b"SQLite format 3\x00"
+_VERSIONS = slice(18, 20)
+_WAL = b"\x02\x02"
+"""What stands there of a database with a log beside it (sqlite.org/fileformat.html, 1.3.3)."""
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP)
 
 
 def create(home: Path, file: Path) -> Backup:
@@ -43,11 +49,17 @@ def create(home: Path, file: Path) -> Backup:
         try:
             with closing(safety.connect_read_only(folder.database)) as store, closing(sqlite3.connect(partial)) as copy:
                 safety.check_objects(store, folder.store)
-                store.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-            made = check(partial)
+                try:
+                    store.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
+                except sqlite3.Error as error:
+                    if safety.primary_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+                        raise InvalidInput("file", f"{file} cannot be written ({error})") from error
+                    raise
+            made = check(partial, force=True)
             _on_the_disk(partial)
-            os.link(partial, file)  # unlike a rename it never replaces what somebody has put there meanwhile
+            _name(partial, file)
+            _on_the_disk(file)
             _on_the_disk(file.absolute().parent)
         finally:
             partial.unlink(missing_ok=True)
@@ -60,14 +72,36 @@ def create(home: Path, file: Path) -> Backup:
     return made._replace(file=str(file))
 
 
-def check(file: Path) -> Backup:
-    """Read a backup whole. Raises InvalidInput when it is none, is not whole, or was made by a newer version."""
+def _name(partial: Path, file: Path) -> None:
+    """Give what is written its name, and never replace what somebody has put there meanwhile, as a rename would."""
     try:
-        with file.open("rb") as begun:
-            is_one = begun.read(len(_FIRST_BYTES)) == _FIRST_BYTES
+        os.link(partial, file)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as copy, partial.open("rb") as whole:
+                shutil.copyfileobj(whole, copy)
+        except OSError:
+            file.unlink()
+            raise
+
+
+def check(file: Path, *, force: bool = False) -> Backup:
+    """Read a backup whole. Raises InvalidInput when it is none, is not whole, or was made by a newer version; and when
+    records in it are damaged, unless it is taken by `force`."""
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as begun:
+            is_file = stat.S_ISREG(os.fstat(begun.fileno()).st_mode)
+            header = begun.read(_VERSIONS.stop) if is_file else b""
     except OSError as error:
         raise InvalidInput("file", f"{file} cannot be read ({error.strerror or 'error'})") from None
-    if not is_one:
+    if header[_VERSIONS] == _WAL or os.path.lexists(f"{file}-wal"):
+        raise InvalidInput(
+            "file", f"{file} is a store in use and no backup; make one with `kingly-memory backup create FILE`"
+        )
+    if not header.startswith(_FIRST_BYTES):
         raise InvalidInput("file", f"{file} is no backup; make one with `kingly-memory backup create FILE`")
     try:
         with closing(safety.connect_read_only(file, immutable=True)) as connection:
@@ -80,19 +114,24 @@ def check(file: Path) -> Backup:
             problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if layout == 0 or problem != "ok":
                 raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
-            counted = connection.execute(sql.COUNT_ALL).fetchone()
+            memories, projects = connection.execute(sql.COUNT_ALL).fetchone()
+            connection.create_function("is_whole", 1, rows.is_whole_bytes)
+            damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
     except sqlite3.Error as error:
         raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None
     except StoreError as error:
         raise InvalidInput("file", f"{file} is not used: {error}") from None
-    return Backup(str(file), file.stat().st_size, *counted)
+    if damaged and not force:
+        problem = f"{damaged:,} {'memory in it is' if damaged == 1 else 'memories in it are'} damaged"
+        raise InvalidInput("file", f"{problem}; use another backup, or --force takes {file} all the same")
+    return Backup(str(file), file.stat().st_size, memories, projects, damaged)
 
 
-def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float) -> Backup:
+def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force: bool = False) -> Backup:
     """Put a backup in the place of the home's store, under a new incarnation, so that what is changed from now on is
     told apart from what was changed after the backup. A store that is there is put aside with `replace`, and refused
-    without. Raises InvalidInput, StoreBusy, StoreUnwritable, StoreUntrusted."""
-    found = check(file)
+    without. `force` takes damaged records too. Raises InvalidInput, StoreBusy, StoreUnwritable, StoreUntrusted."""
+    found = check(file, force=force)
     folder, fresh = Folder(home), Folder(home, "store.restored")
     try:
         folder.make()

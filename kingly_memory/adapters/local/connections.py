@@ -169,7 +169,7 @@ class Connections:
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
-            connection.create_function("is_whole", 1, _is_whole)
+            connection.create_function("is_whole", 1, rows.is_whole_bytes)
             safety.check_objects(connection, self._folder.store)
             layout = safety.layout_of(connection)
         except BaseException as error:
@@ -185,11 +185,6 @@ class Connections:
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)
-
-
-def _is_whole(value: bytes) -> bool:
-    """`rows.is_whole` for statements, which fail where they are to make text of what is none."""
-    return rows.is_whole(value.decode(errors="replace"))
 
 
 def _is_over(deadline_s: float) -> IsOver:

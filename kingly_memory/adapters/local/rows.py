@@ -76,6 +76,11 @@ def is_whole(value: str) -> bool:
     return bool(found) and digest_of_it == f'{_digest_of(said)}"}}'
 
 
+def is_whole_bytes(value: bytes) -> bool:
+    """The same for statements, which fail where they are to make text of what is none."""
+    return is_whole(value.decode(errors="replace"))
+
+
 def _digest_of(text: str) -> str:
     """A CRC of 32 bits would let pass one of four billion damages; this is as quick."""
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()

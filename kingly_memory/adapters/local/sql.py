@@ -373,6 +373,9 @@ DAMAGED = (
     f"AND i.rowid = c.rowid) OR (({_IS_MEMORY}) AND NOT is_whole(CAST(value AS BLOB)))) ORDER BY rowid"
 )
 """Memories whose records are damaged, or that the index of names does not lead to."""
+COUNT_DAMAGED = (
+    f"SELECT count(*) FROM Cache NOT INDEXED WHERE raw = 1 AND {_IS_MEMORY} AND NOT is_whole(CAST(value AS BLOB))"
+)
 NEXT_NAMED = (
     "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
 )

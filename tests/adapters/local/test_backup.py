@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -199,3 +201,35 @@ def test_the_commands_make_check_and_restore(
     assert (refused.code, "--replace puts them aside" in refused.err) == (2, True)
     assert "; what was there lies in " in run("backup", "restore", file, "--replace", *place).out
     assert run("get", "deploy", "--json", *place).json["content"] == "Deploys need three reviews"
+
+
+def test_damaged_records_are_said_and_restored_by_force_alone(full: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(full / "store" / "cache.db") as connection:
+        connection.execute("UPDATE Cache SET value = replace(value, 'each spring', 'in autumn') WHERE key LIKE 'm:%'")
+    file = tmp_path / "one.backup"
+    assert backup.create(full, file).damaged == 1
+    with pytest.raises(InvalidInput, match="1 memory in it is damaged"):
+        backup.check(file)
+    with pytest.raises(InvalidInput, match="1 memory in it is damaged"):
+        backup.restore(tmp_path / "other", file, replace=False, lock_wait_s=1)
+    assert backup.restore(tmp_path / "other", file, replace=False, lock_wait_s=1, force=True).damaged == 1
+
+
+def test_a_store_in_use_and_a_pipe_are_no_backups(full: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidInput, match="is a store in use and no backup"):
+        backup.check(full / "store" / "cache.db")
+    with pytest.raises(InvalidInput, match="is no backup"):
+        backup.check(pipe)
+
+
+def test_a_file_system_without_hard_links_takes_a_backup(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    made = backup.create(full, tmp_path / "one.backup")
+    assert (backup.check(tmp_path / "one.backup"), files(tmp_path)) == (made, ["one.backup"])
