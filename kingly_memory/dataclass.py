@@ -94,6 +94,9 @@ else:
             for name in needed:
                 if values[name] is _MISSING:
                     raise TypeError(f"{cls.__name__}() needs {name}")
+            if given and said and not said.keys().isdisjoint(names[: len(given)]):
+                twice = ", ".join(name for name in names[: len(given)] if name in said)
+                raise TypeError(f"{cls.__name__}() was given {twice} twice")
             if len(values) > len(usual) or len(given) > len(names):
                 wrong = ", ".join(values.keys() - usual.keys()) or f"{len(given)} values"
                 raise TypeError(f"{cls.__name__}() does not take {wrong}")

@@ -521,13 +521,15 @@ class Taken(NamedTuple):
 
 class Backup(NamedTuple):
     """A backup of a store: its size and how many memories it holds, forgotten ones aside, of how many projects. Of all
-    its records, `damaged` ones are not as they were written."""
+    its records, `damaged` ones are not as they were written. `put_aside` is the folder of the store that it
+    replaced."""
 
     file: str
     size_bytes: int
     memories: int
     projects: int
     damaged: int = 0
+    put_aside: str | None = None
 
     def to_json(self) -> JsonObject:
         return self._asdict()

@@ -65,6 +65,7 @@ def test_frozen_values_stay_and_others_change() -> None:
     [
         Base,
         lambda: Base("a", other=1),  # type: ignore[call-arg]
+        lambda: Base("a", name="b"),  # type: ignore[misc]
         lambda: Base("a", [], "", 1),  # type: ignore[call-arg]
         lambda: Heavy("a", [], "", 1),  # type: ignore[call-arg]
         lambda: replace(Base("a"), other=1),  # type: ignore[call-arg]

@@ -28,8 +28,11 @@ def restore(options: Namespace, out: Output) -> int:
     found = backup.restore(
         place.home, Path(options.file), replace=options.replace, lock_wait_s=wait_s, force=options.force
     )
-    aside = f"; what was there lies in {place.home} as store.replaced-…" if options.replace else ""
-    out.show({"home": str(place.home), **found.to_json()}, [f"{place.home} holds {_held(found)}{aside}"])
+    aside = f"; what was there lies in {found.put_aside}" if found.put_aside else ""
+    lines = [f"{place.home} holds {_held(found)}{aside}"]
+    if found.put_aside:
+        lines.append("  what was purged after the backup was made is back: purge it again")
+    out.show({"home": str(place.home), **found.to_json()}, lines)
     return 0
 
 

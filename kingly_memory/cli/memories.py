@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,6 +82,10 @@ def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[s
 
 def get(options: Namespace, out: Output) -> int:
     place, name = place_of(options, out), options.key_or_id
+    if options.explain and options.revision is not None:
+        raise InvalidInput(
+            "revision", "does not go with --explain, which tells of the memory as it is now; leave one out"
+        )
     with reading(place, out) as reader:
         # Why it is in the archive is asked of what lies there.
         memory = reader.named([name]).get(name) if options.explain else reader.get(name, options.revision)
@@ -178,18 +182,31 @@ def history(options: Namespace, out: Output) -> int:
 def diff(options: Namespace, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         found = reader.diff(options.key_or_id, options.a, options.b)
+        history = {one.revision: one for one in reader.history(options.key_or_id)}
     if found is None:
         raise NothingUnder(options.key_or_id)
-    out.show({"diff": found}, found.splitlines() or ["the texts are the same"])
+    out.show({"diff": found}, found.splitlines() or [_beside_the_text(history, options.a, options.b)])
     return 0
+
+
+def _beside_the_text(history: Mapping[int, Memory], a: int | None, b: int | None) -> str:
+    """What differs between two revisions, the last two unless others are named, that have the same text."""
+    if len(history) == 1:
+        return "there is only one revision"
+    newest, before, *_ = history
+    old, new = history[before if a is None else a], history[newest if b is None else b]
+    others = ("tags", "title", "type", "significance", "confidence", "metadata")
+    told = ", ".join(name for name in others if getattr(old, name) != getattr(new, name))
+    return f"the texts are the same; these differ: {told}" if told else "the texts are the same"
 
 
 def tag(options: Namespace, out: Output) -> int:
     """Without a change of tags nothing is written."""
     with routing(place_of(options, out), out) as router:
-        memory = router.get(options.key_or_id)
+        name = options.key_or_id
+        memory = router.get(name)
         if memory is None:
-            raise NothingUnder(options.key_or_id)
+            raise Archived(name) if router.history(name) else NothingUnder(name)
         kept = [one for one in memory.tags if one not in (options.remove or ())]
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
         if tags != list(memory.tags):

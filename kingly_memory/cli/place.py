@@ -113,7 +113,7 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
                 raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
             value = value == yes
         elif one.name in ("since", "until") and value:
-            value = moment(value, datetime.now(UTC))
+            value = moment(one.option, value, datetime.now(UTC))
         said[one.name] = value
     if verb.calls == "update":
         said["origin"] = author(place)
@@ -123,12 +123,18 @@ def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
     return said
 
 
-def moment(text: str, now: datetime) -> str:
-    """`7d` (ago), `today` and `yesterday` as a date or time; what else is said the verb reads."""
+def moment(option: str, text: str, now: datetime) -> str:
+    """`7d` (ago), `today` and `yesterday` as a date or time; what else is said the verb reads. Raises InvalidInput."""
     if text in _DAYS_AGO:
         return (now - timedelta(days=_DAYS_AGO[text])).date().isoformat()
     length_s = validation.length_s(text) if text[-1:].isalpha() else None
-    return text if length_s is None else (now - timedelta(seconds=length_s)).isoformat()
+    if length_s is not None:
+        return (now - timedelta(seconds=length_s)).isoformat()
+    try:
+        validation.moment(option, text)
+    except InvalidInput:
+        raise InvalidInput(option, f"{text[:40]!r} is no date or time; say 2026-11-23, yesterday, or 7d") from None
+    return text
 
 
 def author(place: Place) -> str:

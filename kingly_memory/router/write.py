@@ -78,16 +78,22 @@ def store(
     context_used_s: float = 0.0,
     if_revision: int | None = None,
 ) -> Callable[[Transaction], Stored]:
-    """A new memory, or a new revision of the one that has the key already; `noted` in its working context, of which a
-    use may not be written down yet. Raises RevisionConflict."""
+    """A new memory, or a new revision of the one that has the key already, unless that says the same; `noted` in its
+    working context, of which a use may not be written down yet. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, context.project, draft.key)
         _check_revision(draft.key, before, if_revision)
         memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
-        others = () if before is None else _unsay(transaction, before, memory, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+        others: tuple[MemoryId, ...] = ()
+        if before is not None and _is_there(transaction, before, memory, context):
+            memory = before.memory
+            receipt = _use(transaction, memory, context, lifetime)
+        else:
+            if before is not None:
+                others = _unsay(transaction, before, memory, context)
+            receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
         context_id = memory.scope.context_id
         if not noted or context_id is None:
             return Stored(receipt, context_id, others=others)
@@ -126,8 +132,8 @@ def _check_revision(name: str | None, before: Row | None, expected: int | None) 
 def update(
     key_or_id: str, draft: Draft, context: WriteContext, if_revision: int | None = None
 ) -> Callable[[Transaction], Stored | None]:
-    """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it. None when there is no
-    such memory. Raises RevisionConflict."""
+    """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
+    nothing. None when there is no such memory. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored | None:
         before = find(transaction, context.project, key_or_id)
@@ -137,8 +143,10 @@ def update(
         said = draft.revising(before.memory)
         author = said.agent if "agent" in draft.unsaid else context.agent
         memory = _memory(said, before, replace(context, agent=author))
-        others = _unsay(transaction, before, memory, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+        if _is_there(transaction, before, memory, context):
+            return Stored(_use(transaction, before.memory, context, lifetime), None)
+        others = _unsay(transaction, before, memory, context)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
         return Stored(receipt, None, others=others)
 
@@ -179,6 +187,9 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
 def _import_earlier(transaction: Transaction, item: Imported, context: WriteContext) -> None:
     """What a memory said before, if the memory comes from the same file and has no history here."""
     memory_id = MemoryId(item.id or "")
+    there = transaction.row(memory_id)
+    if there is not None and there.memory.scope.project != context.project:
+        memory_id = derived_id(memory_id, context.project)
     if transaction.row(memory_id) is None and _by_key(transaction, context.project, item.draft.key) is None:
         created_at = item.draft.created_at or context.now
         times = {"created_at": created_at, "updated_at": item.updated_at or created_at}
@@ -229,6 +240,20 @@ def _says_the_same(old: Memory, new: Memory) -> bool:
     origin = old.origin if new.origin is Origin.IMPORT else new.origin  # a file vouches for nobody, nor does it demote
     like_old = replace(new, origin=origin, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at)
     return like_old == old
+
+
+def _is_there(transaction: Transaction, before: Row, memory: Memory, context: WriteContext) -> bool:
+    """Whether a live memory says just that already: a revision that says the same would push out one that does not."""
+    is_live = before.standing is Standing.LIVE and not lifetimes.is_over(transaction, before, context.now_s)
+    return is_live and _says_the_same(before.memory, memory)
+
+
+def _use(transaction: Transaction, memory: Memory, context: WriteContext, lifetime: Lifetime | None) -> Receipt:
+    """To say again what is there is a use of it: its lifetime begins anew, and remotes that have not been told of it
+    get it."""
+    lives = lifetimes.begin(transaction, memory, lifetime, context.now_s)
+    _deliver(transaction, memory, context, is_said=True, is_same=True)
+    return replace(_receipt(transaction, memory, context.routes), ends_at=None if lives is None else lives.ends_at)
 
 
 def _memory(
@@ -451,13 +476,22 @@ def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> li
 
 
 def _deliver(
-    transaction: Transaction, memory: Memory, context: WriteContext, is_new: bool = False, is_said: bool = False
+    transaction: Transaction,
+    memory: Memory,
+    context: WriteContext,
+    is_new: bool = False,
+    is_said: bool = False,
+    *,
+    is_same: bool = False,
 ) -> dict[str, Delivery]:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
-    it from them. Where it is due, as it stands there now."""
+    it from them. Where it is due, as it stands there now. `is_same`: nothing has changed, so that those which know of
+    the memory need not hear of it."""
     due: dict[str, Delivery] = {}
     for remote in _remotes(transaction, memory, context, is_said=is_said):
         before = None if is_new else delivery_of(transaction, remote, memory.id)
+        if is_same and before is not None:
+            continue
         if before is None and not (is_new or is_said) and is_earlier(transaction, remote, memory):
             continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:

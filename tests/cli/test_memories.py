@@ -153,8 +153,14 @@ def test_the_beginning_of_an_id_stands_for_it_where_it_fits_one_memory(run: Run)
 def test_a_time_may_be_a_length_or_a_day_that_has_a_name() -> None:
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     said = {"7d": "2026-03-03T12:00:00+00:00", "12h": "2026-03-10T00:00:00+00:00", "yesterday": "2026-03-09"}
-    said |= {"today": "2026-03-10", "2026": "2026", "soon": "soon"}
-    assert {text: moment(text, now) for text in said} == said
+    said |= {"today": "2026-03-10", "2026-02-01": "2026-02-01"}
+    assert {text: moment("since", text, now) for text in said} == said
+
+
+def test_a_time_that_is_none_is_told_what_may_be_said(run: Run) -> None:
+    ran = run("list", "--since", "foo")
+    assert ran.code
+    assert "'foo' is no date or time; say 2026-11-23, yesterday, or 7d" in ran.err
 
 
 @pytest.mark.parametrize("verb", ["get", "forget", "restore"])

@@ -39,6 +39,25 @@ def test_what_a_memory_said_before_is_listed_shown_and_compared(run: Run, deploy
     assert run("diff", "deploy", "2", "2").out == "the texts are the same\n"
 
 
+def test_a_comparison_says_why_it_is_empty(run: Run, deploy: str) -> None:
+    run("store", "alone", "--key", "one")
+    assert run("diff", "one").out == "there is only one revision\n"
+    run("update", "deploy", "--title", "Deploying", "--tag", "law")
+    assert run("diff", "deploy").out == "the texts are the same; these differ: tags, title\n"
+
+
+def test_what_only_tells_of_today_does_not_go_with_a_revision(run: Run, deploy: str) -> None:
+    ran = run("get", "deploy", "--revision", "1", "--explain")
+    assert (ran.out, "does not go with --explain" in ran.err) == ("", True)
+    assert ran.code
+
+
+def test_tags_of_what_has_been_archived_are_not_said_to_be_nowhere(run: Run, deploy: str) -> None:
+    run("archive", "add", "deploy")
+    ran = run("tag", "deploy", "--add", "old")
+    assert "has ended or is in the archive" in ran.err
+
+
 @pytest.mark.requirement("N5", "D2")
 def test_an_earlier_text_comes_back_as_a_new_revision(run: Run, deploy: str) -> None:
     assert run("restore", "deploy", "--revision", "1").out == "restored as revision 3: one review\n"

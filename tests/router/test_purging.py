@@ -303,3 +303,15 @@ async def test_a_purge_reaches_the_hub_and_the_copies_of_other_machines(tmp_path
         await ours.sync(timeout=5)
         assert (await ours.status())["outbox"]["pending"] == 0
     team.store.close()
+
+
+def test_a_purged_word_is_learned_again_by_another_process(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with (
+        SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as one,
+        SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as other,
+    ):
+        other.store("the Zanzibarium is closed", key="first")
+        one.purge("first")
+        other.store("the Zanzibarium is open", key="second")
+        assert [hit.memory.key for hit in one.search("Zanzibraium")] == ["second"]

@@ -276,3 +276,40 @@ async def test_what_a_file_says_of_the_past_comes_with_its_memory_or_not_at_all(
     taken = await memory.remember([*items, item(orphan, "d", 1, is_earlier=True)])
     assert (taken.stored, [one.content for one in await memory.history(whole)]) == (1, ["c", "b", "a"])
     assert await memory.history(orphan) == ()
+
+
+async def test_what_says_the_same_is_no_new_revision(memory: MemoryRouter, clock: ManualClock) -> None:
+    await told(memory, "A", "B")
+    before = await memory.get("deploy")
+    clock.jump(60)
+    await told(memory, *["B"] * 10)
+    same = await memory.update("deploy")
+    receipt = await memory.store("B", key="deploy", significance=0.8, tags=["rule"])
+    assert before is not None
+    assert same is not None
+    assert (same.id, receipt.id, await memory.get("deploy")) == (before.id, before.id, before)
+    assert [one.content for one in await memory.history("deploy")] == ["B", "A"]
+    await memory.update("deploy", tags=["law"])
+    assert [one.tags for one in await memory.history("deploy")] == [("law",), ("rule",), ("rule",)]
+
+
+async def test_to_say_it_again_begins_its_lifetime_anew(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.store("B", key="deploy", ttl="1h")
+    clock.jump(1_800)
+    receipt = await memory.store("B", key="deploy", ttl="1h")
+    assert receipt.ends_at == clock.now() + timedelta(hours=1)
+    assert len(await memory.history("deploy")) == 1
+
+
+def test_an_import_into_another_project_of_the_home_takes_the_history_along(tmp_path: Path) -> None:
+    home, memory_id = tmp_path / "home", "01977c00-0000-7000-8000-000000000000"
+    said = [draft(text, content_limit_bytes=100) for text in ("a", "b", "c")]
+    items = [
+        Imported(one, memory_id, revision=number, is_earlier=number < 3, updated_at=None)
+        for number, one in enumerate(said, 1)
+    ]
+    for project in ("one", "two"):
+        with SyncMemoryRouter.open(home, False, project=project, settings=QUICK) as router:
+            router.remember(items)
+            [found] = router.list()
+            assert [one.content for one in router.history(found.id)] == ["c", "b", "a"]

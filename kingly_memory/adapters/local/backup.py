@@ -150,8 +150,10 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 another = rows.dump({"id": os.urandom(16).hex(), "restored": True})
                 connection.execute(sql.UPSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, another))
                 connection.execute("PRAGMA journal_mode = WAL")
+            aside = folder.aside("replaced")
             with suppress(FileNotFoundError):
-                folder.store.rename(folder.aside("replaced"))
+                folder.store.rename(aside)
+                found = found._replace(put_aside=str(aside))
             fresh.store.rename(folder.store)
             folder.sync()
             folder.note_closed()

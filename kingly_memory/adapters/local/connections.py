@@ -6,6 +6,7 @@ hook or `search --local` must not.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -20,6 +21,7 @@ from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import StoreError
+from kingly_memory.filters import admits
 
 T = TypeVar("T")
 Enough = Callable[[tuple[Any, ...]], bool]
@@ -170,6 +172,7 @@ class Connections:
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
             connection.create_function("is_whole", 1, rows.is_whole_bytes)
+            connection.create_function("has_metadata", 2, _has_metadata)
             safety.check_objects(connection, self._folder.store)
             layout = safety.layout_of(connection)
         except BaseException as error:
@@ -185,6 +188,15 @@ class Connections:
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)
+
+
+def _has_metadata(value: bytes, wanted: str) -> bool:
+    """Whether a memory's metadata, as JSON, pass a filter, which is JSON too. Those that cannot be read pass: who reads
+    the memory says so."""
+    try:
+        return admits(json.loads(wanted), json.loads(value))
+    except (TypeError, ValueError, RecursionError):
+        return True
 
 
 def _is_over(deadline_s: float) -> IsOver:

@@ -10,6 +10,7 @@ begins with those that hold a rarer word, or two. So these are all weighed, and 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -41,9 +42,18 @@ LEAST = 0.001
 _LONGEST_RECORD = 64
 """Bytes of the index's own record that are looked at; a sound one has few."""
 
+_METADATA = "json_extract(c.value, '$.metadata"
+_COMPARED = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_EXACT = 2**53
+"""Whole numbers below it are the same as floats."""
+_IN_TAG = "instr(' ' || c.tag || ' ', ?) > 0"
+
 Ask = Callable[[str, Iterable[Any]], list[Any]]
 Read = Callable[[Sequence[int], float, list[bool]], Iterator[Row]]
 Until = Callable[[float], AbstractContextManager[list[bool]]]
+Only = tuple[str, list[Any]]
+"""What `admitted` makes of the filters."""
+_ALL: Only = ("", [])
 
 
 # --- match expressions ------------------------------------------------------------------------------------------------
@@ -66,6 +76,64 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
     than the words.
     """
+    shown = readable(query) if standings is None else standings
+    hidden = [standing_token(standing) for standing in Standing if standing not in shown]
+    positive = " AND ".join([*map(in_scope, _scope(query)), *([also] if also else [])])
+    return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
+
+
+def tag_conditions(query: Query) -> tuple[list[str], list[Any]]:
+    """As conditions on the tag of a memory row what `match_expression` asks the index, with their values."""
+    groups = [*_scope(query), list(map(standing_token, readable(query)))]
+    conditions = [f"({' OR '.join([_IN_TAG] * len(group))})" for group in groups]
+    return conditions, [f" {one} " for group in groups for one in group]
+
+
+def field_condition(query: Query) -> tuple[str, list[Any]]:
+    """The filters that the index knows nothing of as a condition on a memory row, with its values; empty without."""
+    created_at = "json_extract(c.value, '$.created_at')"
+    found: list[tuple[str, Any]] = [(f"NOT {_IN_TAG}", f" {token('g', tag)} ") for tag in query.without_tags]
+    if query.since is not None:
+        found.append((f"{created_at} >= ?", query.since.isoformat()))
+    if query.until is not None:
+        found.append((f"{created_at} <= ?", query.until.isoformat()))
+    if query.min_confidence > 0:
+        found.append(("json_extract(c.value, '$.confidence') >= ?", query.min_confidence))
+    if query.origins is not None:
+        origins = json.dumps([origin.value for origin in query.origins])
+        found.append(("json_extract(c.value, '$.origin') IN (SELECT value FROM json_each(?))", origins))
+    metadata = query.metadata or {}
+    for name, wanted in metadata.items():
+        compared = wanted if isinstance(wanted, Mapping) else {"$eq": wanted}
+        said = [(operator, one) for operator, one in compared.items() if operator in _COMPARED and _is_plain(name, one)]
+        found += [(f'{_METADATA}."{name}"\') {_COMPARED[operator]} ?', one) for operator, one in said]
+    if metadata:  # last, since a call of Python takes longer than all before it
+        found.append((f"has_metadata(CAST({_METADATA}') AS BLOB), ?)", json.dumps(metadata, default=dict)))
+    condition = ""
+    for one, _ in reversed(found):  # SQLite evaluates all sides of an AND in an expression
+        condition = f"CASE WHEN {one} THEN {condition or '1'} END"
+    return condition and f"CASE WHEN json_valid(c.value) THEN {condition} END", [value for _, value in found]
+
+
+def _is_plain(name: str, wanted: object) -> bool:
+    """Whether SQLite can leave out what has no such value there, and nothing else."""
+    is_simple = name.isprintable() and not set(name) & set("\"'\\")
+    is_exact = isinstance(wanted, int | float) and abs(wanted) < _EXACT
+    return is_simple and (is_exact or (isinstance(wanted, str) and wanted.isprintable()))
+
+
+def admitted(query: Query, position: str = "km_text.rowid") -> tuple[str, list[Any]]:
+    """The same as a statement of the index takes it; empty where tags alone are left out, as nearly every search leaves
+    out those of assessments: such rows are few, and a plain search is not to pay for them."""
+    others = (query.since, query.until, query.origins, query.metadata, query.min_confidence or None)
+    if all(one is None for one in others):
+        return "", []
+    condition, values = field_condition(query)
+    return condition and sql.ADMITTED.format(position=position, condition=condition), values
+
+
+def _scope(query: Query) -> list[list[str]]:
+    """Scope tokens: of each list a row must have one."""
     wanted = [[token("p", query.project)]]
     if query.types is not None:
         wanted.append([type_token(kind) for kind in query.types])
@@ -76,10 +144,7 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     wanted += [[token("g", tag)] for tag in query.tags or ()]
     if query.any_tags is not None:
         wanted.append([token("g", tag) for tag in query.any_tags])
-    shown = readable(query) if standings is None else standings
-    hidden = [standing_token(standing) for standing in Standing if standing not in shown]
-    positive = " AND ".join([*map(in_scope, wanted), *([also] if also else [])])
-    return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
+    return wanted
 
 
 def in_scope(tokens: Iterable[str]) -> str:
@@ -194,7 +259,9 @@ class Matching:
         nothing: list[str] = []
         weighed = page.in_time(lambda: self._weighable(terms, rows_with or {}), nothing)
         is_done, has_passed_over, at_end = not weighed, False, True
-        if weighed and offset == 0 and not page.in_time(lambda: self._is_small(query.project), True):
+        only = admitted(query)
+        is_first = offset == 0 and not only[0]  # what the index finds anywhere would be sorted out with great pains
+        if weighed and is_first and not page.in_time(lambda: self._is_small(query.project), True):
             # The first page is looked for without the scope in the expression and sorted out afterwards: BM25 weighs
             # every phrase, and a scope that most rows share costs more than the words.
             room = limit * 2
@@ -205,8 +272,8 @@ class Matching:
             is_done = page.is_full or at_end or bool(page.cut)
         if not is_done:
             has_passed_over = False
-            admitted = match_expression(query, any_term(weighed))
-            best: dict[int, float] = page.in_time(lambda: self._scored(admitted, limit, offset), {})
+            own = match_expression(query, any_term(weighed))
+            best: dict[int, float] = page.in_time(lambda: self._scored(own, limit, offset, only), {})
             at_end = len(best) < limit
             page.take(best)
         is_rest = len(weighed) < len(terms) or bool(page.cut)
@@ -215,15 +282,16 @@ class Matching:
             # take longer than there is time for.
             for expression, score in ((any_term(terms), LEAST), (all_terms(terms), 2 * LEAST)):
                 if score == LEAST or (offset == 0 and len(terms) > 1):
-                    admitted = match_expression(query, expression)
-                    found: list[int] = page.in_time(partial(self.latest, admitted, limit, offset), [], 1.0)
+                    own = match_expression(query, expression)
+                    found: list[int] = page.in_time(partial(self.latest, own, limit, offset, only), [], 1.0)
                     at_end = at_end and len(found) < limit
                     page.take(dict.fromkeys(found, score), more=0 if score == LEAST else limit)
         return page.matches(has_passed_over=has_passed_over, at_end=at_end)
 
-    def latest(self, expression: str, limit: int, offset: int = 0) -> list[int]:
+    def latest(self, expression: str, limit: int, offset: int = 0, only: Only = _ALL) -> list[int]:
         """The positions of those that were stored last, unweighed."""
-        return [position for (position,) in self._ask(sql.LATEST, (expression, limit, offset))]
+        statement = sql.LATEST.format(admitted=only[0])
+        return [position for (position,) in self._ask(statement, (expression, *only[1], limit, offset))]
 
     def _weighable(self, terms: Sequence[str], rows_with: Mapping[str, int]) -> list[str]:
         """The terms that can be weighed, the rarest first when those are not all. `rows_with` says in how many rows
@@ -268,8 +336,8 @@ class Matching:
         best = sorted(found.items(), key=lambda one: (-one[1], -one[0]))
         return dict(best[:limit]), True
 
-    def _scored(self, expression: str, limit: int, offset: int = 0) -> dict[int, float]:
-        found = self._ask(sql.MATCHES, (expression, limit, offset))
+    def _scored(self, expression: str, limit: int, offset: int = 0, only: Only = _ALL) -> dict[int, float]:
+        found = self._ask(sql.MATCHES.format(admitted=only[0]), (expression, *only[1], limit, offset))
         return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
 
     def _is_small(self, project: str) -> bool:

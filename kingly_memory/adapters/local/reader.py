@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kingly_memory.adapters.local import matching, rows, sql
@@ -173,7 +172,8 @@ class Reader:
         found: dict[int, tuple[int, float]] = {}
         with self._connections.until(deadline_s):
             expression = matching.match_expression(query, f"body : ({matching.any_of(terms)})")
-            for passage, start, score in self._all(sql.PASSAGES, (expression, limit)):
+            only, values = matching.admitted(query, "km_passages.rowid >> 16")
+            for passage, start, score in self._all(sql.PASSAGES.format(admitted=only), (expression, *values, limit)):
                 found.setdefault(rows.position_of(passage), (start, -score))
         return found
 
@@ -194,11 +194,11 @@ class Reader:
 
         with self._connections.until(deadline_s) as cut:
             statement, values = (_by_index if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces)
-            self._connections.rows(statement, (*values, limit * 4), noted)
+            self._connections.rows(statement, (*values, limit), noted)
         readable = matching.readable(query)
         found = self._rows_at(positions, deadline_s, cut)
         own = (Match(row, 1.0) for row in found if row.standing in readable and query.admits(row.memory))
-        return Matches(tuple(islice(own, limit)), bool(cut))
+        return Matches(tuple(own), bool(cut))
 
     def frequencies(
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
@@ -398,20 +398,24 @@ class VectorRows:
         return mark.position == 0 or [(mark.row,)] == self._connections.rows(sql.MARKED, (mark.position,))
 
 
-def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
+def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
     """By the piece index, which holds every memory with a script without word breaks."""
     long = [piece for piece in pieces if len(piece) >= _TRIGRAM]
     short = [_like(piece) for piece in pieces if len(piece) < _TRIGRAM]
-    conditions = " AND ".join([sql.PIECE] * bool(long) + [sql.SHORT_PIECE] * len(short))
     expression = [" AND ".join(map(matching.quoted, long))] if long else []
-    return sql.PIECES.format(conditions=conditions), [rows.project_in_tag(query.project), *expression, *short]
+    tags, tag_values = matching.tag_conditions(query)
+    fields, field_values = matching.field_condition(query)
+    conditions = [*tags, *[sql.PIECE] * bool(long), *[sql.SHORT_PIECE] * len(short), fields]
+    values = [*tag_values, *expression, *short, *field_values]
+    return sql.PIECES.format(conditions=" AND ".join(filter(None, conditions))), values
 
 
-def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
+def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
     """By reading what the project holds, the latest first: for emoji and the like."""
-    conditions = " AND ".join([sql.LITERAL_PIECE] * len(pieces))
+    fields, values = matching.field_condition(query)
+    conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
     written = [one for piece in pieces for one in (rows.dump_text(piece), piece)]
-    return sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *written]
+    return sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *written, *values]
 
 
 def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:

@@ -230,11 +230,11 @@ IN_TIME = (
     "WHERE at BETWEEN ? AND ? ORDER BY at DESC, position DESC LIMIT ?"
 )
 MATCHES = (
-    "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
+    "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ?{admitted} "
     "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"
 )
 PASSAGES = (
-    "SELECT rowid, start, bm25(km_passages, 1.0, 0.0) AS score FROM km_passages WHERE km_passages MATCH ? "
+    "SELECT rowid, start, bm25(km_passages, 1.0, 0.0) AS score FROM km_passages WHERE km_passages MATCH ?{admitted} "
     "ORDER BY score LIMIT ?"
 )
 LATEST_MATCHES = (
@@ -242,7 +242,9 @@ LATEST_MATCHES = (
     "WHERE km_text MATCH ?1 ORDER BY rowid DESC LIMIT ?2) ORDER BY score, rowid DESC LIMIT ?3"
 )
 """Of the last ?2 that match, the best ?3."""
-LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
+LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ?{admitted} ORDER BY rowid DESC LIMIT ? OFFSET ?"
+ADMITTED = " AND EXISTS (SELECT 1 FROM Cache AS c WHERE c.rowid = {position} AND {condition})"
+"""Of what the index finds only that which the fields outside the index admit too."""
 COUNT_OWN = (
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM km_text WHERE km_text MATCH ?1) "
     "THEN (SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ?2 LIMIT ?3)) ELSE 0 END"
@@ -275,7 +277,7 @@ ROWS_AT = (
 )
 PIECES = (
     "SELECT c.rowid FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
-    "WHERE instr(c.tag, ?) > 0 AND {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
+    "WHERE {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
 )
 PIECE = "km_pieces MATCH ?"
 SHORT_PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"  # no index helps: reads them all

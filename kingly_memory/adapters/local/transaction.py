@@ -54,11 +54,12 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self._known: set[str] = set()
+        self._known_as_of = 0
         self._noted: set[str] = set()
         self._doubtful: set[str] = set()
 
     def note(self, memory: Memory) -> None:
-        self._noted |= _words(memory) - self._known
+        self._noted |= _words(memory)
 
     def unlearn(self, memory: Memory) -> None:
         """It was erased for good: words that no memory has any more go with it."""
@@ -66,12 +67,15 @@ class Vocabulary:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
+        as_of = connection.execute("PRAGMA data_version").fetchone()[0]
+        if as_of != self._known_as_of:  # another process has written, and may have purged any of the known words
+            self._known, self._known_as_of = set(), as_of
         gone = {word for word in self._doubtful if not _is_said(connection, word)}
         connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
         self._known -= self._doubtful
         self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
         self._doubtful = set()
-        new = [(len(word), word) for word in self._noted if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
+        new = [(len(word), word) for word in self._noted - self._known if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
     def written(self) -> None:

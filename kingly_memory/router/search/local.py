@@ -228,8 +228,9 @@ class LocalSearch(Visible):
         if time.monotonic() >= deadline_s:
             return set()
         own: set[str] = set()
-        for row in self._reader.holding(query, word, ROWS_LOOKED_AT, deadline_s):
-            if query.admits(row.memory):
+        project = Query(query.text, query.project, include_archived=query.include_archived)
+        for row in self._reader.holding(project, word, ROWS_LOOKED_AT, deadline_s):
+            if project.admits(row.memory):
                 text = " ".join((row.memory.title or "", row.memory.content, *row.memory.tags)).casefold()
                 own.update(words(text[:WORDS_READ]))
                 if re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text[WORDS_READ:]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -199,7 +200,10 @@ def test_the_commands_make_check_and_restore(
     assert run("forget", "deploy", *place).code == 0
     refused = run("backup", "restore", file, *place)
     assert (refused.code, "--replace puts them aside" in refused.err) == (2, True)
-    assert "; what was there lies in " in run("backup", "restore", file, "--replace", *place).out
+    restored = run("backup", "restore", file, "--replace", *place).out
+    [aside] = full.glob("store.replaced-*")
+    assert f"; what was there lies in {aside}\n" in restored
+    assert "what was purged after the backup was made is back" in restored
     assert run("get", "deploy", "--json", *place).json["content"] == "Deploys need three reviews"
 
 
@@ -233,3 +237,14 @@ def test_a_file_system_without_hard_links_takes_a_backup(
     monkeypatch.setattr(os, "link", refused)
     made = backup.create(full, tmp_path / "one.backup")
     assert (backup.check(tmp_path / "one.backup"), files(tmp_path)) == (made, ["one.backup"])
+
+
+def test_a_full_disk_is_said_of_the_file_and_not_of_the_store(full: Path, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+    try:
+        with pytest.raises(InvalidInput, match=r"one.backup cannot be written"):
+            backup.create(full, tmp_path / "one.backup")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(tmp_path) == []

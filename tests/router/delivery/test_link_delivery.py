@@ -340,7 +340,7 @@ async def test_links_are_made_anew_when_a_server_gives_their_end_another_id(tmp_
         await clock.settle()
         await stored(memory, clock, "a", "b")
         link = await linked(memory, clock, "a", "b")
-        await stored(memory, clock, "a")
+        await memory.update("a", content="a, said otherwise")
         await clock.settle()
         newest = [remote_id for remote_id, held in remote.memories.items() if held.key == "a"][-1]
         assert keys_used(remote) == [link.id, f"{link.id}.2"]

@@ -90,6 +90,36 @@ def test_hit_carries_its_memory_whole(store: DiskStore) -> None:
     assert (hit.memory, hit.standing) == (one, Standing.LIVE)
 
 
+@pytest.mark.parametrize(("text", "asked"), [("東京タワーに行った", "東京タワー"), ("party 🎉", "🎉")])
+@pytest.mark.parametrize("wanted", [{"tags": ("a",)}, {"metadata": {"by": "x"}}, {"until": NOON}])
+def test_what_a_filter_admits_is_found_behind_all_that_it_does_not(
+    store: DiskStore, text: str, asked: str, wanted: dict[str, Any]
+) -> None:
+    old = [memory(f"{text} {number}", tags=("a",), metadata={"by": "x"}) for number in range(3)]
+    later = NOON + timedelta(days=1)
+    put(store, *old, *(memory(f"{text} {number} again", created_at=later) for number in range(200)))
+    assert sorted(answers(store, asked, **wanted)) == sorted(one.content for one in old)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"by": "x"}, {"n": {"$lt": 3}}, {"n": {"$in": [0, 1, 2]}}, {"n": {"$ne": 5}, "by": "x"}, {"of": {"a": [1]}}],
+)
+def test_a_filter_is_asked_before_memories_are_read(store: DiskStore, wanted: dict[str, Any]) -> None:
+    old = [memory(f"parcel {number}", metadata={"n": number, "by": "x", "of": {"a": [1]}}) for number in range(3)]
+    put(store, *old, *(memory("parcel", metadata={"n": 5, "by": "y"}) for _ in range(500)))
+    read: list[int] = []
+    whole = store.reader._matching._read
+    store.reader._matching._read = lambda at, *rest: (read.extend(at), whole(at, *rest))[1]  # type: ignore[func-returns-value]
+    assert len(answers(store, "parcel", metadata=wanted)) == 3
+    assert len(read) == 3
+
+
+def test_a_typo_is_repaired_to_what_the_project_writes_whatever_is_filtered(store: DiskStore) -> None:
+    put(store, memory("the parcel", metadata={"by": "x"}), *(memory(f"parcel {number}") for number in range(20)))
+    assert answers(store, "parcle", metadata={"by": "x"}) == ["the parcel"]
+
+
 # --- typos --------------------------------------------------------------------------------------------------------
 
 
