@@ -146,7 +146,10 @@ def test_erasing_a_memory_leaves_a_key_that_another_one_has_taken(store: DiskSto
 
 
 def test_erasing_nothing_is_no_error(store: DiskStore) -> None:
+    put(store, memory("what stays", key="k"))
     store.write(lambda tx: tx.erase("nowhere")).result()
+    assert stored_contents(store) == ["what stays"]
+    assert store.reader.id_of_key("alpha", "k") is not None
 
 
 # --- changes ------------------------------------------------------------------------------------------------------

@@ -300,20 +300,25 @@ def test_any_json_is_an_answer_of_ours_or_one_of_the_errors(value: Any, number: 
     with contextlib.suppress(RemoteError, Misunderstood):
         found = answer(json.dumps(value).encode(), number)
         if found is not None:
-            called(result(found))
+            json.dumps(called(result(found)))  # raises for what is no JSON
+        assert found is None or "result" in found
 
 
 @given(st.dictionaries(st.sampled_from(["content", "structuredContent", "isError", "resultType", "data"]), JSON))
 def test_any_result_of_a_tool_is_a_value_or_one_of_the_errors(told: dict[str, Any]) -> None:
-    with contextlib.suppress(RemoteError):
-        called(told)
+    try:
+        value = called(told)
+    except RemoteError:
+        return
+    assert json.loads(json.dumps(value)) == value
 
 
 @given(st.dictionaries(st.sampled_from(["tools", "nextCursor", "supportedVersions", "_meta", "serverInfo"]), JSON))
 def test_any_greeting_is_read_or_refused(told: dict[str, Any]) -> None:
-    tools(told)
-    discovered(told, "/mcp")
-    with contextlib.suppress(RemoteError):
+    listed, party = tools(told), discovered(told, "/mcp")
+    assert all(isinstance(name, str) for name in listed.arguments)
+    assert party is None or party.protocol in told["supportedVersions"]
+    with pytest.raises(RemoteRefused, match="no version of mcp"):  # no `protocolVersion` is said
         introduced(told, "/mcp", None)
 
 

@@ -297,3 +297,5 @@ async def test_closing_twice_is_safe(make_remote: MakeRemote, project: str) -> N
     remote = make_remote(project)
     await remote.aclose()
     await remote.aclose()
+    assert (await remote.connect()).server  # and it may be used again
+    await remote.aclose()

@@ -421,6 +421,7 @@ async def test_a_remote_may_be_closed_before_it_is_used_and_twice_after(server: 
     remote = remote_at(server.url)
     await remote.aclose()
     await remote.connect()
+    assert server.requests
     await remote.aclose()
     await remote.aclose()
 
