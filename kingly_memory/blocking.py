@@ -92,7 +92,10 @@ class SyncDocuments(Face):
         )
 
     def get(self, namespace: str | Sequence[str], key: str) -> Document | None:
-        """Read a document: None when there is none or it has ended. Raises InvalidInput, StoreError."""
+        """Read a document.
+
+        None when there is none or it has ended. Raises InvalidInput, StoreError.
+        """
         return self._call(lambda: self._awaiting.get(namespace, key))
 
     def delete(
@@ -103,7 +106,10 @@ class SyncDocuments(Face):
         if_version: int | None = None,
         operation_id: str | None = None,
     ) -> bool:
-        """Remove a document for good; False when there is none. Raises InvalidInput, VersionConflict, StoreError."""
+        """Remove a document for good.
+
+        False when there is none. Raises InvalidInput, VersionConflict, StoreError.
+        """
         return self._call(
             lambda: self._awaiting.delete(namespace, key, if_version=if_version, operation_id=operation_id)
         )
@@ -111,8 +117,8 @@ class SyncDocuments(Face):
     def write(self, changes: Iterable[Put | Remove], *, operation_id: str | None = None) -> tuple[Document | None, ...]:
         """Write and remove documents in one transaction, in their order: all of them or, when one cannot be done, none.
 
-        Answers for each with the document as it was written, or as it was when it was removed. Raises InvalidInput,
-        VersionConflict, StoreError.
+        Answers for each with the document as it was written, or as it was when it was removed; for an operation that
+        was done before, a removed one without its value. Raises InvalidInput, VersionConflict, StoreError.
         """
         return self._call(lambda: self._awaiting.write(changes, operation_id=operation_id))
 

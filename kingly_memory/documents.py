@@ -20,6 +20,8 @@ MOST_BYTES = 16 * 2**20
 DEEPEST = 100
 """Levels of objects and lists inside each other: Python's own reader ends at some hundreds."""
 
+BEHIND_ALL = 2**62
+"""A position behind every item of a log."""
 Namespace = tuple[str, ...]
 """The labels of a path."""
 
@@ -36,6 +38,9 @@ class Document(NamedTuple):
     updated_at: datetime
     expires_at: datetime | None = None
     ttl_s: float | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
 
     def to_json(self) -> JsonObject:
         times = {"created_at": self.created_at, "updated_at": self.updated_at, "expires_at": self.expires_at}
@@ -116,6 +121,14 @@ def json_text(field: str, value: object) -> str:
     if size > MOST_BYTES:
         raise InvalidInput(field, f"has {size:,} bytes as JSON, at most {MOST_BYTES:,} are stored")
     return text
+
+
+def read_json(text: str) -> Any:
+    """What a text says as JSON; the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _check_inside(field: str, value: object) -> None:

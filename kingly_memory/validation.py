@@ -47,6 +47,8 @@ OF_A_SUMMARY = frozenset(
 )
 """What metadata say of a summary of a learned text: of another text it is not true."""
 RESULTS_LIMIT = 1_000
+MOST_TOGETHER = 10_000
+"""Memories or documents that one transaction takes."""
 MOST_IN_A_MODE = 50
 """Memories that a search in a mode answers with: each is compared with those before it."""
 MOST_VERIFIED = 50

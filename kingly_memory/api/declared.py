@@ -1682,7 +1682,7 @@ VERBS = (
         tool="document_get",
         toolset="documents",
         title="Read a document",
-        says="Read a document: None when there is none or it has ended.",
+        says="Read a document.",
         takes=lambda: (
             Parameter(
                 name="namespace",
@@ -1702,7 +1702,7 @@ VERBS = (
         tool="document_delete",
         toolset="documents",
         title="Delete a document",
-        says="Remove a document for good; False when there is none.",
+        says="Remove a document for good.",
         takes=lambda: (
             Parameter(
                 name="namespace",

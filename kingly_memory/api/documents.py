@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from kingly_memory.documents import (
     Put,
     Remove,
     json_text,
+    read_json,
     texts_in,
 )
 from kingly_memory.errors import InvalidInput
@@ -27,7 +27,6 @@ from kingly_memory.router.documents import Outcome, Write
 from kingly_memory.validation import Ttl
 
 MOST_LABELS = 32
-MOST_TOGETHER = 10_000
 LARGEST_VERSION = 2**53
 
 
@@ -71,12 +70,14 @@ class Documents(Family):
     async def get(
         self, namespace: Annotated[str | Sequence[str], NAMESPACE], key: Annotated[str, KEY]
     ) -> Document | None:
-        """Read a document: None when there is none or it has ended. Raises InvalidInput, StoreError."""
-        place, name = _namespace(namespace), _key(key)
+        """Read a document.
+
+        None when there is none or it has ended. Raises InvalidInput, StoreError.
+        """
+        place, name = _namespace(namespace), validation.required("key", key)
         engine = self._engine
         found = await engine.read(lambda: engine.reader.documents.document(engine.project, place, name))
-        is_over = found is not None and found.expires_at is not None and found.expires_at <= engine.clock.now()
-        return None if is_over else found
+        return None if found is None or found.is_over(engine.clock.now()) else found
 
     @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)
     @example('{"namespace": "users/lydia", "key": "draft"}', "success deleted")
@@ -88,7 +89,10 @@ class Documents(Family):
         if_version: Annotated[int | None, IF_VERSION] = None,
         operation_id: str | None = None,
     ) -> bool:
-        """Remove a document for good; False when there is none. Raises InvalidInput, VersionConflict, StoreError."""
+        """Remove a document for good.
+
+        False when there is none. Raises InvalidInput, VersionConflict, StoreError.
+        """
         (was,) = await self.write([Remove(namespace, key, if_version)], operation_id=operation_id)
         return was is not None
 
@@ -97,12 +101,13 @@ class Documents(Family):
     ) -> tuple[Document | None, ...]:
         """Write and remove documents in one transaction, in their order: all of them or, when one cannot be done, none.
 
-        Answers for each with the document as it was written, or as it was when it was removed. Raises InvalidInput,
-        VersionConflict, StoreError.
+        Answers for each with the document as it was written, or as it was when it was removed; for an operation that
+        was done before, a removed one without its value. Raises InvalidInput, VersionConflict, StoreError.
         """
         checked = [_checked(one) for one in changes]
-        if len(checked) > MOST_TOGETHER:
-            raise InvalidInput("changes", f"are {len(checked):,}, at most {MOST_TOGETHER:,} are written together")
+        if len(checked) > validation.MOST_TOGETHER:
+            most = validation.MOST_TOGETHER
+            raise InvalidInput("changes", f"are {len(checked):,}, at most {most:,} are written together")
         operation = validation.label("operation_id", operation_id)
         engine = self._engine
         outcomes: list[Outcome] = await engine.write(
@@ -120,7 +125,8 @@ class Documents(Family):
     ) -> tuple[Document, ...]:
         """List documents by namespace and key.
 
-        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError."""
+        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError.
+        """
         place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
         if after is not None and not isinstance(after, Document):
             raise InvalidInput("after", "is no document; give the last one of the page before")
@@ -202,11 +208,7 @@ def put(
 ) -> Any:
     """Write a document under a namespace and a key; one that is there is replaced. It is no memory: searches for
     memories do not find it."""
-    try:
-        said = json.loads(value)
-    except ValueError:
-        said = value
-    return memory.documents.put(namespace, key, said, if_version=if_version, ttl=ttl)
+    return memory.documents.put(namespace, key, read_json(value), if_version=if_version, ttl=ttl)
 
 
 def _namespace(said: str | Sequence[str]) -> Namespace:
@@ -218,14 +220,10 @@ def _namespace(said: str | Sequence[str]) -> Namespace:
     return tuple(validation.required("namespace", one) for one in labels)
 
 
-def _key(said: str) -> str:
-    return validation.required("key", said)
-
-
 def _checked(change: Put | Remove) -> Write:
     if not isinstance(change, Put | Remove):
         raise InvalidInput("changes", "are neither Put nor Remove")
-    place, key = _namespace(change.namespace), _key(change.key)
+    place, key = _namespace(change.namespace), validation.required("key", change.key)
     version = change.if_version
     if version is not None:
         validation.count("if_version", version, least=0, most=LARGEST_VERSION)

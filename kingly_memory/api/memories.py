@@ -43,7 +43,6 @@ if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.retrieval.verification import VerifiedResults
 
 IMPORT_BATCH = 200
-MOST_TOGETHER = 10_000
 _OF_A_STORE = frozenset("content key type significance confidence tags title context_id origin metadata ttl".split())
 _Item = TypeVar("_Item")
 USUALLY_VERIFIED = 5
@@ -748,7 +747,7 @@ def _at_most(several: Iterable[_Item], name: str) -> list[_Item]:
     """Raises InvalidInput for more than are taken at once."""
     if isinstance(several, str | Mapping) or not isinstance(several, Iterable):
         raise InvalidInput(name, "expected several of them")
-    found = [*islice(several, MOST_TOGETHER + 1)]
-    if len(found) > MOST_TOGETHER:
-        raise InvalidInput(name, f"are more than {MOST_TOGETHER:,}; give them in several calls")
+    found = [*islice(several, validation.MOST_TOGETHER + 1)]
+    if len(found) > validation.MOST_TOGETHER:
+        raise InvalidInput(name, f"are more than {validation.MOST_TOGETHER:,}; give them in several calls")
     return found

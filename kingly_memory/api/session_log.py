@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import LIMIT, Arg, verb
-from kingly_memory.documents import LogItem, json_text
+from kingly_memory.documents import BEHIND_ALL, LogItem, json_text, read_json
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ports import Transaction
 from kingly_memory.router.engine import Engine
 
 MOST_ITEMS = 100_000
-BEHIND_ALL = 2**62
 
 
 class SessionLog(Family):
@@ -97,7 +95,7 @@ def append(
     memory: Any, session: Annotated[str, SESSION], items: Annotated[Sequence[str], Arg("JSON, or texts", "ITEM")]
 ) -> Any:
     """Append items to the log of a session; they come back exactly, and no search for memories finds them."""
-    return memory.log(session).append(map(_read, items))
+    return memory.log(session).append(map(read_json, items))
 
 
 @verb("log show", reads=True)
@@ -122,10 +120,3 @@ def clear(memory: Any, session: Annotated[str, SESSION]) -> Any:
 def sessions(memory: Any) -> Any:
     """List the sessions whose logs have items."""
     return memory.logs()
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

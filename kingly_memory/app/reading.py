@@ -41,7 +41,6 @@ class WallClock:
 
 
 DOCUMENTS_READ = 50
-LAST_POSITION = 2**62
 MOST_BEGINNING = 50
 """Memories of all projects that are looked at for those whose ids begin in some way."""
 
@@ -169,8 +168,10 @@ class LocalReader(View):
 
     def items(self) -> Iterator[tuple[str, int, Any]]:
         """Every item of every session's log: the session, its place in it, and the item."""
+        from kingly_memory.documents import BEHIND_ALL
+
         for one in self._reader.documents.sessions(self._place.project):
-            found = self._reader.documents.log(self._place.project, one.session, LAST_POSITION, one.items)
+            found = self._reader.documents.log(self._place.project, one.session, BEHIND_ALL, one.items)
             for place, item in enumerate(reversed(found), start=1):
                 yield one.session, place, item.item
 

@@ -74,7 +74,7 @@ def write(
 
 def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Outcome:
     old = rows.document(project, write.namespace, write.key)
-    if old is not None and old.expires_at is not None and old.expires_at <= now:
+    if old is not None and old.is_over(now):
         rows.remove(project, write.namespace, write.key)
         old = None
     found = 0 if old is None else old.version

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import stat
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -150,16 +150,10 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 another = rows.dump({"id": os.urandom(16).hex(), "restored": True})
                 connection.execute(sql.UPSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, another))
                 connection.execute("PRAGMA journal_mode = WAL")
-            aside = folder.aside("replaced")
-            with suppress(FileNotFoundError):
-                folder.store.rename(aside)
-                found = found._replace(put_aside=str(aside))
-            fresh.store.rename(folder.store)
-            folder.sync()
-            folder.note_closed()
+            aside = folder.take(fresh, "replaced")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
-    return found
+    return found if aside is None else found._replace(put_aside=str(aside))
 
 
 def _on_the_disk(path: Path) -> None:

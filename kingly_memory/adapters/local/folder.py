@@ -61,6 +61,17 @@ class Folder:
         others = (named.with_name(f"{named.name}-{number}") for number in count(2))
         return next(path for path in chain([named], others) if not path.exists())
 
+    def take(self, fresh: Folder, why: str) -> Path | None:
+        """Put another store, which is finished, in the place of this one. Returns where this one lies from now on; None
+        when there was none. The caller holds the write lock."""
+        aside = self.aside(why) if os.path.lexists(self.store) else None
+        if aside is not None:
+            self.store.rename(aside)
+        fresh.store.rename(self.store)
+        self.sync()
+        self.note_closed()
+        return aside
+
     def exists(self) -> bool:
         return os.path.lexists(self.database)
 

@@ -66,10 +66,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         saved = _refill(folder, fresh)
-        folder.store.rename(folder.aside("corrupt"))
-    fresh.store.rename(folder.store)
-    folder.sync()
-    folder.note_closed()
+    folder.take(fresh, "corrupt")
     log.warning(
         "the memory store in %s was damaged (%s) and has been replaced: %s. The damaged files are kept in %s",
         folder.store,
