@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
+from kingly_memory import SyncMemoryRouter
 from tests.cli_runner import Run, runner
 
 
@@ -57,3 +62,27 @@ def test_a_person_at_the_terminal_is_asked(
     said = capsys.readouterr()
     assert "purge 2 memories for good? [y/N]" in said.err
     assert said.out.startswith("nothing was purged\n" if code else "purged 2 memories")
+
+
+def words(home: Path) -> set[str]:
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection:
+        return {word for (word,) in connection.execute("SELECT word FROM km_vocabulary")}
+
+
+@pytest.mark.requirement("N10")
+def test_a_purge_takes_words_that_an_earlier_command_stored_and_another_process_learns_them_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run, home = runner(capsys, monkeypatch), tmp_path / "home"
+    place = ("--home", str(home), "--project", "app")
+    run("store", "orangutan", "--key", "o", "--tag", "tagsecret", "--title", "titlesecret", *place)
+    run("store", "the garden gate", *place)
+    run("purge", "o", "--yes", *place)
+    assert words(home) == {"garden", "gate"}
+    with SyncMemoryRouter.open(home, False, project="app") as elsewhere:
+        elsewhere.store("the lighthouse", key="l")
+        command = [sys.executable, "-m", "kingly_memory", "purge", "l", "--yes", *place]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)  # our own
+        assert words(home) == {"garden", "gate"}
+        elsewhere.store("a lighthouse again")
+    assert "lighthouse" in words(home)
