@@ -3,7 +3,7 @@
     python examples/flood_simulation.py [FOLDER]
 
 One of them is saved in year 10 and goes on from its file, to the same decisions. The audit stays in FOLDER, if you name
-one: `kingly-memory audit stats --folder FOLDER/audit`.
+one.
 """
 
 from __future__ import annotations

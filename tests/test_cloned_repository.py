@@ -78,14 +78,7 @@ def use_everything(run: Run, clone: Path) -> list[int]:
         hook(run, name, clone, **facts)
     transcript(clone, entry("user", "ok", "2"))
     hook(run, "Stop", clone)
-    after = (
-        ("export", "-"),
-        ("sweep",),
-        ("status",),
-        ("doctor",),
-        ("audit", "tail", "--folder", str(home.parent / "audit")),
-    )
-    codes += [run(*command).code for command in after]
+    codes += [run(*command).code for command in (("export", "-"), ("sweep",), ("status",), ("doctor",))]
     InjectionFiles(home, "work").note("s", ["a"], 1.0)
     with suppress(StoreUntrusted, InvalidSetting):
         own_token(home)

@@ -1,4 +1,4 @@
-"""The audit on disk: a file of JSON lines for each kind of record, which several processes append to and read.
+"""The audit on disk: a file of JSON lines for each kind of record, which several processes append to.
 
 Each record is one append, which the kernel keeps apart from those of others. What a crash or a full disk has torn is no
 record, and the next one begins on a line of its own.
@@ -12,23 +12,19 @@ import logging
 import math
 import os
 import re
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.dataclass import dataclass, fields, is_dataclass
-from kingly_memory.digests import sha256
-from kingly_memory.errors import InvalidInput, StoreUntrusted, StoreUnwritable
+from kingly_memory.dataclass import fields, is_dataclass
+from kingly_memory.errors import StoreUntrusted, StoreUnwritable
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, make_folder, opened
 from kingly_memory.validation import mended
 
 log = logging.getLogger("kingly_memory")
-
-LEAST_ID_LETTERS = 4
 
 
 class AuditFiles:
@@ -113,74 +109,6 @@ def _plain(value: Any) -> Any:
         return f"<{type(value).__name__}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A record with its kind, and an id that is made of its line."""
-
-    kind: str
-    id: str
-    record: JsonObject
-
-    @property
-    def at(self) -> str:
-        """ISO 8601, or empty."""
-        return _text(self.record.get("timestamp"))
-
-    @property
-    def agent_id(self) -> str:
-        return _text(self.record.get("agent_id"))
-
-
-class AuditReader:
-    """The records in a folder, while others write to it. `damaged` counts the lines that were none."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.damaged = 0
-        self._read: Counter[str] = Counter()
-        """Bytes of each kind's file that have been read."""
-
-    def records(self, kinds: Sequence[str] | None = None) -> Iterator[Noted]:
-        """Those that it has not read yet, oldest first within their kind. Raises InvalidInput, StoreUntrusted."""
-        try:
-            check_folder(self.folder)
-            found = sorted(path.stem for path in self.folder.iterdir() if path.suffix == ".jsonl")
-            for kind in found if kinds is None else [one for one in found if one in kinds]:
-                with os.fdopen(opened(self.folder / f"{kind}.jsonl", os.O_RDONLY), "rb") as file:
-                    file.seek(self._read[kind])
-                    for line in file:
-                        if not line.endswith(b"\n"):  # it is being written, or was torn
-                            break
-                        self._read[kind] += len(line)
-                        if (one := _noted(kind, line[:-1])) is not None:
-                            yield one
-                        else:
-                            self.damaged += 1
-        except FileNotFoundError:
-            problem = f"there is no audit in {self.folder}; name another --folder, or write one (docs/agents.md)"
-            raise InvalidInput("folder", problem) from None
-        except OSError as error:
-            problem = f"the audit in {self.folder} cannot be read ({error.strerror or error})"
-            raise InvalidInput("folder", problem) from None
-
-    def latest(self, most: int, kinds: Sequence[str] | None = None, agent_id: str | None = None) -> list[Noted]:
-        """So many of the latest records, of one agent if it is named, oldest first. Raises InvalidInput."""
-        found: dict[str, deque[Noted]] = {}
-        for one in self.records(kinds):
-            if agent_id in (None, one.agent_id):
-                found.setdefault(one.kind, deque(maxlen=most)).append(one)
-        return sorted((one for kept in found.values() for one in kept), key=lambda one: one.at)[-most:]
-
-    def named(self, name: str) -> Noted:
-        """The record with that id, or the beginning of one, the latest if there are several. Raises InvalidInput."""
-        if len(name) < LEAST_ID_LETTERS:
-            raise InvalidInput("record", f"{name!r} is too short; give {LEAST_ID_LETTERS} letters of an id")
-        found = deque((one for one in self.records() if one.id.startswith(name)), maxlen=1)
-        if not found:
-            raise InvalidInput("record", f"there is none with the id {mended(name)[:40]!r} in {self.folder}")
-        return found[0]
-
-
 def erase_records(folder: Path, texts: Sequence[str]) -> int:
     """Empty every record that says one of these texts, in whole words, where it stands, and count them: others may
     append meanwhile. Raises StoreUnwritable."""
@@ -190,7 +118,7 @@ def erase_records(folder: Path, texts: Sequence[str]) -> int:
             with os.fdopen(opened(path, os.O_RDWR), "r+b", 0) as file:
                 place = 0
                 for line in file.read().splitlines(keepends=True):
-                    if _says(_noted("", line), line, texts):
+                    if _says(line, texts):
                         os.pwrite(file.fileno(), b"{}".ljust(len(line) - 1), place)
                         erased += 1
                     place += len(line)
@@ -200,9 +128,13 @@ def erase_records(folder: Path, texts: Sequence[str]) -> int:
     return erased
 
 
-def _says(one: Noted | None, line: bytes, texts: Sequence[str]) -> bool:
+def _says(line: bytes, texts: Sequence[str]) -> bool:
     """Whether a record, or a line that is none, says one of the texts anywhere."""
-    waiting: list[object] = [line.decode(errors="replace") if one is None else one.record]
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):  # torn by a crash, or somebody else's
+        said = line.decode(errors="replace")
+    waiting: list[object] = [said]
     for value in waiting:
         if isinstance(value, Mapping):
             waiting += [*value.keys(), *value.values()]
@@ -213,16 +145,3 @@ def _says(one: Noted | None, line: bytes, texts: Sequence[str]) -> bool:
                 if text in value and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", value):
                     return True
     return False
-
-
-def _noted(kind: str, line: bytes) -> Noted | None:
-    """None for a line that is no record: torn by a crash, or somebody else's."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return Noted(kind, sha256(line).hexdigest()[:12], record) if isinstance(record, dict) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -98,7 +98,6 @@ FILES: Mapping[str, str] = {
 
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
-    "audit": "what a simulation has noted of its agents' memories.",
     "backup": "the memories of a home in one file.",
     "documents": "JSON or text under a namespace and a key, which is no memory.",
     "log": "the items of a session, in order and exactly.",
@@ -113,8 +112,6 @@ GROUPS: Mapping[str, str] = {
 BARE: Mapping[str, str] = {"remotes": "remotes list"}
 """What a group does when none of its verbs is said."""
 
-_FOLDER = _takes("--folder DIR", "folder of the audit (default: `audit` beside the home)")
-_KIND = _takes("--kind KIND…", "only memory_updates, tool_invocations, consolidations or household_traces")
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
@@ -141,29 +138,6 @@ OWN = (
             _takes("--with-earlier", "send it what was stored before, too"),
             _takes("--offline", "add it without asking it first"),
         ),
-    ),
-    Command(
-        "audit tail",
-        "Show the latest records of an audit; with --agent those of one agent.",
-        "audit:tail",
-        (
-            _takes("--limit N", "how many to show", 20),
-            _takes("--follow", "go on with each new record, until interrupted"),
-            _KIND,
-            _FOLDER,
-        ),
-    ),
-    Command(
-        "audit show",
-        "Show one record of an audit.",
-        "audit:show",
-        (_takes("record ID", "its id, or the beginning of one", NOT_GIVEN), _FOLDER),
-    ),
-    Command(
-        "audit stats",
-        "Count an audit's records by kind, agent and year, with retrievals and consolidations.",
-        "audit:stats",
-        (_KIND, _FOLDER),
     ),
     Command(
         "export",

@@ -7,7 +7,6 @@ record is logged once and counted, and the simulation goes on.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -243,48 +242,3 @@ def _memory_block(memory: CognitiveMemory, year: int, read: object) -> JsonObjec
         "episodic_items": shown(episodic[:EPISODES_SHOWN]),
         "retrieval_scores": [{"content": text, "score": worth.get(text)} for text in texts],
     }
-
-
-def tally(records: Iterable[tuple[str, JsonObject]]) -> JsonObject:
-    """How many records there are by kind, agent and year; what was retrieved, remembered and consolidated.
-
-    The records come with their kinds, and may be anything: others can write to the files too.
-    """
-    kinds: Counter[str] = Counter()
-    agents: Counter[str] = Counter()
-    years: Counter[int] = Counter()
-    destinations: Counter[str] = Counter()
-    retrievals, consolidations = Counter(calls=0, memories=0), Counter(runs=0, memories=0)
-    for kind, record in records:
-        kinds[kind] += 1
-        if isinstance(agent := record.get("agent_id"), str):
-            agents[agent] += 1
-        if type(year := record.get("year")) is int:
-            years[year] += 1
-        if kind == Kind.TOOL_INVOCATION:
-            call = _group(record, "tool_invocation")
-            retrievals.update(calls=1, memories=_count(call, "result_count"))
-        elif kind == Kind.CONSOLIDATION:
-            taken = _group(record, "consolidation")
-            consolidations.update(runs=1, memories=_count(taken, "transferred_count"))
-        elif kind == Kind.MEMORY_UPDATE:
-            destinations[str(_group(record, "memory_item").get("destination") or "unknown")] += 1
-    return {
-        "records": kinds.total(),
-        "kinds": dict(sorted(kinds.items())),
-        "agents": dict(sorted(agents.items())),
-        "years": {str(year): count for year, count in sorted(years.items())},
-        "destinations": dict(sorted(destinations.items())),
-        "retrievals": dict(retrievals),
-        "consolidations": dict(consolidations),
-    }
-
-
-def _group(record: JsonObject, name: str) -> JsonObject:
-    value = record.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _count(record: JsonObject, name: str) -> int:
-    value = record.get(name)
-    return value if type(value) is int else 0
