@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import mul
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, field, replace
@@ -23,13 +24,10 @@ POOL = 3
 """Candidates per memory wanted, so that there is something to choose from (seed 000)."""
 
 
-class Figures(NamedTuple):
-    """The four figures of a candidate, each in [0, 1]; or their shares in a mode's score, which add up to 1."""
-
-    similarity: float
-    recency: float
-    success: float
-    confidence: float
+def weights(similarity: float, recency: float, success: float, confidence: float) -> Mapping[str, float]:
+    """The shares of a candidate's four figures in a mode's score. They add up to 1."""
+    shares = {"similarity": similarity, "recency": recency, "success": success, "confidence": confidence}
+    return MappingProxyType(shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class ModeConfig:
 
     top_k: int
     min_confidence: float
-    weights: Figures
+    weights: Mapping[str, float]
     include_anti_patterns: bool
     diversity_factor: float
     prioritize_failures: bool = False
@@ -47,12 +45,12 @@ class ModeConfig:
 
 
 MODES: Mapping[RetrievalMode, ModeConfig] = {
-    RetrievalMode.SIMILARITY: ModeConfig(10, 0.0, Figures(1.0, 0.0, 0.0, 0.0), True, 0.0),
-    RetrievalMode.BROAD: ModeConfig(15, 0.3, Figures(0.70, 0.10, 0.10, 0.10), False, 0.8),
-    RetrievalMode.PRECISE: ModeConfig(5, 0.7, Figures(0.30, 0.10, 0.40, 0.20), True, 0.2, exact_match_boost=2.0),
-    RetrievalMode.DIAGNOSTIC: ModeConfig(10, 0.4, Figures(0.40, 0.30, 0.00, 0.30), True, 0.5, prioritize_failures=True),
-    RetrievalMode.LEARNING: ModeConfig(20, 0.2, Figures(0.90, 0.00, 0.05, 0.05), True, 0.3, cluster_similar=True),
-    RetrievalMode.RECALL: ModeConfig(3, 0.5, Figures(0.95, 0.00, 0.00, 0.05), False, 0.0, exact_match_boost=3.0),
+    RetrievalMode.SIMILARITY: ModeConfig(10, 0.0, weights(1.0, 0.0, 0.0, 0.0), True, 0.0),
+    RetrievalMode.BROAD: ModeConfig(15, 0.3, weights(0.70, 0.10, 0.10, 0.10), False, 0.8),
+    RetrievalMode.PRECISE: ModeConfig(5, 0.7, weights(0.30, 0.10, 0.40, 0.20), True, 0.2, exact_match_boost=2.0),
+    RetrievalMode.DIAGNOSTIC: ModeConfig(10, 0.4, weights(0.40, 0.30, 0.00, 0.30), True, 0.5, prioritize_failures=True),
+    RetrievalMode.LEARNING: ModeConfig(20, 0.2, weights(0.90, 0.00, 0.05, 0.05), True, 0.3, cluster_similar=True),
+    RetrievalMode.RECALL: ModeConfig(3, 0.5, weights(0.95, 0.00, 0.00, 0.05), False, 0.0, exact_match_boost=3.0),
 }
 """The seed's values; `similarity` is ours, and leaves the order as it was found."""
 
@@ -140,9 +138,9 @@ class Candidate:
     cosine: float | None = None
 
 
-def weighted(weights: Figures, figures: Figures) -> float:
-    """Σ weight × figure, in [0, 1]."""
-    return float(sum(map(mul, weights, figures)))
+def weighted(shares: Mapping[str, float], figures: Mapping[str, float]) -> float:
+    """Σ share × figure, in [0, 1]."""
+    return float(sum(share * figures[name] for name, share in shares.items()))
 
 
 def recency(changed_at: datetime, now: datetime) -> float:
@@ -368,9 +366,8 @@ def _reason(one: Candidate, config: ModeConfig, min_similarity: float | None) ->
 
 def _scored(one: Candidate, config: ModeConfig, query: str, now: datetime) -> Hit:
     memory = one.hit.memory
-    figures = Figures(one.hit.relevance, recency(memory.updated_at, now), one.success, memory.confidence)
-    score = weighted(config.weights, figures)
+    own = {"recency": recency(memory.updated_at, now), "success": one.success}
+    score = weighted(config.weights, {**own, "similarity": one.hit.relevance, "confidence": memory.confidence})
     boost = config.exact_match_boost if is_exact(query, memory, one.cosine) else 1.0
-    told = {"recency": figures.recency, "success": figures.success, "score": score, "boosted": score * boost}
     known = {} if one.cosine is None else {"cosine": one.cosine}
-    return replace(one.hit, scores={**one.hit.scores, **known, **told})
+    return replace(one.hit, scores={**one.hit.scores, **known, **own, "score": score, "boosted": score * boost})

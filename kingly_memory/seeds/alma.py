@@ -23,6 +23,7 @@ from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM
 from kingly_memory.models import JsonObject, Memory, RetrievalMode
 from kingly_memory.observe import log
 from kingly_memory.retrieval import modes
+from kingly_memory.retrieval.modes import ModeConfig
 from kingly_memory.retrieval.verification import (
     Verification,
     VerificationStatus,
@@ -64,36 +65,8 @@ class LlmClient(Protocol):
 # --- priority 1: modes ------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class ModeConfig:
-    """What a mode means; `weights` are the shares of similarity, recency, success and confidence, 1 in all."""
-
-    top_k: int
-    min_confidence: float
-    weights: dict[str, float]
-    include_anti_patterns: bool
-    diversity_factor: float
-    prioritize_failures: bool = False
-    cluster_similar: bool = False
-    exact_match_boost: float = 1.0
-
-
-def _config(mode: RetrievalMode) -> ModeConfig:
-    known = modes.MODES[mode]
-    return ModeConfig(
-        known.top_k,
-        known.min_confidence,
-        known.weights._asdict(),
-        known.include_anti_patterns,
-        known.diversity_factor,
-        known.prioritize_failures,
-        known.cluster_similar,
-        known.exact_match_boost,
-    )
-
-
 MODE_CONFIGS: dict[RetrievalMode, ModeConfig] = {
-    mode: _config(mode) for mode in RetrievalMode if mode is not RetrievalMode.SIMILARITY
+    mode: config for mode, config in modes.MODES.items() if mode is not RetrievalMode.SIMILARITY
 }
 """A copy: changing it changes no search."""
 

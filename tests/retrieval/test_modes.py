@@ -18,7 +18,6 @@ from kingly_memory.retrieval.modes import (
     MODES,
     Alike,
     Candidate,
-    Figures,
     ModeConfig,
     Selection,
     clusters,
@@ -31,6 +30,7 @@ from kingly_memory.retrieval.modes import (
     select,
     success,
     weighted,
+    weights,
 )
 from tests.cli_runner import ROOT
 from tests.store_samples import NOON, memory
@@ -109,24 +109,24 @@ def test_a_mode_has_the_fields_of_the_design() -> None:
         "cluster_similar",
         "exact_match_boost",
     ]
-    assert Figures._fields == ("similarity", "recency", "success", "confidence")
+    assert list(MODES[BROAD].weights) == ["similarity", "recency", "success", "confidence"]
 
 
 @pytest.mark.requirement("ALM-003", "ALM-004", "ALM-005", "ALM-006", "ALM-007")
 def test_modes_have_the_values_of_the_design() -> None:
     assert {mode: MODES[mode] for mode in RetrievalMode if mode is not RetrievalMode.SIMILARITY} == {
-        BROAD: ModeConfig(15, 0.3, Figures(0.7, 0.1, 0.1, 0.1), False, 0.8),
-        PRECISE: ModeConfig(5, 0.7, Figures(0.3, 0.1, 0.4, 0.2), True, 0.2, exact_match_boost=2.0),
-        DIAGNOSTIC: ModeConfig(10, 0.4, Figures(0.4, 0.3, 0.0, 0.3), True, 0.5, prioritize_failures=True),
-        LEARNING: ModeConfig(20, 0.2, Figures(0.9, 0.0, 0.05, 0.05), True, 0.3, cluster_similar=True),
-        RECALL: ModeConfig(3, 0.5, Figures(0.95, 0.0, 0.0, 0.05), False, 0.0, exact_match_boost=3.0),
+        BROAD: ModeConfig(15, 0.3, weights(0.7, 0.1, 0.1, 0.1), False, 0.8),
+        PRECISE: ModeConfig(5, 0.7, weights(0.3, 0.1, 0.4, 0.2), True, 0.2, exact_match_boost=2.0),
+        DIAGNOSTIC: ModeConfig(10, 0.4, weights(0.4, 0.3, 0.0, 0.3), True, 0.5, prioritize_failures=True),
+        LEARNING: ModeConfig(20, 0.2, weights(0.9, 0.0, 0.05, 0.05), True, 0.3, cluster_similar=True),
+        RECALL: ModeConfig(3, 0.5, weights(0.95, 0.0, 0.0, 0.05), False, 0.0, exact_match_boost=3.0),
     }
 
 
 @pytest.mark.requirement("ALM-008")
 @pytest.mark.parametrize("mode", RetrievalMode)
 def test_weights_add_up_to_one(mode: RetrievalMode) -> None:
-    assert sum(MODES[mode].weights) == pytest.approx(1)
+    assert sum(MODES[mode].weights.values()) == pytest.approx(1)
 
 
 @pytest.mark.requirement("ALM-009", "ALM-010", "ALM-011", "ALM-012")
@@ -183,9 +183,9 @@ def test_the_page_shows_the_values_of_each_mode(mode: RetrievalMode) -> None:
     config = MODES[mode]
     there = "yes" if config.include_anti_patterns else "no"
     bars = (config.top_k, f"{config.min_confidence:g}", there, f"{config.diversity_factor:g}")
-    weights = "".join(f" {weight:.2f} |" if weight else " |" for weight in config.weights)
+    row = "".join(f" {weight:.2f} |" if weight else " |" for weight in config.weights.values())
     assert any(line.startswith(f"| `{mode}` |") and cells(bars) in line for line in LINES)
-    assert f"| `{mode}` |{weights}" in LINES
+    assert f"| `{mode}` |{row}" in LINES
 
 
 @pytest.mark.parametrize(("mode", "term"), [(mode, term) for mode, terms in SEEDS_TERMS.items() for term in terms])
@@ -212,13 +212,13 @@ shares = st.floats(0, 1)
     ],
 )
 def test_a_score_is_the_weighted_sum_of_its_figures(mode: RetrievalMode, score: float) -> None:
-    figures = Figures(similarity=0.8, recency=0.5, success=1.0, confidence=0.6)
+    figures = weights(similarity=0.8, recency=0.5, success=1.0, confidence=0.6)
     assert weighted(MODES[mode].weights, figures) == pytest.approx(score)
 
 
 @given(shares, shares, shares, shares, st.sampled_from(list(RetrievalMode)))
 def test_a_score_lies_within_0_and_1(one: float, two: float, three: float, four: float, mode: RetrievalMode) -> None:
-    assert 0 <= weighted(MODES[mode].weights, Figures(one, two, three, four)) <= 1 + 1e-9
+    assert 0 <= weighted(MODES[mode].weights, weights(one, two, three, four)) <= 1 + 1e-9
 
 
 @given(shares, shares, shares, shares, shares)
@@ -226,8 +226,8 @@ def test_a_better_figure_never_makes_a_worse_score(
     better: float, worse: float, recent: float, succeeded: float, sure: float
 ) -> None:
     worse, better = sorted((worse, better))
-    weights = Figures(0.4, 0.3, 0.2, 0.1)
-    low, high = (weighted(weights, Figures(one, recent, succeeded, sure)) for one in (worse, better))
+    shares = weights(0.4, 0.3, 0.2, 0.1)
+    low, high = (weighted(shares, weights(one, recent, succeeded, sure)) for one in (worse, better))
     assert low <= high
 
 
@@ -458,7 +458,7 @@ def plain(**changes: Any) -> ModeConfig:
         **{
             "top_k": 5,
             "min_confidence": 0.0,
-            "weights": Figures(1.0, 0.0, 0.0, 0.0),
+            "weights": weights(1.0, 0.0, 0.0, 0.0),
             "include_anti_patterns": True,
             "diversity_factor": 0.0,
             **changes,
