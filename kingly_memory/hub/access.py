@@ -1,4 +1,4 @@
-"""Who may call the hub: tokens and the namespaces they open, and on loopback the guard against foreign web pages."""
+"""Who may call a server of ours: those with a token, under a name that is its own, and no foreign web page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
@@ -49,17 +49,17 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Namespaces by token. Without a token everybody on this machine, and nobody else, is let in."""
+    """Who is let in. Without `tokens`, which open namespaces, it is everybody; by `names` the server may be called
+    besides those of this machine, and None is any name. `remedy` is what to do about one that is none."""
 
-    namespaces: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return f"<Access tokens={len(self.namespaces)}>"
+    tokens: Mapping[str, str] = field(repr=False)
+    names: frozenset[str] | None
+    remedy: str = "give this hub a token"
 
     @classmethod
     def of(cls, token: str | None, tokens_file: Path | None) -> Access:
         """Tokens of a JSON file `{token: namespace}`, which its owner alone may read, and one more for the default
-        namespace.
+        namespace. Without any, this machine alone is let in.
 
         Raises InvalidSetting, which never repeats a token.
         """
@@ -68,39 +68,43 @@ class Access:
             namespaces.setdefault(token, DEFAULT_NAMESPACE)
         for one in namespaces:
             check_token(one)
-        return cls(namespaces)
+        return cls(namespaces, None if namespaces else frozenset())
 
     def check_bind(self, host: str) -> None:
         """Raise InvalidSetting if the hub would be open to a network without a token."""
-        if not self.namespaces and not is_loopback(host):
+        if not self.tokens and not is_loopback(host):
             raise InvalidSetting(
                 "host",
                 f"{host!r} can be reached from other machines and no token is set. "
                 "Set KINGLY_HUB_TOKEN, name a --tokens-file, or listen on 127.0.0.1",
             )
 
-    def admit(self, headers: Mapping[str, str]) -> str | Refusal:
-        """The caller's namespace, or why there is none. `headers` has lower-case names."""
-        if not self.namespaces:
-            return self.refused(headers) or DEFAULT_NAMESPACE
+    def admit(self, headers: Mapping[str, str]) -> Caller | Refusal:
+        """Who calls, or why nobody is answered. `headers` has lower-case names."""
+        if (refusal := self.refused(headers)) is not None:
+            return refusal
         # Every token is compared to the end, so that the time taken tells nothing.
-        found = [namespace for token, namespace in self.namespaces.items() if brings(headers, token)]
-        return found[0] if found else Refusal(401, "a valid bearer token is needed")
+        found = [namespace for token, namespace in self.tokens.items() if _brings(headers, token)]
+        if self.tokens and not found:
+            return Refusal(401, "a valid bearer token is needed")
+        return Caller.of(found[0] if found else DEFAULT_NAMESPACE, headers)
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why not even the health of the hub is told, or None. A token keeps a hub's memories safe from any page.
+        """Why not even the health of the server is told, or None.
 
         A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
-        Both show: in Host and in Origin.
+        Both show: in Host and in Origin. They are looked at before the token, so that such a page learns nothing more.
+        A hub with tokens is safe from any page, and may have any name.
         """
-        if self.namespaces:
-            return None
-        if not is_loopback(host_of(f"//{headers.get('host', '')}")):
-            return Refusal(421, "without a token this hub answers only to localhost and 127.0.0.1")
+        if not self._is_ours(host_of(f"//{headers.get('host', '')}")):
+            return Refusal(421, f"this server does not answer under that name; {self.remedy}")
         origin = headers.get("origin")
-        if origin is not None and not is_loopback(host_of(origin)):
-            return Refusal(403, "without a token this hub answers no foreign web page")
+        if origin is not None and not self._is_ours(host_of(origin)):
+            return Refusal(403, f"this server answers no foreign web page; {self.remedy}")
         return None
+
+    def _is_ours(self, host: str) -> bool:
+        return self.names is None or is_loopback(host) or plain(host) in self.names
 
 
 def is_loopback(host: str) -> bool:
@@ -119,7 +123,7 @@ def check_token(token: str) -> None:
         raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
 
 
-def brings(headers: Mapping[str, str], token: str) -> bool:
+def _brings(headers: Mapping[str, str], token: str) -> bool:
     """Whether a request with these headers brings the token."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return hmac.compare_digest(token.encode(), given.strip().encode()) and scheme.lower() == "bearer"
@@ -130,6 +134,15 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+def plain(host: str) -> str:
+    """One spelling for all that mean the same host: capitals, the dot of the root, zeros in an address."""
+    name = host.lower().rstrip(".")
+    try:
+        return ipaddress.ip_address(name).compressed
+    except ValueError:
+        return name
 
 
 def _read(path: Path) -> dict[str, str]:

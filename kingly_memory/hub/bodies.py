@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kingly_memory.hub.access import Refusal
+from kingly_memory.hub.access import CALLER, Access, Caller, Refusal
 from kingly_memory.observe import log
 from kingly_memory.validation import mended
 
@@ -100,17 +100,43 @@ _THREAD_ABOVE_BYTES = 65_536
 _PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
 
 
-async def call_sdk(sdk: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-    """Give the SDK a message that it can read, or the caller a reason why it does not get it."""
+class Door:
+    """An ASGI application in front of the SDK's: it lets in whom `access` admits, and hands on what the SDK can read.
 
-    def readable() -> bytes | Refusal:
+    `sdk` gives that application, or the reason why there is none.
+    """
+
+    def __init__(self, access: Access, bodies: Bodies, sdk: Callable[[], Awaitable[ASGIApp | Refusal]]) -> None:
+        self._access = access
+        self._bodies = bodies
+        self._sdk = sdk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        caller = self._access.admit(request.headers)
+        if isinstance(caller, Caller) and request.method != "POST":
+            # There is no session, and so nothing that a stream opened with GET could ever bring.
+            caller = Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
+        if isinstance(caller, Refusal):
+            await refused(caller)(scope, receive, send)
+            return
+        async with self._bodies.arrived(request) as body:
+            message = body if isinstance(body, Refusal) else await _readable(body)
+            if isinstance(message, Refusal):
+                answering: ASGIApp | Refusal = message
+            else:
+                answering = await self._sdk()
+                scope, receive = relayed({**scope, CALLER: caller}, message, receive)
+            await (refused(answering) if isinstance(answering, Refusal) else answering)(scope, receive, send)
+
+
+async def _readable(body: bytes) -> bytes | Refusal:
+    """A message that the SDK can read, or the reason why it does not get it."""
+
+    def mended() -> bytes | Refusal:
         return Refusal(400, STRANGE_ID) if has_strange_id(body) else mended_body(body)
 
-    message = readable() if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(readable)
-    if isinstance(message, Refusal):
-        await refused(message)(scope, receive, send)
-    else:
-        await sdk(*relayed(scope, message, receive), send)
+    return mended() if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(mended)
 
 
 def refused(refusal: Refusal) -> Response:

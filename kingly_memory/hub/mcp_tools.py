@@ -93,7 +93,7 @@ def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
         server,
         json_response=True,
         stateless=True,
-        # The gate has decided: a second list of names would be another opinion.
+        # The door has decided who calls: a second list of names would be another opinion.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=BODY_LIMIT_BYTES,
     )
@@ -105,7 +105,6 @@ def _tool(name: str, method: type[Request]) -> Tool:
         title=method.title,
         description=method.says,
         input_schema=_arguments(method),
-        output_schema=method.answer,
         annotations=ToolAnnotations(
             title=method.title,
             read_only_hint=method.reads,

@@ -1,4 +1,4 @@
-"""What may be asked of the hub: one class per method, with its parameters, its answer, and what a host's model reads.
+"""What may be asked of the hub: one class per method, with its parameters, and what a host's model reads.
 
 Unknown parameters are ignored, wrong ones named.
 """
@@ -42,35 +42,6 @@ Key = Annotated[
 ]
 MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
 
-_TEXT, _FLAG, _SHARE, _FACTS = {"type": "string"}, {"type": "boolean"}, {"type": "number"}, {"type": "object"}
-
-
-def _object(optional: JsonObject | None = None, **required: JsonObject) -> JsonObject:
-    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
-
-
-def _list(items: JsonObject) -> JsonObject:
-    return {"type": "array", "items": items}
-
-
-_MEMORY = _object(
-    {"similarity": _SHARE, "relevance": _SHARE}, memory_id=_TEXT, content=_TEXT, memory_type=_TEXT, metadata=_FACTS
-)
-_MEMORIES = _list(_MEMORY)
-_PARTLY = {
-    "truncated": {**_FLAG, "description": "Some did not fit into one answer"},
-    "partial": {**_FLAG, "description": "Not all memories are loaded yet; ask again"},
-}
-_LINK = _object(
-    link_id=_TEXT,
-    source_memory_id=_TEXT,
-    target_memory_id=_TEXT,
-    link_type=_TEXT,
-    strength=_SHARE,
-    description={"type": ["string", "null"]},
-)
-_FORGOTTEN = {"forgotten": {**_FLAG, "description": "It was forgotten since, and stays so"}}
-
 
 class UnknownMethod(KinglyMemoryError):
     """The hub has no method of that name."""
@@ -87,8 +58,6 @@ class Request(BaseModel):
     title: ClassVar[str]
     says: ClassVar[str]
     """What a host's model reads of the method."""
-    answer: ClassVar[JsonObject]
-    """The JSON schema of the answer."""
     reads: ClassVar[bool] = False
     destroys: ClassVar[bool] = False
     repeatable: ClassVar[bool] = False
@@ -98,14 +67,12 @@ class Request(BaseModel):
 class InitializeMemorySystem(Request):
     title = "Say hello"
     says = "Learn what this server is and can do. Nothing depends on it."
-    answer = _object(success=_FLAG, server=_TEXT, version=_TEXT, features=_list(_TEXT))
     reads = True
 
 
 class StoreMemory(Request):
     title = "Store a memory"
     says = "Store one memory. It is on disk when this returns."
-    answer = _object(_FORGOTTEN, memory_id=_TEXT, idempotency_hit=_FLAG)
 
     content: Annotated[
         Text,
@@ -119,7 +86,6 @@ class StoreMemory(Request):
 class UpdateMemory(StoreMemory):
     title = "Replace a memory"
     says = "Replace the content of a memory, or bring a forgotten one back. Type and metadata stay when left out."
-    answer = _object(memory_id=_TEXT, revision={"type": "integer"}, idempotency_hit=_FLAG)
     destroys = True
 
     memory_id: MemoryRef
@@ -130,7 +96,6 @@ class ForgetMemory(Request):
 
     title = "Forget a memory"
     says = "Empty a memory and take it out of every answer, by its id or by the key it was stored with."
-    answer = _object(memory_id={"type": ["string", "null"]}, forgotten=_FLAG, idempotency_hit=_FLAG)
     destroys = repeatable = True
 
     memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
@@ -142,11 +107,6 @@ class ForgetMemory(Request):
 class ListForgotten(Request):
     title = "List forgotten memories"
     says = "List what was forgotten since an earlier answer, so that whoever holds copies can drop them."
-    answer = _object(
-        memory_ids=_list(_TEXT),
-        until={**_TEXT, "description": "What to name as `since` next time"},
-        more={**_FLAG, "description": "There are more behind `until`"},
-    )
     reads = True
 
     since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
@@ -155,7 +115,6 @@ class ListForgotten(Request):
 class SearchSemanticMemories(Request):
     title = "Search memories"
     says = "Find the memories nearest to a question, best first."
-    answer = _object(_PARTLY, memories=_MEMORIES)
     reads = True
 
     query: Annotated[Text, Field(description="What to look for, in plain words")]
@@ -169,7 +128,6 @@ class SearchSemanticMemories(Request):
 class GetWorkingMemory(Request):
     title = "Read working memory"
     says = "Read the memories of type working, of one context or of all, the latest first."
-    answer = _object(_PARTLY, memories=_MEMORIES)
     reads = True
 
     context_filter: Annotated[Text | None, Field(description="A context id; left out, every context")] = None
@@ -178,7 +136,6 @@ class GetWorkingMemory(Request):
 class GetLinkedMemories(Request):
     title = "Read linked memories"
     says = "Read the links of some memories, and the memories at their other ends."
-    answer = _object(_PARTLY, links=_list(_LINK), memories=_MEMORIES)
     reads = True
 
     memory_ids: Annotated[list[Text], Field(description="Ids of memories")]
@@ -189,7 +146,6 @@ class RecordThought(Request):
 
     title = "Record a thought"
     says = "Store a step of reasoning, where it is found like any other memory."
-    answer = _object(_FORGOTTEN, thought_id=_TEXT, memory_id=_TEXT, idempotency_hit=_FLAG)
 
     content: Annotated[Text, Field(description="The thought")]
     thought_type: Annotated[Text, Field(description="What kind of thought it is")] = "inference"
@@ -204,7 +160,6 @@ class RecordThought(Request):
 class CreateMemoryLink(Request):
     title = "Link two memories"
     says = "Link two memories; the same ends and type again are the same link."
-    answer = _LINK
     repeatable = True
 
     source_memory_id: MemoryRef

@@ -18,12 +18,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub import bodies as arriving
-from kingly_memory.hub.access import CALLER, Access, Caller, Refusal
-from kingly_memory.hub.bodies import Bodies
+from kingly_memory.hub.access import Access, Caller, Refusal
+from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
@@ -37,20 +36,21 @@ MCP_PATH = "/mcp"
 def application(engine: Engine, access: Access, version: str) -> Starlette:
     """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
     bodies = Bodies()
-    mcp = McpFace(engine, access, bodies, version)
+    mcp = McpFace(engine, version)
+    door = Door(access, bodies, mcp.application)
 
     async def health(request: Request) -> Response:
         no = access.refused(request.headers)
         return _refused(no) if no else _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
 
     async def call(request: Request) -> Response:
-        namespace = access.admit(request.headers)
-        if isinstance(namespace, Refusal):
-            return _refused(namespace)
+        caller = access.admit(request.headers)
+        if isinstance(caller, Refusal):
+            return _refused(caller)
         async with bodies.arrived(request) as body:
             if isinstance(body, Refusal):
                 return _refused(body)
-            return await to_thread.run_sync(_answer, engine, Caller.of(namespace, request.headers), body)
+            return await to_thread.run_sync(_answer, engine, caller, body)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -61,8 +61,8 @@ def application(engine: Engine, access: Access, version: str) -> Starlette:
 
     routes = [
         Route("/mcp/call", call, methods=["POST"]),
-        Route(MCP_PATH, mcp),
-        Route(f"{MCP_PATH}/", mcp),
+        Route(MCP_PATH, door),
+        Route(f"{MCP_PATH}/", door),
         Route("/health", health, methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_place}, lifespan=lifespan)
@@ -112,16 +112,14 @@ def _refused(refused: Refusal) -> Response:
 
 
 class McpFace:
-    """MCP, behind the same gate and limits, in front of the SDK. An ASGI application that belongs to one event loop.
+    """The SDK, for one event loop.
 
-    The SDK takes most of a second to load, so it is loaded in a thread when somebody first speaks MCP; a hub that
-    nobody speaks MCP to never loads it.
+    It takes most of a second to load, so that is done in a thread when somebody first speaks MCP, and never where
+    nobody does.
     """
 
-    def __init__(self, engine: Engine, access: Access, bodies: Bodies, version: str) -> None:
+    def __init__(self, engine: Engine, version: str) -> None:
         self._engine = engine
-        self._access = access
-        self._bodies = bodies
         self._version = version
         self._over = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
@@ -132,29 +130,7 @@ class McpFace:
         if self._serving is not None:
             await self._serving
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        namespace = self._access.admit(request.headers)
-        if isinstance(namespace, Refusal):
-            await arriving.refused(namespace)(scope, receive, send)
-            return
-        if request.method != "POST":
-            # There is no session, and so nothing that a stream opened with GET could ever bring.
-            no = Refusal(405, "this hub answers to POST alone; it keeps no session and opens no stream")
-            await arriving.refused(no)(scope, receive, send)
-            return
-        async with self._bodies.arrived(request) as body:
-            if isinstance(body, Refusal):
-                await arriving.refused(body)(scope, receive, send)
-                return
-            sdk = await self._loaded()
-            if isinstance(sdk, Refusal):
-                await arriving.refused(sdk)(scope, receive, send)
-                return
-            scope = {**scope, CALLER: Caller.of(namespace, request.headers)}
-            await arriving.call_sdk(sdk, scope, body, receive, send)
-
-    async def _loaded(self) -> ASGIApp | Refusal:
+    async def application(self) -> ASGIApp | Refusal:
         """The SDK's application; the first who ask wait for it together, and what fails is tried again."""
         if find_spec("mcp") is None:
             return Refusal(501, "MCP needs the extra `mcp` of kingly-memory on this hub; POST /mcp/call answers")

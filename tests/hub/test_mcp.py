@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -31,15 +31,13 @@ from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable, StoreBusy
-from kingly_memory.hub.access import Access
-from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
-from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.mcp_tools import LONGEST_TEXT, tools
-from kingly_memory.hub.methods import METHODS, Request
+from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.hub.server import McpFace, application
+from kingly_memory.hub.server import McpFace
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Pace, Settings
+from tests.hub.stub import in_process
 from tests.mcp_sessions import ERAS, Session
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
@@ -103,32 +101,12 @@ async def found(host: Session, query: str, **more: object) -> list[str]:
     return [memory["content"] for memory in reply["memories"]]
 
 
-class StubEngine(Engine):
-    """Answers every request with one function."""
-
-    def __init__(self, answer: Callable[[], JsonObject]) -> None:
-        self._stub = answer
-
-    def answer(self, scope: str, request: Request) -> JsonObject:
-        return self._stub()
-
-
-@asynccontextmanager
-async def in_process(answer: Callable[[], JsonObject]) -> AsyncIterator[httpx.AsyncClient]:
-    app = application(StubEngine(answer), Access({}), "1")
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", headers=ACCEPT) as web,
-    ):
-        yield web
-
-
 # --- talking ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_every_tool_answers_as_its_schema_says(hub: HubProcess, mode: str) -> None:
-    """The client checks each structured answer against the tool's output schema; `ok` compares it with the text."""
+async def test_every_tool_answers(hub: HubProcess, mode: str) -> None:
+    """`ok` compares the structured answer with the text."""
     async with connected(hub, mode, f"every-{mode}") as host:
         assert {tool.name for tool in (await host.client.list_tools()).tools} == METHODS.keys()
         assert (await host.ok("initialize_memory_system"))["server"] == "kingly-hub"
@@ -313,17 +291,6 @@ async def test_a_mebibyte_is_stored_and_a_long_answer_is_said_once(hub: HubProce
     assert len(result.content[0].text) < LONGEST_TEXT  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("sent", [r"a\ud800b", r"a\uD800b", r"\ud83d\ude00\udc00", r"a\u0000b", r"\u202eb\u2028"])
-def test_hostile_text_is_stored_and_the_next_call_answered(hub: HubProcess, sent: str) -> None:
-    project = quote(sent)
-    kept = json.loads(f'"x {sent}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    stored = post(hub, call("store_memory", f'{{"content":"x {sent}"}}'), **{"Kingly-Project": project}).json()
-    assert stored["result"]["isError"] is False
-    ids = json.dumps({"query": "x", "threshold": -1.0})
-    reply = post(hub, call("search_semantic_memories", ids), **{"Kingly-Project": project}).json()
-    assert [one["content"] for one in reply["result"]["structuredContent"]["memories"]] == [kept]
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -370,13 +337,6 @@ async def test_an_unknown_tool_is_a_protocol_error(hub: HubProcess, mode: str, t
         assert unknown.value.code == INVALID_PARAMS
 
 
-def test_a_wrong_value_is_not_repeated(hub: HubProcess) -> None:
-    for arguments in ('{"content":["canary"]}', '{"content":"x","metadata":"canary"}', '{"content":"x","a":"canary"}'):
-        reply = post(hub, call("store_memory", arguments))
-        assert reply.json()["result"]["isError"] is True
-        assert "canary" not in reply.text
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -401,52 +361,13 @@ def test_a_message_that_makes_no_sense_is_an_error_of_the_protocol(hub: HubProce
     assert "Traceback" not in reply.text
 
 
-def test_a_figure_that_json_does_not_have_is_refused(hub: HubProcess) -> None:
-    for arguments in ('{"content":"x","metadata":{"a":NaN}}', '{"content":"x","metadata":{"a":[Infinity]}}'):
-        reply = post(hub, call("store_memory", arguments)).json()
-        assert "error" in reply or reply["result"]["isError"] is True
-
-
-def test_a_body_beyond_the_limit_is_not_read(hub: HubProcess) -> None:
-    frame = call("store_memory", '{"content":"%s"}')
-    room = BODY_LIMIT_BYTES - len(frame) + 2
-    at_the_limit = post(hub, frame % ("x" * room))
-    assert (at_the_limit.status_code, at_the_limit.json()["result"]["isError"]) == (200, True)
-    assert post(hub, frame % ("x" * (room + 1))).status_code == 413
-    assert post(hub, (b"x" * 65_536 for _ in range(140))).status_code == 413
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "127.0.0.1.evil.example:80"}, 421),
-        ({"Host": ""}, 421),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "http://localhost:3"}, 200),
-        ({"Host": "localhost:9"}, 200),
-    ],
-)
-def test_without_a_token_this_machine_alone_is_answered(hub: HubProcess, headers: dict[str, str], status: int) -> None:
-    reply = post(hub, call("initialize_memory_system", "{}"), **headers)
-    assert reply.status_code == status
-    assert status == 200 or reply.json()["error"]["message"].startswith("without a token this hub")
-
-
 def test_a_slash_at_the_end_leads_to_the_same_and_to_no_redirect(hub: HubProcess) -> None:
     with httpx.Client(trust_env=False) as web:
         url, body = f"{hub.url}/mcp/", call("initialize_memory_system", "{}")
         assert web.post(url, content=body, headers=ACCEPT).status_code == 200
         assert web.post(url, content=body, headers={**ACCEPT, "Host": "evil.example"}).status_code == 421
+        assert web.post(url, content=body, headers={**ACCEPT, "Origin": "null"}).status_code == 403
         assert web.post(f"{hub.url}/mcp/call/", headers={"Host": "evil.example"}).status_code == 404
-
-
-@pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Bearer", "Basic ada-token", "ada-token"])
-def test_without_a_right_token_nothing_is_answered(guarded: HubProcess, authorization: str) -> None:
-    for body in (call("initialize_memory_system", "{}"), "{"):
-        reply = post(guarded, body, Authorization=authorization)
-        assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -458,31 +379,58 @@ async def test_namespaces_are_kept_apart_by_the_token(guarded: HubProcess, mode:
         assert (await found(ada, "tea"), await found(bob, "tea")) == (["tea for Ada"], ["tea for Bob"])
         assert "nothing is stored" in await bob.error("update_memory", memory_id=mine["memory_id"], content="x")
         assert await found(bob, "tea", project=f"../ada/{mode}") == []
+    reply = json_call(guarded, "search_semantic_memories", mode, "bob-token", query="tea")
+    assert [one["content"] for one in reply["memories"]] == ["tea for Bob"]
 
 
-@pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT"])
-def test_there_is_no_session_to_listen_to_or_to_end(hub: HubProcess, verb: str) -> None:
-    reply = post(hub, b"", verb)
-    assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
-    assert "Mcp-Session-Id" not in post(hub, call("initialize_memory_system", "{}")).headers
+def test_health_needs_no_token(guarded: HubProcess) -> None:
+    assert httpx.get(f"{guarded.url}/health", headers={"Host": "hub.example"}, trust_env=False).status_code == 200
 
 
 # --- inside -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [RuntimeError("canary at /secret/path"), StoreBusy(5.0), KeyError("canary")])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(RuntimeError("canary at /secret/path"), 500), (StoreBusy(5.0), 503), (KeyError("canary"), 500)],
+)
 async def test_trouble_of_the_hubs_own_shows_no_detail_and_may_be_tried_again(
-    error: Exception, caplog: pytest.LogCaptureFixture
+    error: Exception, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> JsonObject:
         raise error
 
     caplog.set_level(logging.DEBUG, "kingly_memory")
     async with in_process(fail) as web:
-        reply = await web.post("/mcp", content=call("store_memory", '{"content":"canary"}'))
-    assert reply.json()["error"]["code"] == -32603
-    assert "canary" not in reply.text + caplog.text
-    assert type(error).__name__ in caplog.text
+        over_mcp = await web.post("/mcp", content=call("store_memory", '{"content":"canary"}'))
+        over_json = await web.post("/mcp/call", json={"method": "store_memory", "params": {"content": "canary"}})
+    assert over_mcp.json()["error"]["code"] == -32603
+    assert (over_json.status_code, over_json.json()["success"]) == (status, False)
+    assert "canary" not in over_mcp.text + over_json.text + caplog.text
+    assert caplog.text.count(type(error).__name__) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/mcp/call", '{"method": "initialize_memory_system"}'),
+        ("/mcp", '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"initialize_memory_system"}}'),
+    ],
+)
+async def test_the_loop_stays_free_while_the_engine_works(path: str, body: str) -> None:
+    working, release = threading.Event(), threading.Event()
+
+    def work() -> JsonObject:
+        working.set()
+        release.wait()
+        return {"done": True}
+
+    async with in_process(work) as web:
+        slow = asyncio.create_task(web.post(path, content=body))
+        await asyncio.to_thread(working.wait)
+        assert (await web.get("/health")).status_code == 200
+        release.set()
+        assert "done" in (await slow).text
 
 
 async def test_the_sdk_tells_no_text_of_a_call(caplog: pytest.LogCaptureFixture) -> None:
@@ -551,11 +499,10 @@ def test_a_hub_that_nobody_speaks_mcp_to_does_not_load_it() -> None:
     assert run.stdout.split() == []
 
 
-def test_tools_and_methods_are_the_same_and_say_what_they_take_and_give() -> None:
+def test_tools_and_methods_are_the_same_and_say_what_they_take() -> None:
     assert {tool.name for tool in tools()} == METHODS.keys()
     for tool in tools():
         Draft202012Validator.check_schema(tool.input_schema)
-        Draft202012Validator.check_schema(tool.output_schema)
         assert tool.input_schema["additionalProperties"] is False
         assert tool.input_schema["properties"].keys() == {*METHODS[tool.name].model_fields, "project"}
         assert [name for name, one in tool.input_schema["properties"].items() if not one.get("description")] == []

@@ -1,0 +1,120 @@
+"""Who may call the hub and the MCP server over HTTP: tokens, names of this machine, and no foreign web page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.hub.access import Access, Caller, is_loopback
+from kingly_memory.server.gate import access_of, check_bind
+
+TOKEN = "t0ken-of-the-test"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+OPEN = Access.of(None, None)
+HUB = Access.of(TOKEN, None)
+MCP = access_of(TOKEN, ["MyBox", "FD00::1", "Memory.example"])
+
+
+def outcome(access: Access, headers: dict[str, str]) -> int:
+    """The status of a refusal; 200 for who is let in."""
+    found = access.admit(headers)
+    return 200 if isinstance(found, Caller) else found.status
+
+
+OURS = (
+    *("localhost", "LOCALHOST:9", "localhost.", "127.0.0.1", "127.8.8.8:80", "127.0.0.2:8001", "[::1]:8000"),
+    *("MyBox", "mybox.", "MYBOX:80", "[fd00:0::1]:80", "memory.EXAMPLE:8001"),
+)
+FOREIGN = (
+    *("evil.example", "127.0.0.1.evil.example:80", "192.0.2.1", "", "localhost@evil.example", "[::"),
+    *("example", "x.memory.example"),
+)
+
+
+@pytest.mark.parametrize("host", [*OURS, *FOREIGN])
+def test_a_server_answers_under_the_names_of_this_machine_and_those_it_is_given(host: str) -> None:
+    ours = 200 if host in OURS else 421
+    assert outcome(MCP, {"host": host, **BEARER}) == ours
+    assert outcome(MCP, {"host": host, "authorization": "Bearer wrong"}) == (401 if host in OURS else 421)
+    assert outcome(OPEN, {"host": host}) == (ours if host in OURS[:7] else 421)
+    assert outcome(HUB, {"host": host, **BEARER}) == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost:6274", 200),
+        ("http://LocalHost.:3", 200),
+    ],
+)
+def test_a_foreign_web_page_is_refused(origin: str, status: int) -> None:
+    here = {"host": "localhost", "origin": origin}
+    assert [outcome(access, {**here, **BEARER}) for access in (MCP, OPEN)] == [status, status]
+    assert outcome(MCP, here) == (401 if status == 200 else status)
+    assert outcome(HUB, {**here, **BEARER}) == 200
+
+
+@pytest.mark.parametrize(
+    "authorization", [None, "", "Bearer", "Bearer wrong", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer é"]
+)
+@pytest.mark.parametrize("access", [HUB, MCP], ids=["hub", "mcp"])
+def test_who_brings_no_right_token_is_refused(access: Access, authorization: str | None) -> None:
+    brought = {} if authorization is None else {"authorization": authorization}
+    assert outcome(access, {"host": "localhost", **brought}) == 401
+    assert outcome(access, {"host": "localhost", "authorization": f"bearer {TOKEN}"}) == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "hub.example", ""])  # noqa: S104  # refused
+def test_other_machines_need_a_token_and_the_mcp_server_a_name_too(host: str) -> None:
+    with pytest.raises(InvalidSetting, match="KINGLY_HUB_TOKEN"):
+        OPEN.check_bind(host)
+    for token_given, hosts, lacking in ((False, ["hub.example"], "no token is given"), (True, [], "no --allow-host")):
+        with pytest.raises(InvalidSetting, match=lacking):
+            check_bind(host, token_given=token_given, hosts=hosts)
+    HUB.check_bind(host)
+    check_bind(host, token_given=True, hosts=["hub.example"])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.1.1"])
+def test_this_machine_alone_needs_neither(host: str) -> None:
+    assert is_loopback(host)
+    OPEN.check_bind(host)
+    check_bind(host, token_given=False, hosts=[])
+
+
+@pytest.mark.parametrize("token", ["", "two words", "tök", "a\n"])
+@pytest.mark.parametrize("made", [lambda token: Access.of(token, None), access_of], ids=["hub", "mcp"])
+def test_a_token_that_no_header_can_carry_is_refused(made: Callable[[str], Access], token: str) -> None:
+    with pytest.raises(InvalidSetting, match="visible ASCII"):
+        made(token)
+
+
+@pytest.mark.parametrize("host", [".", "https://memory.example", "memory.example:80"])
+def test_what_is_no_host_name_is_refused(host: str) -> None:
+    with pytest.raises(InvalidSetting, match="allow_host"):
+        access_of(TOKEN, [host])
+
+
+def test_a_token_is_not_shown() -> None:
+    assert TOKEN not in repr(HUB) + repr(MCP)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"canary": 5}', '{"canary": ""}', '{"": "x"}', '{"can ary": "x"}'])
+def test_a_tokens_file_that_makes_no_sense_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.touch(mode=0o600)
+    tokens.write_text(text)
+    with pytest.raises(InvalidSetting) as refused:
+        Access.of(None, tokens)
+    assert "canary" not in str(refused.value).replace(str(tokens), "")
+
+
+def test_a_missing_tokens_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"gone\.json"):
+        Access.of(None, tmp_path / "gone.json")
