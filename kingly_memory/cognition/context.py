@@ -5,11 +5,9 @@ A whisper is made of every full 1,000 tokens noted in a context, and says what t
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 from kingly_memory import validation
@@ -17,7 +15,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
 from kingly_memory.validation import Draft
-from kingly_memory.writing import STOP_WORDS, token_count, token_spans, words
+from kingly_memory.writing import token_count, token_spans
 
 CURRENT = "current"
 """Names the last context that was worked in, wherever a context id is expected: by this process, else by this agent,
@@ -159,19 +157,7 @@ class WorkingContext:
 RECORD = "whisper"
 """What `metadata.record` of a whisper says."""
 SIGNIFICANCE = 0.5
-TOPICS = 6
-POINTS = 3
-POINT_WORDS = 12
-POINT_CHARACTERS = 160
-TOPIC_CHARACTERS = 40
 TITLE_CHARACTERS = 80
-
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-_TELLING = frozenset(
-    """agreed always avoid because broke broken cannot caused changed chose decided discovered error failed failing
-    fixed found instead learned learnt moved must need needs never now only prefer prefers remember requires root
-    should switched turned use uses wants works wrong""".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +197,16 @@ def covered(context: Context, texts: Mapping[MemoryId, str], size: int, count: i
     return replace(context, whispers=context.whispers + count, pending=tuple(pending), skipped=max(held - rest, 0))
 
 
-def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, number: int, size: int) -> Draft:
-    """The insight that is stored. It is no more significant and no better trusted than the least of its sources: what
-    must stay on this machine, or came from a stranger, does so in a whisper too. What several agents have said is no
-    agent's own."""
+def drafted(insight: str, sources: Sequence[Memory], *, context_id: str, number: int, size: int) -> Draft:
+    """The insight into those memories that is stored. It is no more significant and no better trusted than the least of
+    them: what must stay on this machine, or came from a stranger, does so in a whisper too. What several agents have
+    said is no agent's own."""
     least = min((memory.significance for memory in sources), default=SIGNIFICANCE)
     agents = {memory.scope.agent for memory in sources}
     origins = [memory.origin for memory in sources] or [Origin.AGENT]
     shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
     return validation.draft(
-        distilled(portion.text),
+        insight,
         content_limit_bytes=1_000_000,
         significance=min(SIGNIFICANCE, least),
         tags=(RECORD,),
@@ -232,48 +218,6 @@ def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, num
             "record": RECORD,
             "number": number,
             "tokens": [(number - 1) * size, number * size],
-            "sources": list(portion.sources),
+            "sources": [memory.id for memory in sources],
         },
     )
-
-
-def distilled(text: str) -> str:
-    """What a text is about, in a few lines: its topics, and the sentences with the most words that decide or explain,
-    in the order they were said and cut short."""
-    topics = _topics(text)
-    about = set(words(" ".join(topics)))
-    lines = [f"Mostly about {', '.join(topics)}." if topics else "Mostly names and figures."]
-    said = (sentence.strip() for sentence in _SENTENCE_END.split(text))
-    sentences = list({" ".join(words(sentence)): sentence for sentence in said if sentence}.values())
-
-    def weight(sentence: str) -> float:
-        used = set(words(sentence))
-        telling = len(used & _TELLING)
-        return telling + 0.25 * len(used & about) if telling else 0.0
-
-    weights = [(-weight(sentence), number) for number, sentence in enumerate(sentences)]
-    best = [number for less, number in sorted(weights)[:POINTS] if less]
-    return "\n".join([*lines, *(f"- {_cut(sentences[number])}" for number in sorted(best))])
-
-
-def _topics(text: str) -> list[str]:
-    """Pairs of neighbouring words that are said again, then the words said most; none twice."""
-    said = words(text)
-    plain = {word for word in said if len(word) >= 3 and word not in STOP_WORDS}  # noqa: PLR2004  # shorter ones tell little
-    pairs = Counter((one, other) for one, other in pairwise(said) if one != other and {one, other} <= plain)
-    chosen: list[str] = []
-    taken: set[str] = set()
-    for pair, times in pairs.most_common(TOPICS):
-        if times > 1 and taken.isdisjoint(pair):
-            chosen.append(" ".join(pair))
-            taken.update(pair)
-    for word, _ in Counter(word for word in said if word in plain).most_common(TOPICS * 3):
-        if word not in taken:
-            chosen.append(word)
-    return [topic[:TOPIC_CHARACTERS] for topic in chosen[:TOPICS]]
-
-
-def _cut(sentence: str) -> str:
-    pieces = sentence.split()
-    said = " ".join(pieces[:POINT_WORDS])[:POINT_CHARACTERS]
-    return said if len(pieces) <= POINT_WORDS and len(said) == len(" ".join(pieces)) else f"{said} …"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -24,11 +25,13 @@ from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.visible import Visible
 from kingly_memory.validation import Draft
-from kingly_memory.writing import token_count
+from kingly_memory.writing import token_count, words
 
 FACET = "context"
 CURRENT_FACET = "current"
 
+TOPICS, POINTS, POINT_CHARACTERS = 6, 3, 160
+"""Of a whisper: topics, sentences, and characters of one of these."""
 WHISPERS_AT_ONCE = 20
 """In one transaction, so that a note of a megabyte does not hold the writer for long."""
 
@@ -198,7 +201,7 @@ class Contexts:
         texts = {one: memory.content for one, memory in sources.items()}
         drafts = [
             drafted(
-                portion,
+                _insight(portion.text),
                 [sources[one] for one in portion.sources],
                 context_id=context_id,
                 number=context.whispers + number,
@@ -229,6 +232,18 @@ class Contexts:
     def written(self, _: None) -> None:
         with self._lock:
             self._taken = {}
+
+
+def _insight(text: str) -> str:
+    """What a text is about, in a few lines: its topics, and the sentences that decide or explain most."""
+    from kingly_memory.attention.drift import telling_of
+    from kingly_memory.lifecycle.compression import CompressionLevel, compress, shortened
+
+    found = compress(text, CompressionLevel.MEDIUM)
+    points = dict.fromkeys((*found.decisions, *found.constraints, *found.patterns, *found.key_facts))
+    topics = telling_of(Counter(words(text)), TOPICS)
+    begin = f"Mostly about {', '.join(topics)}." if topics else "Mostly names and figures."
+    return "\n".join([begin, *(f"- {shortened(one, POINT_CHARACTERS)}" for one in [*points][:POINTS])])
 
 
 def _is_there(row: Row | None, context_id: str) -> bool:
