@@ -18,7 +18,9 @@ ALIKE = 0.85
 """Threads whose topics are more alike than that are suggested for merging."""
 COMPACT = "ai_compact()"
 _MOST_SHOWN, _MOST_HINTS = 10, 3
-_PRESSING, _FULL_WEIGHT = 0.7, 10.0
+_PRESSING = 0.7
+_FULL_WEIGHT = 10.0
+"""At this total weight the pressure is 1 (seed 002, feature 3)."""
 _LONGEST_NAME = 60
 _AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
@@ -53,6 +55,32 @@ class Pair(NamedTuple):
     similarity: float
     threads: tuple[str, str]
     shared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How many threads are active and what they weigh. `context_pressure` is the seed's, from 0 to 1. `utilisation` is
+    their number ÷ `most_active`, the number that a normal compaction leaves."""
+
+    active_threads: int
+    total_weight: float
+    most_active: int
+
+    @property
+    def context_pressure(self) -> float:
+        return min(1.0, self.total_weight / _FULL_WEIGHT)
+
+    @property
+    def utilisation(self) -> float:
+        return self.active_threads / self.most_active
+
+    def to_json(self) -> JsonObject:
+        return {
+            "active_threads": self.active_threads,
+            "total_weight": round(self.total_weight, 4),
+            "context_pressure": round(self.context_pressure, 4),
+            "utilisation": round(self.utilisation, 4),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,27 +219,20 @@ def _hints(related: Sequence[Digest], threads: Collection[Digest], now_s: float)
 def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, unread: int) -> JsonObject:
     """By the seed's `context_pressure` ten fresh threads are 1.0 already. So what to do depends on `utilisation` too,
     their number ÷ the number that a normal compaction leaves."""
-    active = len(threads) + unread
     weight = math.fsum(thread.weight for thread in threads) + unread
-    pressure, utilisation = min(1.0, weight / _FULL_WEIGHT), active / most_active
+    health = Health(len(threads) + unread, weight, most_active)
     advice = "Healthy state, no action needed"
-    if active > most_active:
+    if health.utilisation > 1:
         merge = f"merge similar ones; {COMPACT} does, and archives the idle"
         compact = f"{COMPACT} archives the idle and the lightest"
         advice = f"More than {most_active} threads are active; {merge if merging else compact}"
-    elif min(pressure, utilisation) >= _PRESSING and merging:
+    elif min(health.context_pressure, health.utilisation) >= _PRESSING and merging:
         advice = "Consider merging similar threads to reduce pressure"
     elif splitting:
         advice = "Consider splitting threads that have drifted"
     elif merging:
         advice = "Healthy state; similar threads may be merged"
-    return {
-        "active_threads": active,
-        "total_weight": round(weight, 4),
-        "context_pressure": round(pressure, 4),
-        "utilisation": round(utilisation, 4),
-        "recommendation": advice,
-    }
+    return {**health.to_json(), "recommendation": advice}
 
 
 def _quoted(name: str) -> str:

@@ -75,9 +75,9 @@ def _table(found: Iterable[Glance]) -> list[str]:
         (
             shortened(one_line(one.id), _NAME),
             shortened(one_line(_state(one)), _STATE),
-            f"{one.messages:,}",
-            f"{one.weighed.weight:.2f}",
-            "" if one.last_active is None else ago(one.last_active, now),
+            f"{one.message_count:,}",
+            f"{one.weight:.2f}",
+            ago(one.last_active, now),
             one.title,
         )
         for one in found
@@ -89,7 +89,7 @@ def _table(found: Iterable[Glance]) -> list[str]:
 def _state(one: Glance) -> str:
     if one.into is not None:
         return f"in {one.into}"
-    return "pinned" if one.weighed.pinned and one.status == "active" else one.status
+    return "pinned" if one.pinned and one.status == "active" else one.status
 
 
 def threads_show_lines(one: ThreadView, _: Namespace) -> Iterator[str]:

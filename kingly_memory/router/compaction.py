@@ -13,7 +13,6 @@ from kingly_memory.lifecycle.plan import Decision
 from kingly_memory.lifecycle.policies import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, texts
 from kingly_memory.router.threads import active
 from kingly_memory.router.threads.active import Threads
@@ -43,14 +42,14 @@ class CompactionPlan:
 
 def plan(reader: StoreReader, project: str, how: Strategy, now_s: float) -> CompactionPlan:
     """What the strategy would do with the project's threads. Reads every live memory once."""
-    found = active.read(reader, project, Subjects(reader, project).live())
+    found = active.read(reader, project, now_s)
     planned = compact(found.active, how, now_s)
     return CompactionPlan(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, project)))
 
 
-def tally(reader: StoreReader, project: str) -> Tally:
+def tally(reader: StoreReader, project: str, now_s: float) -> Tally:
     """How many threads are active now, and what they weigh."""
-    return Tally.of(active.read(reader, project, Subjects(reader, project).live()).active)
+    return Tally.of(active.read(reader, project, now_s).active)
 
 
 def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:

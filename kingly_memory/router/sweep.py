@@ -141,7 +141,7 @@ class Sweeper:
             done = await self._carry_out(sweep, found.decisions, found.notes)
             if not done.skipped:
                 return found.planned.to_json(dry_run=False)
-            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.project)
+            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.project, context.now_s)
             return found.planned.to_json(dry_run=False, after=left)
 
     async def undo(self, context: WriteContext) -> Undone:

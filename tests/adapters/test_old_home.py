@@ -60,8 +60,8 @@ def test_everything_of_an_old_home_comes_along(run: Run, old: Path, tmp_path: Pa
         ]
         assert [one.topic for one in memory.attention.focused()] == ["deploy"]
         merged, pinned = sorted(memory.threads.list(), key=lambda one: one.title, reverse=True)
-        assert (merged.id, merged.title, merged.messages) == ("talk-1", "Parade map", 3)
-        assert (pinned.title, pinned.weighed.weight) == ("Fridays", 1.4)
+        assert (merged.id, merged.title, merged.message_count) == ("talk-1", "Parade map", 3)
+        assert (pinned.title, pinned.weight) == ("Fridays", 1.4)
         assert [one.content for one in memory.thoughts("why-slow")] == [
             "If reviews fail, retry",
             "Retries double the load",

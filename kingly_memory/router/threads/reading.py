@@ -41,6 +41,7 @@ from kingly_memory.router.thread_lookup import (
 from kingly_memory.router.threads.views import (
     ACTIVE,
     ARCHIVED,
+    LONG_AGO,
     MERGED,
     USUAL,
     Glance,
@@ -242,9 +243,9 @@ def overview(reader: StoreReader, project: str, now_s: float, most_active: int) 
     return Overview(
         len(found.active),
         math.fsum(one.weight for one in heavy) + len(found.active) - len(heavy),
+        most_active,
         sum(one.pinned for one in heavy),
         reader.counts(project)["archived"],
-        most_active,
         heaviest=tuple(glances[one.id] for one in by_weight if one.id in glances),
         latest=tuple(glances[one.id] for one in latest if one.id in glances),
     )
@@ -264,7 +265,7 @@ def listed(reader: StoreReader, project: str, now_s: float, status: str | None, 
 
 
 def _latest(one: Glance) -> tuple[float, str]:
-    return math.inf if one.last_active is None else -one.last_active.timestamp(), one.id
+    return -one.last_active.timestamp(), one.id
 
 
 def _glances(
@@ -282,8 +283,8 @@ def _glances(
             (texts(facet, "topics") or topics_of(said))[:MOST_TOPICS],
             ACTIVE if name in found.active else ARCHIVED,
             one.memories,
-            moment(one.last_s),
-            found.weights.get(name, USUAL),
+            moment(one.last_s) or LONG_AGO,
+            *found.weights.get(name, USUAL),
             recalls=int(number(facet, "recalls") or 0),
         )
     return glances
@@ -304,8 +305,8 @@ def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[s
     for name in sorted(threads.keys() - known, key=lambda name: (-threads[name], name)):
         view = read(reader, project, Named(name, owner(project, name)), now_s, with_drift=False)
         if view is not None and view.archived_count:
-            count, active = view.archived_count, view.last_active
-            yield Glance(name, view.title, view.topics, ARCHIVED, count, active, view.weighed, recalls=view.recalls)
+            count, heavy = view.archived_count, (view.weight, view.pinned)
+            yield Glance(name, view.title, view.topics, ARCHIVED, count, view.last_active, *heavy, recalls=view.recalls)
 
 
 def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
@@ -319,7 +320,7 @@ def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
             first = reader.page(Query("", project, context_id=name), VISIBLE, 1, None, oldest_first=True)
             called = (first[0].memory.title or pins.title(first[0].memory.content) if first else None) or name
         about, merged_at = texts(facet, "topics")[:MOST_TOPICS], moment(number(facet, "at"))
-        yield Glance(name, called, about, MERGED, 0, merged_at, USUAL, into=into)
+        yield Glance(name, called, about, MERGED, 0, merged_at or LONG_AGO, into=into)
 
 
 # --- one thread whole -------------------------------------------------------------------------------------------------
@@ -368,11 +369,11 @@ def read(
         thread.id,
         text(facet, "title") or title(thread.id, [begins]),
         (texts(facet, "topics") or topics_of(latest))[:MOST_TOPICS],
+        ACTIVE if is_active else ARCHIVED,
         len(ids),
-        created_at,
         datetime.fromtimestamp(last_s, UTC),
-        status=ACTIVE if is_active else ARCHIVED,
-        weighed=weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
+        *weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
+        created_at=created_at,
         rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner]),
         drift_history=drift.history(list(said)) if with_drift else (),
         recalls=int(number(facet, "recalls") or 0),

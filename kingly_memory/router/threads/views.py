@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from kingly_memory.attention.suggestions import Health
 from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.router.thread_lookup import Weighed
 
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)
-FULL_WEIGHT = 10.0
-"""At this total weight the pressure is 1 (seed 002, feature 3)."""
 
 
 class Relevance(NamedTuple):
@@ -24,6 +23,7 @@ class Relevance(NamedTuple):
 
 
 UNRATED, USUAL = Relevance(), Weighed()
+LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,41 +38,56 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadView:
-    """A thread with all that is known of it. `status` is `active`, `archived` or `merged-into`; then `into` names the
-    thread that it was merged into, and everything else describes that one.
-
-    `messages` is a page of its memories, in the order in which they were stored, from number `first` on;
-    `message_count` counts all, archived ones too. `drift_history` lists what it was about, in order, where that was
-    more than one topic. Injection uses this weight and relevance.
-    """
+class Glance:
+    """A thread in a list. `status` is `active`, `archived` or `merged-into`; then `into` names the thread that it was
+    merged into. `message_count` counts what searches find; of an archived thread what lies in the archive, of a merged
+    one nothing. Injection uses this weight."""
 
     id: str
     title: str
     topics: tuple[str, ...]
+    status: str
     message_count: int
-    created_at: datetime
     last_active: datetime
-    status: str = ACTIVE
+    weight: float = 1.0
+    pinned: bool = False
     into: str | None = None
-    weighed: Weighed = USUAL
+    recalls: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "topics": list(self.topics),
+            "status": self.status,
+            **({} if self.into is None else {"into": self.into}),
+            "message_count": self.message_count,
+            "weight": round(self.weight, 4),
+            "pinned": self.pinned,
+            "last_active": self.last_active.isoformat(),
+            "recalls": self.recalls,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView(Glance):
+    """A thread with all that is known of it. Of one that was merged into another, everything but its id describes that
+    one.
+
+    `messages` is a page of its memories, in the order in which they were stored, from number `first` on;
+    `message_count` counts all, archived ones too. `drift_history` lists what it was about, in order, where that was
+    more than one topic. Injection uses this relevance.
+    """
+
+    created_at: datetime = LONG_AGO
     rated: Relevance = UNRATED
     drift_history: tuple[str, ...] = ()
-    recalls: int = 0
     recalled_at: datetime | None = None
     tags: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     archived_count: int = 0
     messages: tuple[Message, ...] = ()
     first: int = 0
-
-    @property
-    def weight(self) -> float:
-        return self.weighed.weight
-
-    @property
-    def pinned(self) -> bool:
-        return self.weighed.pinned
 
     @property
     def relevance(self) -> float:
@@ -86,24 +101,15 @@ class ThreadView:
 
     def to_json(self) -> JsonObject:
         return {
-            "id": self.id,
-            "title": self.title,
-            "topics": list(self.topics),
-            "status": self.status,
-            **({} if self.into is None else {"into": self.into}),
-            "weight": round(self.weight, 4),
-            "pinned": self.pinned,
+            **Glance.to_json(self),
             "relevance": round(self.relevance, 4),
             "relevance_raw": round(self.rated.raw, 4),
             "ratings": list(self.rated.ratings),
             "drift_history": list(self.drift_history),
             "created_at": self.created_at.isoformat(),
-            "last_active": self.last_active.isoformat(),
-            "recalls": self.recalls,
             "recalled_at": None if self.recalled_at is None else self.recalled_at.isoformat(),
             "tags": list(self.tags),
             "merged": list(self.merged),
-            "message_count": self.message_count,
             "archived_count": self.archived_count,
             "messages": [one.to_json() for one in self.messages],
             "next_first": self.next_first,
@@ -111,56 +117,14 @@ class ThreadView:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """A thread in a list. `messages` counts what searches find; of an archived thread what lies in the archive, of a
-    merged one nothing, since `into` holds it."""
+class Overview(Health):
+    """How the threads are, with the heaviest and the latest of them, and what is in focus."""
 
-    id: str
-    title: str
-    topics: tuple[str, ...]
-    status: str
-    messages: int
-    last_active: datetime | None
-    weighed: Weighed
-    into: str | None = None
-    recalls: int = 0
-
-    def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "title": self.title,
-            "topics": list(self.topics),
-            "status": self.status,
-            **({} if self.into is None else {"into": self.into}),
-            "message_count": self.messages,
-            "weight": round(self.weighed.weight, 4),
-            "pinned": self.weighed.pinned,
-            "last_active": None if self.last_active is None else self.last_active.isoformat(),
-            "recalls": self.recalls,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """How many threads are active and what they weigh. `context_pressure` is the seed's, from 0 to 1. `utilisation` is
-    their number ÷ `most_active`, the number that a normal compaction leaves."""
-
-    active_threads: int
-    total_weight: float
-    pinned: int
-    archived: int
-    most_active: int
+    pinned: int = 0
+    archived: int = 0
     heaviest: tuple[Glance, ...] = ()
     latest: tuple[Glance, ...] = ()
     focus: tuple[JsonObject, ...] = ()
-
-    @property
-    def context_pressure(self) -> float:
-        return min(1.0, self.total_weight / FULL_WEIGHT)
-
-    @property
-    def utilisation(self) -> float:
-        return self.active_threads / self.most_active
 
     @property
     def message(self) -> str:
@@ -173,10 +137,7 @@ class Overview:
 
     def to_json(self) -> JsonObject:
         return {
-            "active_threads": self.active_threads,
-            "total_weight": round(self.total_weight, 4),
-            "context_pressure": round(self.context_pressure, 4),
-            "utilisation": round(self.utilisation, 4),
+            **Health.to_json(self),
             "max_active_threads": self.most_active,
             "pinned": self.pinned,
             "archived_memories": self.archived,
