@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import editions, lifetimes, usage, write
+from kingly_memory.router import experiences, lifetimes, usage, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
@@ -79,7 +78,7 @@ def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Calla
             raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
         why = Archived(context.now_s, "request", reason or "somebody asked for it to rest")
         shelve(transaction, {memory.id: why})
-        editions.renew(transaction, memory, new_id(context.now))
+        experiences.let_go(transaction, memory)
         return memory
 
     return change

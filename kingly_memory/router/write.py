@@ -17,7 +17,7 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetim
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, summaries, usage
+from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
@@ -440,7 +440,7 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     transaction.save(memory, Standing.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
     contexts.forgotten(transaction, memory)
-    editions.renew(transaction, memory, new_id(context.now))
+    experiences.let_go(transaction, memory)
     clean_up(transaction, [memory])
     routes = context.routes
     in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]

@@ -24,8 +24,7 @@ from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRule
 from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import editions
-from kingly_memory.router.agents.memory import NotMade
+from kingly_memory.router import experiences
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cognition.agent_process import RULES, live
 from tests.cognition.samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
@@ -44,25 +43,17 @@ def router(
 
 
 class MoodyStore(PromptStore):
-    """Fails as many of the next writes as it is told to; with `after`, they are done all the same. While `held_up` is a
-    list, writes go there and are not done."""
+    """Fails as many of the next writes as it is told to."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self.failures = 0
         self.error: Exception = StoreUnwritable("here", "disk full")
-        self.after = False
-        self.held_up: list[tuple[Future[Any], Callable[[Transaction], Any]]] | None = None
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        if self.held_up is not None:
-            self.held_up.append((Future(), change))
-            return self.held_up[-1][0]
         if not self.failures:
             return super().write(change)
         self.failures -= 1
-        if self.after:
-            super().write(change).result()
         failed: Future[T] = Future()
         failed.set_exception(self.error)
         return failed
@@ -167,9 +158,8 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
     async with router_over(store, None, ManualClock()) as memory:
         async with await memory.cognitive("H001") as agent_memory:
             agent_memory.add_working("rain")
-        name = editions.owner("app", "H001")
-        edition = store.reader.facets("agent_memory", [name])[name]["edition"]
-        damaged = {"edition": edition, "working": 5}
+        name = experiences.owner("app", "H001")
+        damaged = {"working": 5}
         store.write(lambda transaction: transaction.set_facet("agent_memory", name, damaged)).result()
         again = await memory.cognitive("H001")
         assert again.retrieve() == []
@@ -201,24 +191,6 @@ async def test_a_write_that_failed_is_told_by_the_next_verb_and_is_not_remembere
         assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["fourth", "first"]
     assert "not stored" in caplog.text
     assert "second" not in caplog.text
-
-
-async def test_behind_a_change_that_failed_none_is_made(tmp_path: Path) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        agent_memory = await memory.cognitive("H001")
-        store.held_up = []
-        agent_memory.add_working("first")
-        agent_memory.add_working("second")
-        [(first, _), (second, change)], store.held_up = store.held_up, None
-        first.set_exception(StoreUnwritable("here", "disk full"))
-        with pytest.raises(NotMade) as caught:
-            store.write(change).result()
-        second.set_exception(caught.value)
-        with pytest.raises(StoreUnwritable):
-            await agent_memory.saved()
-        await agent_memory.saved()
-        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == []
 
 
 async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:

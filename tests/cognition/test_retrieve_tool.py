@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.router.editions import owner
+from kingly_memory.router.experiences import owner
 from tests.mcp_sessions import QUICK, session
 
 

@@ -1,8 +1,7 @@
 """The memory of an agent in a store: each item is a memory, and one facet says which of them are where.
 
-Each change goes to the writer thread at once, in its order, and names the edition of the facet that it rests on. Where
-somebody else was quicker, the change is made to what they left, inside the same transaction; this object then reads
-itself anew. It does so too when a change failed; what came behind that is not made either.
+Each change goes to the writer thread at once, in its order, and is made to what the store has then. Where that is not
+what this object knew, because somebody else was quicker or an earlier change failed, it reads itself anew afterwards.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ from kingly_memory.cognition.agent_memory import (
     Holdings,
     Kept,
     MemoryItem,
-    Place,
     Verb,
     changed,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
+from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import LocalStore, Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.editions import FACET, owner
+from kingly_memory.router.experiences import FACET, PLACES, owner
 from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.write import WriteContext
 
@@ -49,10 +47,6 @@ REASONS = {
     MemoryType.WORKING: "it left the working memory of its agent",
     MemoryType.EPISODIC: "it left the episodes of its agent",
 }
-
-
-class NotMade(KinglyMemoryError):
-    """A change before this one failed, so this one was not made either."""
 
 
 class Stored(NamedTuple):
@@ -67,7 +61,7 @@ class AgentMemory(CognitiveMemory):
     """A `CognitiveMemory` whose every change goes to a store, in its order, without being waited for.
 
     A change that could not be stored is told by the next verb that would make one, or by `saved`; the memory is then
-    as the store has it, without that change and those behind it.
+    as the store has it, without that change.
     """
 
     def __init__(self, agent_id: str, around: AgentMemories, rules: ExperienceRules, *, waits: bool) -> None:
@@ -75,10 +69,9 @@ class AgentMemory(CognitiveMemory):
         super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now)
         self._around = around
         self._waits = waits
-        self._edition: str | None = None
         self._on_their_way: deque[Future[Stored]] = deque()
         self._is_stale = False
-        """Somebody else has changed what is in the store."""
+        """The store has something else than what is held here."""
         self._taken_away: set[str] = set()
 
     async def saved(self) -> None:
@@ -101,7 +94,6 @@ class AgentMemory(CognitiveMemory):
         reader, name = self._around.store.reader, owner(self._around.project, self.agent_id)
         facet = reader.facets(FACET, [name]).get(name)
         self._held = _holdings(facet, reader.row, self._around.project, self.agent_id)
-        self._edition = None if facet is None else facet.get("edition")
         self._is_stale = False
 
     def take_away(self, memory_id: MemoryId) -> None:
@@ -143,36 +135,30 @@ class AgentMemory(CognitiveMemory):
 
     def _settle(self) -> None:
         """Forget the changes that are stored. Where one was not, read the store anew, and raise why."""
+        failure: BaseException | None = None
         while self._on_their_way and self._on_their_way[0].done():
             done = self._on_their_way.popleft()
-            failure = done.exception()
-            if failure is not None:
-                self._on_their_way.clear()
-                self.reload()
-                raise failure
-            self._is_stale |= not done.result().as_expected
+            error = done.exception()
+            failure = failure or error
+            self._is_stale |= error is not None or not done.result().as_expected
         if self._is_stale and not self._on_their_way:
             self.reload()
+        if failure is not None:
+            raise failure
 
-    def _submit(self, change: Change, new: Memory | None, before: Holdings) -> None:
-        context, after = self._around.write_context(), self._held
-        expected, edition = self._edition, new_id(context.now)
-        earlier = self._on_their_way[-1] if self._on_their_way else None
+    def _submit(self, change: Change, new: Memory | None, expected: Holdings) -> None:
+        context = self._around.write_context()
 
         def keep(transaction: Transaction) -> Stored:
-            if earlier is not None and earlier.done() and earlier.exception() is not None:
-                raise NotMade("an earlier experience could not be stored")
             facet = transaction.facet(FACET, owner(context.project, self.agent_id))
-            if (facet or {}).get("edition") == expected:
-                return Stored(True, _keep(transaction, self.agent_id, edition, change, new, before, after, context))
-            theirs = _holdings(facet, transaction.row, context.project, self.agent_id)
-            both, _ = changed(theirs, change, self.rules)
-            # Another edition than the one that later changes of ours expect: they do not know of the others' either.
-            other = new_id(context.now)
-            return Stored(False, _keep(transaction, self.agent_id, other, change, new, theirs, both, context))
+            is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
+            before = expected
+            if not is_as_expected:
+                before = _holdings(facet, transaction.row, context.project, self.agent_id)
+            after, _ = changed(before, change, self.rules)
+            return Stored(is_as_expected, _keep(transaction, self.agent_id, change, new, before, after, context))
 
         future = self._around.store.write(keep)
-        self._edition = edition
         self._on_their_way.append(future)
         self._around.follow(new, future)
 
@@ -263,7 +249,6 @@ class AgentMemories:
 def _keep(  # noqa: PLR0917  # one row of a table that is written once
     transaction: Transaction,
     agent_id: str,
-    edition: str,
     change: Change,
     new: Memory | None,
     before: Holdings,
@@ -291,7 +276,7 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     }
     if left:
         shelve(transaction, left)
-    transaction.set_facet(FACET, owner(context.project, agent_id), _facet(agent_id, edition, after))
+    transaction.set_facet(FACET, owner(context.project, agent_id), _facet(agent_id, after))
     return retyped
 
 
@@ -301,10 +286,9 @@ def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:
     return types | {MemoryId(item.id or ""): MemoryType.EPISODIC for _, item in held.episodic}
 
 
-def _facet(agent_id: str, edition: str, held: Holdings) -> JsonObject:
+def _facet(agent_id: str, held: Holdings) -> JsonObject:
     return {
         "agent_id": agent_id,
-        "edition": edition,
         "latest_year": held.latest_year,
         "working": [[item.id, order] for order, item in held.working],
         "episodic": [[item.id, order] for order, item in held.episodic],
@@ -318,11 +302,10 @@ def _holdings(
     if facet is None:
         return Holdings()
     try:
-        orders = {memory_id: order for place in Place._fields for memory_id, order in facet[place]}
+        orders = {memory_id: order for place in PLACES for memory_id, order in facet[place]}
         kept = {one: _kept(row_of(one), order, project, agent_id) for one, order in orders.items()}
         working, episodic = (
-            tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None)
-            for place in Place._fields
+            tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None) for place in PLACES
         )
         return Holdings(facet["latest_year"], working, episodic).whole()
     except (KeyError, TypeError, ValueError) as error:
