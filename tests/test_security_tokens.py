@@ -3,9 +3,7 @@ one was refused."""
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,7 +14,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
-from kingly_memory.cli import parser
+from kingly_memory.cli.commands import COMMON, commands, parameters_of
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.process import HubProcess
@@ -141,17 +139,14 @@ def test_a_hubs_tokens_that_others_may_read_are_refused(tmp_path: Path) -> None:
     assert "canary" not in str(refused.value)
 
 
-def options(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in of._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                yield from options(inner)
+def options() -> set[str]:
+    """Every option of every command."""
+    taken = [*COMMON, *(one for command in commands() for one in parameters_of(command) if one.is_option)]
+    return {f"--{one.option}" for one in taken}
 
 
 def test_no_option_takes_a_secret_itself_since_every_process_can_read_arguments() -> None:
-    names = {name for action in options(parser.build()) for name in action.option_strings}
-    secrets = {name for name in names if any(word in name for word in ("token", "secret", "password", "key-"))}
+    secrets = {name for name in options() if any(word in name for word in ("token", "secret", "password", "key-"))}
     assert secrets >= {"--token-file", "--tokens-file", "--mcp-token-file"}
     assert [name for name in secrets if not name.endswith("-file") and "tokens" not in name] == []
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
 from kingly_memory.dataclass import replace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kingly_memory.models import Memory
 
 
-def focus(options: Namespace, out: Output) -> int:
+def focus(options: Options, out: Output) -> int:
     """Without a topic it lists what is in focus."""
     if options.topic is None and options.weight is not None:
         raise InvalidInput("weight", "belongs to a topic; name it")
@@ -36,7 +36,7 @@ def focus(options: Namespace, out: Output) -> int:
     return 0
 
 
-def pin(options: Namespace, out: Output) -> int:
+def pin(options: Options, out: Output) -> int:
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
     with routing(place, out) as router:
@@ -65,7 +65,7 @@ _LEGEND = (
 _NAME = 32
 
 
-def inject(options: Namespace, out: Output) -> int:
+def inject(options: Options, out: Output) -> int:
     """As the prompt hook: on this machine, by words as they are written."""
     from kingly_memory.app import parts
     from kingly_memory.app.reading import open_reader

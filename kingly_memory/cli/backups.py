@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 
 from kingly_memory.adapters.local import backup
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted
 from kingly_memory.cli.place import place_of
 from kingly_memory.models import Backup
 from kingly_memory.settings import Settings
 
 
-def backup_create_lines(made: Backup, _: Namespace) -> list[str]:
+def backup_create_lines(made: Backup, _: Options) -> list[str]:
     return [f"{made.file} holds {_held(made)}"]
 
 
-def check(options: Namespace, out: Output) -> int:
+def check(options: Options, out: Output) -> int:
     found = backup.check(Path(options.file))
     out.show(found.to_json(), [f"{found.file} is whole: {_held(found)}"])
     return 0
 
 
-def restore(options: Namespace, out: Output) -> int:
+def restore(options: Options, out: Output) -> int:
     place = place_of(options, out)
     wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
     found = backup.restore(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from kingly_memory.api.declared import VERBS
 from kingly_memory.declare import NOT_GIVEN, Arg, Parameter, Type, Verb
+
+
+class Options(SimpleNamespace):
+    """What a command line says, by the names of the parameters, and its `command`."""
 
 
 class Command(NamedTuple):
@@ -63,6 +68,8 @@ COMMON = (
     _takes("--agent NAME", "agent who speaks; search and list show only what this agent stored"),
 )
 """Options of every command that is not apart, accepted before and after its name."""
+REMOTE = COMMON[2]
+"""May be said several times, and alone."""
 
 EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     "store": (

@@ -6,7 +6,6 @@ import platform
 import re
 import sqlite3
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kingly_memory.hosts.config_files import Written
 
 
-def config(options: Namespace, out: Output) -> int:
+def config(options: Options, out: Output) -> int:
     if options.host is None:
         given = [name for name in ("write", "remove", "path", "url", "absolute") if getattr(options, name)]
         if given:
@@ -49,7 +49,7 @@ def config(options: Namespace, out: Output) -> int:
         out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
         return 0
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
-    place_of(Namespace(**{**vars(options), "token_file": None}), out)
+    place_of(Options(**{**vars(options), "token_file": None}), out)
     command = installed_command()
     wish = Wish(
         command=command,
@@ -78,7 +78,7 @@ def config(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _check_paths(file: Path, options: Namespace, out: Output) -> None:
+def _check_paths(file: Path, options: Options, out: Output) -> None:
     """Say which options would put a path of this machine into the file. Raises InvalidInput instead of writing it."""
     for field in ("home", "token_file"):
         if getattr(options, field) is not None:
@@ -92,7 +92,7 @@ def _check_paths(file: Path, options: Namespace, out: Output) -> None:
             out.note(problem)
 
 
-def _check_name(file: Path, wish: Wish, options: Namespace, out: Output) -> None:
+def _check_name(file: Path, wish: Wish, options: Options, out: Output) -> None:
     """Say what keeps the host from starting us by name. Raises InvalidInput instead of writing what cannot work."""
     from kingly_memory.hosts.config import SERVER, is_found_by_name
 
@@ -134,7 +134,7 @@ def _written_lines(row: JsonObject) -> Iterator[str]:
         yield f"  as it was: {row['backup']}"
 
 
-def _variables(options: Namespace) -> Iterator[tuple[str, str]]:
+def _variables(options: Options) -> Iterator[tuple[str, str]]:
     """The options of every command that were given, as what a host sets for us."""
     if options.home is not None:
         yield "KINGLY_HOME", _absolute(options.home)
@@ -151,7 +151,7 @@ def _absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def _settings(options: Namespace, out: Output) -> int:
+def _settings(options: Options, out: Output) -> int:
     place = place_of(options, out)
     settings, told = Settings.from_environment(home=place.home), said(home=place.home)
     rows = [
@@ -167,7 +167,7 @@ def _settings(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _place_rows(options: Namespace, place: Place) -> Iterator[tuple[str, Any, str]]:
+def _place_rows(options: Options, place: Place) -> Iterator[tuple[str, Any, str]]:
     """Each part of the place with its source: what an empty environment would not give comes from the environment."""
 
     def source(given: object, option: str, is_default: bool, default: str, variable: str) -> str:
@@ -197,7 +197,7 @@ def _shown_remote(place: Place, one: RemotePlace) -> str:
     return address if one.label == UNNAMED and len(place.remotes) == 1 else f"{one.label}={address}"
 
 
-def version(options: Namespace, out: Output) -> int:
+def version(options: Options, out: Output) -> int:
     versions = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     out.show(versions, [f"kingly-memory {__version__}"])
     return 0

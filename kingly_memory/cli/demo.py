@@ -7,7 +7,6 @@ import signal
 import tempfile
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
@@ -43,7 +43,7 @@ Next, in a folder of your own:
                                     what you store from then on goes there too"""
 
 
-def demo(options: Namespace, out: Output) -> int:
+def demo(options: Options, out: Output) -> int:
     """Exit code 1 when the story did not go as promised: a backlog that did not arrive, or arrived twice."""
     require("hub", "`kingly-memory demo`")
     began = time.monotonic()

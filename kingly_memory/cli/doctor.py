@@ -6,7 +6,6 @@ import os
 import platform
 import sqlite3
 import stat
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from kingly_memory.adapters.local import injections
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, ago, counted, duration
 from kingly_memory.cli.place import (
     command,
@@ -66,7 +66,7 @@ Findings = Iterator[Finding]
 _OK, _NOTE, _PROBLEM = (partial(Finding, level) for level in Level)
 
 
-def doctor(options: Namespace, out: Output) -> int:
+def doctor(options: Options, out: Output) -> int:
     """Exit code 1 when something needs the user."""
     found = [_OK("versions", _VERSIONS), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
@@ -120,7 +120,7 @@ def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     return not any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_RESET_FIXED)
 
 
-def _place(options: Namespace, place: Place, now: datetime, out: Output) -> Findings:
+def _place(options: Options, place: Place, now: datetime, out: Output) -> Findings:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
     yield _OK("project", f"memories belong to project {place.project!r}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
@@ -204,7 +204,7 @@ def _fault(folder: Path, closed: int) -> tuple[str, str] | None:
     return None if os.access(folder, os.W_OK) else ("cannot be written to", "make it writable, or nothing is stored")
 
 
-def _store(options: Namespace, place: Place, out: Output) -> Findings:
+def _store(options: Options, place: Place, out: Output) -> Findings:
     """What the store says of itself. One that cannot be opened says why."""
     try:
         with reading(place, out) as reader:
@@ -231,7 +231,7 @@ def _store(options: Namespace, place: Place, out: Output) -> Findings:
     yield from _remotes(options, place, status)
 
 
-def _remotes(options: Namespace, place: Place, status: JsonObject) -> Findings:
+def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:
     """The link and the outbox, of each remote where they have names."""
     known = {one.label: one for one in place.remotes}
     listing = command(options, "outbox list")

@@ -23,7 +23,6 @@ from kingly_memory.place import Place
 from kingly_memory.settings import Settings, settings_files
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from pathlib import Path
 
     from kingly_memory.cli.output import Output
@@ -36,7 +35,7 @@ START_DEADLINE_S = 1.0
 first start of the interpreter on a busy machine takes longer than the 0.3 s that a prompt may wait."""
 
 
-def hook(options: Namespace, out: Output) -> int:
+def hook(options: SimpleNamespace, out: Output) -> int:
     """The command as the parser found it, with options that `run` does not take."""
     with redirect_stderr(None):  # else warnings would go there
         _answer(options, time.monotonic())
@@ -57,10 +56,11 @@ def run(arguments: Sequence[str], began: float) -> int:
 
     try:
         options = parse(arguments)
-    except SystemExit as finished:  # --help
-        return int(finished.code or 0)
     except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
         _note("hook", error, None)
+        return 0
+    if options.help is not None:
+        sys.stdout.write(f"{options.help}\n")
         return 0
     with redirect_stderr(None):
         _answer(options, began)
@@ -96,7 +96,7 @@ class Watch(threading.Thread):
         self._ended.set()
 
 
-def _answer(options: Namespace | SimpleNamespace, began: float) -> None:
+def _answer(options: SimpleNamespace, began: float) -> None:
     event: str = options.event or ""
     watch: Watch | None = None
     answer = hooks.Answer()
@@ -135,7 +135,7 @@ def deadline_s(event: str, settings: Settings) -> float:
     return max(settings.hook_deadline_s, START_DEADLINE_S if event == "SessionStart" else 0.0)
 
 
-def _start_worker(call: hooks.Call, options: Namespace | SimpleNamespace) -> None:
+def _start_worker(call: hooks.Call, options: SimpleNamespace) -> None:
     """Have the same hook run with `--wait` in a session of its own, which outlives this one's process group.
 
     It holds none of our pipes, else the host would wait for it. Its input fits into a pipe, so all of it is there when
@@ -158,7 +158,7 @@ def _start_worker(call: hooks.Call, options: Namespace | SimpleNamespace) -> Non
         worker.stdin.close()
 
 
-def _place(call: hooks.Call, options: Namespace | SimpleNamespace) -> Place:
+def _place(call: hooks.Call, options: SimpleNamespace) -> Place:
     """Where the host works, without a remote: a hook waits for nobody."""
     folder = call.folder if call.folder is not None and call.folder.is_dir() else None
     place = Place.resolve(options.home, False, project=options.project, agent=options.agent, start=folder)

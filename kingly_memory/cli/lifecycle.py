@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
@@ -35,7 +35,7 @@ _DOES = {
 archive_restore = restore
 
 
-def sweep(options: Namespace, out: Output) -> int:
+def sweep(options: Options, out: Output) -> int:
     if options.undo:
         return _undo(options, out)
     place = place_of(options, out)
@@ -47,7 +47,7 @@ def sweep(options: Namespace, out: Output) -> int:
     return 0
 
 
-def purge(options: Namespace, out: Output) -> int:
+def purge(options: Options, out: Output) -> int:
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
     with routing(place, out) as router:
@@ -98,7 +98,7 @@ def _says_yes(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _undo(options: Namespace, out: Output) -> int:
+def _undo(options: Options, out: Output) -> int:
     given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
     if given:
         raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
@@ -200,7 +200,7 @@ def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
     return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory, width()))
 
 
-def weak(options: Namespace, out: Output) -> int:
+def weak(options: Options, out: Output) -> int:
     limit = validation.count("limit", options.limit, most=1_000)
     place = place_of(options, out)
     with routing(place, out, reads=True) as router:
@@ -220,11 +220,11 @@ def weak(options: Namespace, out: Output) -> int:
     return 0
 
 
-def reinforce_lines(held: JsonObject, options: Namespace) -> list[str]:
+def reinforce_lines(held: JsonObject, options: Options) -> list[str]:
     return [f"reinforced {options.key_or_id}: {strength_line(held)}"]
 
 
-def archive_list_lines(page: ArchivePage, _: Namespace) -> list[str]:
+def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     now, lines = datetime.now(UTC), list[str]()
     for entry in page.entries:
         memory, why = entry.memory, entry.why
@@ -243,7 +243,7 @@ def archive_list_lines(page: ArchivePage, _: Namespace) -> list[str]:
     return lines or ["the archive is empty"]
 
 
-def archive_add(options: Namespace, out: Output) -> int:
+def archive_add(options: Options, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         resting = router.archive_all(options.keys_or_ids, options.reason)
     gone = [one.memory for one in resting]
@@ -257,7 +257,7 @@ def archive_add(options: Namespace, out: Output) -> int:
     return 0
 
 
-def stats_lines(found: JsonObject, _: Namespace) -> list[str]:
+def stats_lines(found: JsonObject, _: Options) -> list[str]:
     tiers = " · ".join(f"{count:,} {tier}" for tier, count in found["tier_counts"].items())
     strengths = " · ".join(f"{count:,} {state}" for state, count in found["strength"].items())
     ups, downs, searches = found["promotions_last_hour"], found["demotions_last_hour"], found["searches"]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
 
-from kingly_memory.cli.commands import FILES, Command, parameters_of
+from kingly_memory.cli.commands import FILES, Command, Options, parameters_of
 from kingly_memory.cli.output import Output, facts
-from kingly_memory.cli.parser import UsageError, build, parse
+from kingly_memory.cli.parser import UsageError, help_of, parse
 from kingly_memory.cli.place import arguments, place_of, routing, whole_ids
 from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
@@ -29,17 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 failed, 2 bad input, 130 interrupted, 141 closed pipe."""
     given = sys.argv[1:] if argv is None else list(argv)
     out = Output("--json" in takewhile(lambda one: one != "--", given))
-    options = Namespace(command=None)
+    options = Options(command=None)
     try:
         options = parse(given)
-        if options.command is None:
-            out.say(build().format_help().rstrip())
+        if options.help is not None or options.command is None:
+            out.say(*(options.help or help_of("")).split("\n"))
             code = 0
         else:
             code = _run(options.command, options, out)
         out.flush()
-    except SystemExit as finished:  # --help
-        return int(finished.code or 0)
     except BrokenPipeError:
         _forget_output()
         return BROKEN_PIPE
@@ -52,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(command: Command, options: Namespace, out: Output) -> int:
+def _run(command: Command, options: Options, out: Output) -> int:
     code: int
     for one in parameters_of(command):
         if one.arg.metavar in NAMES_A_MEMORY:
@@ -66,7 +63,7 @@ def _run(command: Command, options: Namespace, out: Output) -> int:
     return code
 
 
-def _run_verb(command: Command, options: Namespace, out: Output) -> int:
+def _run_verb(command: Command, options: Options, out: Output) -> int:
     """What every verb does that has no function of its own here: call it, and show what it answers."""
     place, verb = place_of(options, out), cast("Verb", command.verb)
     said = arguments(verb, options, place)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
@@ -39,7 +39,7 @@ class Archived(InvalidInput):
         super().__init__("key_or_id", told)
 
 
-def store(options: Namespace, out: Output) -> int:
+def store(options: Options, out: Output) -> int:
     from kingly_memory.app.parts import secured
 
     place = secured(place_of(options, out))  # before it is read for the first time
@@ -80,7 +80,7 @@ def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[s
     return [label for label, link in links.items() if are(link)]
 
 
-def get(options: Namespace, out: Output) -> int:
+def get(options: Options, out: Output) -> int:
     place, name = place_of(options, out), options.key_or_id
     if options.explain and options.revision is not None:
         raise InvalidInput(
@@ -106,7 +106,7 @@ def get(options: Namespace, out: Output) -> int:
     return 0
 
 
-def list_memories(options: Namespace, out: Output) -> int:
+def list_memories(options: Options, out: Output) -> int:
     place = place_of(options, out)
     before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
     said = {**arguments(options.command.verb, options, place), "before": before, "agent": options.agent}
@@ -129,7 +129,7 @@ def list_memories(options: Namespace, out: Output) -> int:
     return 0
 
 
-def forget(options: Namespace, out: Output) -> int:
+def forget(options: Options, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         memory = router.forget(options.key_or_id)
         away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
@@ -144,7 +144,7 @@ def forget(options: Namespace, out: Output) -> int:
     return 0
 
 
-def restore(options: Namespace, out: Output) -> int:
+def restore(options: Options, out: Output) -> int:
     place, name = place_of(options, out), options.key_or_id
     with reading(place, out) as reader:
         row = reader.find(name)
@@ -161,11 +161,11 @@ def restore(options: Namespace, out: Output) -> int:
     return 0
 
 
-def update_lines(receipt: Receipt, _: Namespace) -> list[str]:
+def update_lines(receipt: Receipt, _: Options) -> list[str]:
     return receipt_lines(receipt)
 
 
-def history(options: Namespace, out: Output) -> int:
+def history(options: Options, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         found = reader.history(options.key_or_id)
     if not found:
@@ -179,7 +179,7 @@ def history(options: Namespace, out: Output) -> int:
     return 0
 
 
-def diff(options: Namespace, out: Output) -> int:
+def diff(options: Options, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         found = reader.diff(options.key_or_id, options.a, options.b)
         history = {one.revision: one for one in reader.history(options.key_or_id)}
@@ -200,7 +200,7 @@ def _beside_the_text(history: Mapping[int, Memory], a: int | None, b: int | None
     return f"the texts are the same; these differ: {told}" if told else "the texts are the same"
 
 
-def tag(options: Namespace, out: Output) -> int:
+def tag(options: Options, out: Output) -> int:
     """Without a change of tags nothing is written."""
     with routing(place_of(options, out), out) as router:
         name = options.key_or_id
@@ -215,7 +215,7 @@ def tag(options: Namespace, out: Output) -> int:
     return 0
 
 
-def edit(options: Namespace, out: Output) -> int:
+def edit(options: Options, out: Output) -> int:
     """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
     import subprocess
     from shlex import split

@@ -1,21 +1,20 @@
-"""From declarations to a parser. A wrong command line becomes one sentence, not a screen of usage."""
+"""From a command line to a command with its options, or to one sentence that says what is wrong with it.
+
+Everything is read from the declarations, and what is printed for `--help` too. argparse would take as long to load and
+to set up as a search takes.
+"""
 
 from __future__ import annotations
 
 import re
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import BARE, COMMON, GROUPS, Command, commands, parameters_of
+from kingly_memory.cli.commands import BARE, COMMON, GROUPS, REMOTE, Command, Options, commands, parameters_of
 from kingly_memory.cli.output import width
 from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.place import DEFAULT_ENDPOINT
-
-if TYPE_CHECKING:
-    from argparse import _ActionsContainer
 
 PROGRAM = "kingly-memory"
 
@@ -27,108 +26,205 @@ Then:        kingly-memory store "Deploys need two reviews" --key deploy
              kingly-memory search "who reviews a deploy"
 """
 
-_COMMON_NAMES = {one.name for one in COMMON}
-_DASHED = re.compile(r"-(?!-|h$).+", re.DOTALL)
-"""No option of ours begins with a single dash but -h, and -n, which is spelled out before."""
-_SHORT = re.compile(r"-n(?:=?(\d+))?")
+_LIMIT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
-_SIGNED = re.compile(r"([+-])((?!-|h$).+)")
-_SIGNS = {"+": "add", "-": "remove"}
-_AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
-
-
-_UNKNOWN_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-"""How argparse words it, with each of 42 names."""
+_TEXT = re.compile(r"-?|[^-].*|-\d*\.?\d+|-.* .*", re.DOTALL)
+"""What is no option: also a dash alone, a negative number, and what has a space in it."""
 
 
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
-    def __init__(self, program: str, message: str) -> None:
-        match = _AT_ARGUMENT.fullmatch(message)
-        self.field = match["name"].replace("-", "_") if match else None
-        self.program = program
-        self.problem = message
-        told = f"{match['name']}: {match['problem']}" if match else message
-        super().__init__(f"{told} (see `{program} --help`)")
+    def __init__(self, command: str, problem: str, field: str | None = None) -> None:
+        self.field = None if field is None else field.replace("-", "_")
+        told = problem if field is None else f"{field}: {problem}"
+        super().__init__(f"{told} (see `{PROGRAM}{command and ' '}{command} --help`)")
 
 
-class _Formatter(RawDescriptionHelpFormatter):
-    """Asks for the width itself: argparse would load shutil for that, with three compression libraries."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=max(width() - 2, 40))
-
-
-class _Parser(ArgumentParser):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": _Formatter, "allow_abbrev": False, **settings})
-
-    def error(self, message: str) -> NoReturn:
-        unknown = _UNKNOWN_COMMAND.match(message)
-        raise UsageError(self.prog, self._no_command(unknown[1], unknown[2]) if unknown else message)
-
-    def _no_command(self, said: str, listed: str) -> str:
-        """Names the nearest command, or all where there are only a few."""
-        from difflib import get_close_matches
-
-        known = [one.strip(" '") for one in listed.split(",")]
-        where = self.prog.removeprefix(PROGRAM).strip()
-        problem = f"{said!r} is no command" + (f" of {where}" if where else "")
-        near = get_close_matches(said, known, n=1)
-        if near:
-            return f"{problem}; did you mean {near[0]!r}?"
-        return f"{problem}; choose one of {', '.join(known)}" if where else problem
+def parse(argv: Sequence[str]) -> Options:
+    """What a command line says: its `command`, None where none is named, with all options; or `help`, what is to be
+    printed instead. Raises UsageError."""
+    return _Line(["version", *argv[1:]] if argv[:1] == ["--version"] else argv).read()
 
 
-def parse(argv: Sequence[str]) -> Namespace:
-    """The options of a command line; its `command` says what to do. Raises UsageError; --help exits."""
-    known = commands()
-    if argv[:1] == ["--version"]:
-        argv = ["version", *argv[1:]]
-    named = [one for one in known if one.name.partition(" ")[0] in argv]
-    argv = _spelled_out(argv, named)
-    parser = build(named if named and not {"-h", "--help"} & set(argv) else known)
-    defaults = {one.name: one.default for one in COMMON}
-    try:
-        return parser.parse_args(_with_bare_remote(argv, known), Namespace(**defaults, command=None))
-    except UsageError as error:
-        said = [text for text in argv if not text.startswith("-")]
-        fitting = [one.name for one in named if said[: len(one.name.split())] == one.name.split()]
-        if error.program == PROGRAM and fitting:
-            # The parser of all commands complains of what it has left over.
-            raise UsageError(f"{PROGRAM} {max(fitting, key=len)}", error.problem) from None
-        text = next((text for text in argv if _DASHED.fullmatch(text)), None)
-        if text is None:
-            raise
-        problem = f"{text!r} is no option; put -- before a text that begins with a dash"
-        raise UsageError(error.program, problem) from None
+class _Line:
+    """A command line that is read word by word. Options may stand before and after the command."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = deque(words)
+        self._known = {one.name: one for one in commands()}
+        self._name = ""
+        """The command, or the group of it, as far as it was said."""
+        self._takes = {one.option: one for one in COMMON}
+        self._texts: list[str] = []
+        self._options = Options(**{one.dest: one.default for one in COMMON}, command=None, help=None)
+
+    def read(self) -> Options:
+        while self._words:
+            word = self._words.popleft()
+            if word in ("-h", "--help"):
+                self._options.help = help_of(self._name)
+                return self._options
+            if word == "--":
+                self._texts.extend(self._words)
+                break
+            if word.startswith("--"):
+                self._option(*word[2:].partition("="))
+            elif not _TEXT.fullmatch(word):
+                self._short(word)
+            elif self._options.command is None:
+                self._command(word)
+            elif word.startswith("+") and "add" in self._takes:
+                self._keep(self._takes["add"], word[1:])
+            else:
+                self._texts.append(word)
+        command = self._options.command or self._known.get(BARE.get(self._name, ""))
+        if command is not None:
+            self._options.command = command
+            self._fill(command)
+        elif self._name or self._texts:
+            self._refuse(f"COMMAND is missing; choose one of {', '.join(self._next())}")
+        return self._options
+
+    def _command(self, word: str) -> None:
+        name = f"{self._name} {word}".lstrip()
+        if word in self._next():
+            self._name, command = name, self._known.get(name)
+            if command is not None:
+                own = parameters_of(command)
+                self._options.command = command
+                self._takes = {} if command.is_apart else self._takes
+                self._takes |= {one.option: one for one in own if one.is_option}
+                # What every command takes may have been said before the command.
+                vars(self._options).update({one.dest: one.default for one in own} | vars(self._options))
+            return
+        of = f" of {self._name}" if self._name else ""
+        near = _near(word, self._next())
+        others = f"; choose one of {', '.join(self._next())}" if self._name else ""
+        self._refuse(f"{word!r} is no command{of}{near or others}")
+
+    def _next(self) -> Sequence[str]:
+        """The words that may come next in the command's name."""
+        begun = f"{self._name} ".lstrip()
+        rest = (name.removeprefix(begun) for name in self._known if name.startswith(begun))
+        return list(dict.fromkeys(name.partition(" ")[0] for name in rest))
+
+    def _option(self, name: str, equals: str, value: str) -> None:
+        one = self._takes.get(name)
+        if one is None:
+            near = _near(name, self._takes, "--")
+            self._refuse(f"--{name[:40]} is no option{' of ' if self._name else ''}{self._name}{near}")
+        if one.type == "flag":
+            if equals:
+                self._refuse("takes no value", one)
+            setattr(self._options, one.dest, one.default is not True)
+        elif equals:
+            self._keep(one, value)
+        elif self._words and _TEXT.fullmatch(self._words[0]) and not self._is_bare(one):
+            self._keep(one, self._words.popleft())
+        elif one is REMOTE:
+            self._keep(one, True)
+        else:
+            self._refuse("expected a value", one)
+
+    def _is_bare(self, one: Parameter) -> bool:
+        """`--remote` before the command takes no address from it: in `--remote search x` it stands alone."""
+        return one is REMOTE and self._options.command is None and self._words[0] in self._next()
+
+    def _short(self, word: str) -> None:
+        short = _LIMIT.fullmatch(word)
+        if short is not None and "limit" in self._takes:
+            self._option("limit", "=" if short[1] else "", short[1] or "")
+        elif "remove" in self._takes and "add" in self._takes:  # tag KEY -draft
+            self._keep(self._takes["remove"], word[1:])
+        else:
+            self._refuse(f"{word!r} is no option; put -- before a text that begins with a dash")
+
+    def _keep(self, one: Parameter, said: str | bool) -> None:
+        value: Any = said if said is True else self._meant(one, str(said))
+        if one.type == "texts" or one is REMOTE:
+            value = [*(getattr(self._options, one.dest) or ()), value]
+        setattr(self._options, one.dest, value)
+
+    def _fill(self, command: Command) -> None:
+        """Give the texts to what is no option, in its order."""
+        left = self._texts
+        for one in parameters_of(command):
+            if one.is_option:
+                continue
+            is_many = one.type == "texts" or one.arg.is_sentence
+            taken, left = (left, []) if is_many else (left[:1], left[1:])
+            if taken:
+                values = [self._meant(one, text) for text in taken]
+                setattr(self._options, one.dest, values if is_many else values[0])
+            elif one.default is NOT_GIVEN:
+                self._refuse(f"{metavar(one)} is missing")
+        if left:
+            self._refuse(f"{left[0][:40]!r} is a word too many; put a text of several words in quotes")
+
+    def _meant(self, one: Parameter, text: str) -> Any:
+        kinds: dict[str, tuple[type, str]] = {"number": (float, "a number"), "integer": (int, "a whole number")}
+        if one.type not in kinds:
+            return text
+        kind, what = kinds[one.type]
+        try:
+            return kind(text)
+        except ValueError:
+            self._refuse(f"{text[:40]!r} is not {what}", one)
+
+    def _refuse(self, problem: str, one: Parameter | None = None) -> NoReturn:
+        raise UsageError(self._name, problem, None if one is None else one.option)
 
 
-def build(wanted: Sequence[Command] | None = None) -> ArgumentParser:
-    """The parser for the wanted commands: preparing all of them would cost every call several milliseconds."""
-    known = commands()
-    common = _Parser(add_help=False, argument_default=SUPPRESS)
-    _add(common.add_argument_group("options of every command"), COMMON)
-    parser = _Parser(prog=PROGRAM, description=DESCRIPTION, parents=[common])
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog=PROGRAM)
-    groups = {"": verbs}
-    for command in known if wanted is None else wanted:
-        group, _, verb = command.name.rpartition(" ")
-        if group not in groups:
-            several = [one for one in known if one.name.startswith(f"{group} ")]
-            about = f"{' | '.join(one.name.partition(' ')[2] for one in several)}: {GROUPS.get(group, '')}"
-            inner = verbs.add_parser(group, help=about, parents=[common] if group in BARE else [])
-            inner.set_defaults(command=next((one for one in several if one.name == BARE.get(group)), None))
-            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=group not in BARE)
-        shared = [] if command.is_apart else [common]
-        summary = command.summary.replace("%", "%%")
-        takes = parameters_of(command)
-        usage = " ".join([PROGRAM, command.name, *(positional(one) for one in takes if not one.is_option), "[options]"])
-        one = groups[group].add_parser(verb, help=summary, description=command.summary, parents=shared, usage=usage)
-        _add(one, takes)
-        one.set_defaults(command=command)
-    return parser
+def _near(word: str, known: Iterable[str], dashes: str = "") -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {f'{dashes}{near[0]}'!r}?" if near else ""
+
+
+# --- what is told of commands and parameters --------------------------------------------------------------------------
+
+
+def help_of(name: str) -> str:
+    """What `--help` prints of a command, of a group of them, or of the program."""
+    known = {one.name: one for one in commands()}
+    lines = [f"usage: {PROGRAM} {f'{name} COMMAND'.lstrip()} [options]", ""]
+    if (command := known.get(name)) is not None:
+        own = parameters_of(command)
+        places = [one for one in own if not one.is_option]
+        lines[0] = " ".join([f"usage: {PROGRAM} {name}", *map(positional, places), "[options]"])
+        lines += [command.summary, "", *_rows((metavar(one), described(one)) for one in places)]
+        lines += ["options:", *_rows((spelled(one), described(one)) for one in own if one.is_option)]
+    else:
+        begun = f"{name} ".lstrip()
+        inner = [one for one in known if one.startswith(begun)]
+        first = dict.fromkeys(one.removeprefix(begun).partition(" ")[0] for one in inner)
+        lines += [] if name else [DESCRIPTION]
+        lines += ["commands:", *_rows((word, _about(f"{begun}{word}", known)) for word in first)]
+    if command is None or not command.is_apart:
+        lines += ["options of every command:", *_rows((spelled(one), described(one)) for one in COMMON)]
+    return "\n".join(lines).rstrip()
+
+
+def _about(name: str, known: dict[str, Command]) -> str:
+    """The summary of a command, or what the commands of a group are about."""
+    if name in known:
+        return known[name].summary
+    return f"{' | '.join(one.partition(' ')[2] for one in known if one.startswith(f'{name} '))}: {GROUPS[name]}"
+
+
+def _rows(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A name and its words in two columns, and an empty line behind all."""
+    from textwrap import wrap
+
+    indent = " " * 24
+    for name, words in told:
+        begun = f"  {name:<22}"
+        first, *more = wrap(words, max(width() - 2, 40), initial_indent=indent, subsequent_indent=indent)
+        yield from [begun.rstrip(), first] if len(begun) > len(indent) else [begun + first[len(indent) :]]
+        yield from more
+    yield ""
 
 
 def described(one: Parameter) -> str:
@@ -162,68 +258,11 @@ def positional(one: Parameter) -> str:
     return named if one.default is NOT_GIVEN else f"[{named}]"
 
 
-def _add(parser: _ActionsContainer, parameters: Iterable[Parameter]) -> None:
-    for one in parameters:
-        settings: dict[str, Any] = {"help": described(one).replace("%", "%%")}
-        if one.type == "flag" and one.is_option:
-            settings["action"] = "store_false" if one.default is True else "store_true"
-        else:
-            settings["metavar"] = metavar(one)
-        if one.type in ("number", "integer"):
-            settings["type"] = _number if one.type == "number" else _whole_number
-        if one.is_option:
-            # An option of every command may have been given before the command: it has its default from `parse`.
-            settings["default"] = SUPPRESS if one.dest in _COMMON_NAMES else one.default
-            if one.type == "texts":
-                settings["action"] = "append"
-            if one.name == "remote" and one in COMMON:
-                settings |= {"action": "append", "nargs": "?", "const": True}
-            parser.add_argument(f"--{one.option}", dest=one.dest, **settings)
-            continue
-        if one.default is not NOT_GIVEN:
-            settings["default"] = one.default
-        is_many = one.type == "texts" or one.arg.is_sentence
-        if is_many or one.default is not NOT_GIVEN:
-            settings["nargs"] = ("+" if one.default is NOT_GIVEN else "*") if is_many else "?"
-        parser.add_argument(one.name, **settings)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number") from None
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
-
-
-def _spelled_out(argv: Sequence[str], named: Iterable[Command]) -> Sequence[str]:
-    """With the short form of --limit as the long one: argparse would take any text that begins with -n for it. With
-    the tags of `tag` as options: -draft would be none."""
-    if any(command.name == "tag" for command in named):
-        signed = ((text, _SIGNED.fullmatch(text)) for text in argv)
-        return [text if tag is None else f"--{_SIGNS[tag[1]]}={tag[2]}" for text, tag in signed]
-    if not any(one.option == "limit" for command in named for one in parameters_of(command)):
-        return argv
-    end = argv.index("--") if "--" in argv else len(argv)
-    found = [(text, _SHORT.fullmatch(text)) for text in argv[:end]]
-    long = [text if short is None else f"--limit={short[1]}" if short[1] else "--limit" for text, short in found]
-    return [*long, *argv[end:]]
-
-
-def _with_bare_remote(argv: Sequence[str], known: Iterable[Command]) -> list[str]:
-    """`--remote` in front of the command takes no address from it: `--remote search x` is not an address `search`."""
-    verbs = {command.name.partition(" ")[0] for command in known}
-    given = list(argv)
-    for index, (option, following) in enumerate(pairwise(given)):
-        if option in verbs or option == "--":
-            break
-        if option == "--remote" and following in verbs:
-            given[index] = f"--remote={DEFAULT_ENDPOINT}"
-            break
-    return given
+def spelled(one: Parameter) -> str:
+    """How help and docs spell a parameter."""
+    value = metavar(one)
+    if not one.is_option:
+        return value
+    if one.type == "flag":
+        return f"--{one.option}"
+    return f"--{one.option} [{value}]" if one is REMOTE else f"--{one.option} {value}"

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
@@ -34,7 +34,7 @@ VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
 
-def place_of(options: Namespace, out: Output, *, needs_record: bool = False) -> Place:
+def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Place:
     """Where the command works and for whom. Remotes that --remote names are used by this command alone; those of
     KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used, and
     InvalidSetting when the record of the added remotes cannot be read and the command `needs_record`."""
@@ -50,7 +50,7 @@ def place_of(options: Namespace, out: Output, *, needs_record: bool = False) -> 
     return place
 
 
-def remote_place(options: Namespace, out: Output) -> Place:
+def remote_place(options: Options, out: Output) -> Place:
     """The place of a command about remotes. Raises InvalidInput where there is none, InvalidSetting where the record of
     the added ones cannot be read."""
     place = place_of(options, out, needs_record=True)
@@ -67,7 +67,7 @@ class Fault(NamedTuple):
     error: InvalidInput
 
 
-def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
+def resolved_place(options: Options) -> tuple[Place, list[Fault]]:
     """The place, in which remotes that can never be reached have no address, and what is wrong with those."""
     token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
@@ -96,7 +96,7 @@ def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
     return replace(place, remotes=tuple(map(checked, place.remotes))), faults
 
 
-def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
+def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
     """What the command line says of the verb's parameters. Raises InvalidInput."""
     said: dict[str, Any] = {}
     for one in verb.of("command"):
@@ -142,7 +142,7 @@ def author(place: Place) -> str:
     return "agent" if place.agent else "user"
 
 
-def whole_ids(named: str | list[str] | None, options: Namespace, out: Output) -> str | list[str] | None:
+def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> str | list[str] | None:
     """With whole ids for those of which only the beginning was said, as long as that fits one memory alone."""
     if isinstance(named, list):
         return [str(whole_ids(one, options, out)) for one in named]
@@ -173,7 +173,7 @@ def _parsed(field: str, text: str) -> Any:
         raise InvalidInput(field, f"is not JSON ({problem})") from None
 
 
-def command(options: Namespace, verb: str, *names: str) -> str:
+def command(options: Options, verb: str, *names: str) -> str:
     """The command that does something further in the same place, for a shell."""
     from shlex import join
 
@@ -183,12 +183,12 @@ def command(options: Namespace, verb: str, *names: str) -> str:
     return one_line(join(["kingly-memory", *verb.split(), *named, *ends, *names]))
 
 
-def sync_command(options: Namespace, remote: str, label: str | None = None) -> str:
+def sync_command(options: Options, remote: str, label: str | None = None) -> str:
     """The command that tries that remote now, with what waits in the same place. One that has a name stays one of
     several: alone it would be the first, which may be sent what is not for it."""
     if label is not None:
         return command(options, f"sync --remote-name {label}")
-    return command(Namespace(home=options.home, project=options.project, remote=[remote]), "sync")
+    return command(Options(home=options.home, project=options.project, remote=[remote]), "sync")
 
 
 def is_about_a_token(link: JsonObject) -> bool:
@@ -201,12 +201,12 @@ def without_address(reason: str) -> str:
     return re.sub(r"\Ahttps?://\S+: ", "", reason)
 
 
-def forget_remote_command(options: Namespace, address: str) -> str:
+def forget_remote_command(options: Options, address: str) -> str:
     """The command that takes a remote out of the same home, whatever remotes are in use here."""
-    return command(Namespace(home=options.home, project=options.project, remote=None), "remotes forget", address)
+    return command(Options(home=options.home, project=options.project, remote=None), "remotes forget", address)
 
 
-def token_of(options: Namespace) -> str | None:
+def token_of(options: Options) -> str | None:
     """The token in --token-file; it is never taken from the command line, which every process can read."""
     if options.token_file is None:
         return None

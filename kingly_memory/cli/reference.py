@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
-from kingly_memory.cli.parser import described, metavar, positional
+from kingly_memory.cli.parser import described, positional, spelled
 from kingly_memory.dataclass import fields
 from kingly_memory.declare import Parameter
 from kingly_memory.settings import TABLES, Settings, written
@@ -126,21 +126,12 @@ def _section(command: Command) -> Iterator[str]:
 
 
 def _options(parameters: Iterable[Parameter]) -> list[str]:
-    rows = (f"| `{_spelled(one)}` | {_cell(described(one))} |" for one in parameters)
+    rows = (f"| `{spelled(one)}` | {_cell(described(one))} |" for one in parameters)
     return ["| argument | meaning |", "|---|---|", *rows]
 
 
-def _spelled(one: Parameter) -> str:
-    value = metavar(one)
-    if not one.is_option:
-        return value
-    if one.type == "flag":
-        return f"--{one.option}"
-    return f"--{one.option} [{value}]" if one.name == "remote" else f"--{one.option} {value}"
-
-
 def _usage(one: Parameter) -> str:
-    return f"[{_spelled(one)}]" if one.is_option else positional(one)
+    return f"[{spelled(one)}]" if one.is_option else positional(one)
 
 
 def _cell(text: str) -> str:

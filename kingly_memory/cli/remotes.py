@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted, duration, facts, table
 from kingly_memory.cli.place import (
     command,
@@ -38,7 +38,7 @@ _DURABILITY = {
 }
 
 
-def add(options: Namespace, out: Output) -> int:
+def add(options: Options, out: Output) -> int:
     """The token comes from --token-file (`-` is standard input) or from the variables, never from the command line."""
     from kingly_memory.app import home_remotes
 
@@ -92,7 +92,7 @@ def add(options: Namespace, out: Output) -> int:
     return 0
 
 
-def remotes_list(options: Namespace, out: Output) -> int:
+def remotes_list(options: Options, out: Output) -> int:
     with reading(place_of(options, out, needs_record=True), out) as reader:
         known = reader.remotes()
     rows = [
@@ -115,7 +115,7 @@ def remotes_list(options: Namespace, out: Output) -> int:
     return 0
 
 
-def remotes_forget(options: Namespace, out: Output) -> int:
+def remotes_forget(options: Options, out: Output) -> int:
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
     from kingly_memory.remote_names import added
@@ -148,7 +148,7 @@ def remotes_forget(options: Namespace, out: Output) -> int:
 # --- the outbox -------------------------------------------------------------------------------------------------------
 
 
-def sync(options: Namespace, out: Output) -> int:
+def sync(options: Options, out: Output) -> int:
     """Exit code 1 when something is still waiting."""
     place = remote_place(options, out)
     if not options.timeout >= 0:
@@ -175,7 +175,7 @@ def sync(options: Namespace, out: Output) -> int:
     return 1 if report.reason else 0
 
 
-def outbox_list(options: Namespace, out: Output) -> int:
+def outbox_list(options: Options, out: Output) -> int:
     place, states = remote_place(options, out), tuple(options.states or STATES)
     for state in states:
         if state not in STATES:
@@ -195,7 +195,7 @@ def outbox_list(options: Namespace, out: Output) -> int:
     return 0
 
 
-def outbox_retry(options: Namespace, out: Output) -> int:
+def outbox_retry(options: Options, out: Output) -> int:
     place = remote_place(options, out)
     ids = _ids(place, options.ids, out) or None
     with routing(place, out) as router:
@@ -204,7 +204,7 @@ def outbox_retry(options: Namespace, out: Output) -> int:
     return 0
 
 
-def outbox_drop(options: Namespace, out: Output) -> int:
+def outbox_drop(options: Options, out: Output) -> int:
     place = remote_place(options, out)
     ids = _ids(place, options.ids, out)
     with routing(place, out) as router:
@@ -227,7 +227,7 @@ def _ids(place: Place, names: list[str] | None, out: Output) -> list[str]:
 # --- status -----------------------------------------------------------------------------------------------------------
 
 
-def status(options: Namespace, out: Output) -> int:
+def status(options: Options, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         now = reader.status()
         strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
@@ -265,7 +265,7 @@ def status(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _links(options: Namespace, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:
+def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:
     """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
     if "remotes" not in now:
         yield "link", _link_line(options, now["link"], strange)
@@ -281,7 +281,7 @@ def _links(options: Namespace, now: JsonObject, strange: Container[str]) -> Iter
         yield "waiting", f"{told}; name it with --remote, or give it up with `{give_up}`"
 
 
-def _link_line(options: Namespace, link: JsonObject, strange: Container[str], label: str | None = None) -> str:
+def _link_line(options: Options, link: JsonObject, strange: Container[str], label: str | None = None) -> str:
     if link["state"] == "disabled":
         return "no remote; `kingly-memory remotes add NAME URL` adds one"
     line = f"{link['state']}, {link['endpoint']}"

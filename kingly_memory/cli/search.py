@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
@@ -26,7 +26,7 @@ SOURCE_LIMIT_BYTES = 1_048_576
 _INDENT = " " * 6
 
 
-def search(options: Namespace, out: Output) -> int:
+def search(options: Options, out: Output) -> int:
     in_mode = (options.mode, options.min_confidence, options.min_similarity) != (None, None, None)
     if options.limit is not None and (options.verify or in_mode):
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
@@ -68,9 +68,7 @@ def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
     return disclose(long, Detail.PASSAGE, asked=(asked,)).shown
 
 
-def _searched_here(
-    options: Namespace, place: Place, text: str, wanted: Mapping[str, Any], out: Output
-) -> Results | None:
+def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
     asks_nobody = options.local or not options.include_semantic
     of_a_router = {"mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
@@ -212,7 +210,7 @@ _BASIS: Mapping[str, str] = {
 }
 
 
-def _search_verified(options: Namespace, place: Place, text: str, said: dict[str, Any], out: Output) -> int:
+def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> int:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
     if options.prefer_speed or options.detail is not None or options.budget_tokens is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, token_of
 from kingly_memory.dataclass import replace
@@ -14,7 +14,7 @@ from kingly_memory.place import hub_token, mcp_token
 from kingly_memory.settings import Settings
 
 
-def hub(options: Namespace, out: Output) -> int:
+def hub(options: Options, out: Output) -> int:
     """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
     require("hub", "`kingly-memory hub`")
     from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
@@ -31,7 +31,7 @@ def hub(options: Namespace, out: Output) -> int:
     return 0
 
 
-def mcp(options: Namespace, out: Output) -> int:
+def mcp(options: Options, out: Output) -> int:
     """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
     require("mcp", "`kingly-memory mcp`")
     place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
 from kingly_memory.cli.place import place_of, routing
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.thoughts import Thought
 
 
-def confidence(options: Namespace, out: Output) -> int:
+def confidence(options: Options, out: Output) -> int:
     place = place_of(options, out)
     # It reads like a question: a remote that is named for this command alone does not get the task's text.
     with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
@@ -28,7 +28,7 @@ def confidence(options: Namespace, out: Output) -> int:
     return 0
 
 
-def thought_list(options: Namespace, out: Output) -> int:
+def thought_list(options: Options, out: Output) -> int:
     with routing(place_of(options, out), reads=True) as router:
         found = router.thoughts(options.chain_id)
     rows = [(str(one.position), one.thought_type, one_line(one.content)) for one in found]
@@ -36,29 +36,29 @@ def thought_list(options: Namespace, out: Output) -> int:
     return 0
 
 
-def task_record_lines(receipt: Receipt, _: Namespace) -> list[str]:
+def task_record_lines(receipt: Receipt, _: Options) -> list[str]:
     return receipt_lines(receipt)
 
 
-def task_route_lines(found: Routing, _: Namespace) -> list[str]:
+def task_route_lines(found: Routing, _: Options) -> list[str]:
     rows = [(one.name, f"{one.score:.2f}", str(one.successes), str(one.failures)) for one in found.ranked]
     return table(rows, ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"))
 
 
-def thought_record_lines(thought: Thought, _: Namespace) -> list[str]:
+def thought_record_lines(thought: Thought, _: Options) -> list[str]:
     return [f"thought {thought.position} of chain {thought.chain_id}", *receipt_lines(thought.receipt)]
 
 
-def link_lines(made: Link, options: Namespace) -> list[str]:
+def link_lines(made: Link, options: Options) -> list[str]:
     return [f"linked: {options.source} {made.link_type} {options.target}"]
 
 
-def links_lines(found: tuple[Link, ...], _: Namespace) -> list[str]:
+def links_lines(found: tuple[Link, ...], _: Options) -> list[str]:
     rows = [(one.source, str(one.link_type), one.target, f"{one.strength:g}") for one in found]
     return table(rows, ("FROM", "TYPE", "TO", "STRENGTH")) if rows else ["no links"]
 
 
-def context_lines(found: WorkingContext, _: Namespace) -> Iterator[str]:
+def context_lines(found: WorkingContext, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
     used = "nothing was noted in the last half hour" if found.last_updated is None else ago(found.last_updated, now)
     yield from facts(

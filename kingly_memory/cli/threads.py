@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.suggestions import COMPACT
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 
@@ -23,7 +23,7 @@ _ACTIONS_SHOWN = 20
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
-def threads_list(options: Namespace, out: Output) -> int:
+def threads_list(options: Options, out: Output) -> int:
     """The threads, under a line that says how they do."""
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
@@ -42,15 +42,15 @@ def threads_list(options: Namespace, out: Output) -> int:
     return 0
 
 
-def threads_recall_lines(found: Recalled, _: Namespace) -> list[str]:
+def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
     return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
 
 
-def threads_merge_lines(done: Merged, options: Namespace) -> list[str]:
+def threads_merge_lines(done: Merged, options: Options) -> list[str]:
     return [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"]
 
 
-def threads_split_lines(done: Split, options: Namespace) -> list[str]:
+def threads_split_lines(done: Split, options: Options) -> list[str]:
     rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
     told = f"split {options.thread_id} into {len(rows)}"
     if not done.is_left:
@@ -58,11 +58,11 @@ def threads_split_lines(done: Split, options: Namespace) -> list[str]:
     return [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
 
 
-def threads_rename_lines(named: ThreadView, _: Namespace) -> list[str]:
+def threads_rename_lines(named: ThreadView, _: Options) -> list[str]:
     return [f"{named.id} is called {named.title}"]
 
 
-def suggestions(options: Namespace, out: Output) -> int:
+def suggestions(options: Options, out: Output) -> int:
     with routing(place_of(options, out), out, reads=True) as router:
         told = router.threads.suggestions(options.context, within=inf).to_json()
     out.show(told, _suggestion_lines(told, options))
@@ -92,7 +92,7 @@ def _state(one: Glance) -> str:
     return "pinned" if one.pinned and one.status == "active" else one.status
 
 
-def threads_show_lines(one: ThreadView, _: Namespace) -> Iterator[str]:
+def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
     yield one.title
     status = one.status if one.into is None else f"merged into {one.into}, which is shown here"
@@ -139,7 +139,7 @@ def _messages(messages: Iterable[Message], now: datetime) -> list[str]:
     return table(rows)
 
 
-def _suggestion_lines(told: JsonObject, options: Namespace) -> Iterator[str]:
+def _suggestion_lines(told: JsonObject, options: Options) -> Iterator[str]:
     """Each suggestion, and below it the command that does it here."""
     health = told["health"]
     yield one_line(health["recommendation"].replace(COMPACT, f"`{command(options, 'compact')}`"))
@@ -170,7 +170,7 @@ def _more(told: JsonObject, name: str, what: str) -> Iterator[str]:
         yield f"        and {hidden:,} more {what}"
 
 
-def compact_lines(told: JsonObject, options: Namespace) -> Iterator[str]:
+def compact_lines(told: JsonObject, options: Options) -> Iterator[str]:
     """What a compaction did or would do, thread by thread, and the command that takes it back."""
     before, after = told["before"], told["after"]
     would = "would be " if told["dry_run"] else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -15,6 +14,7 @@ from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Format, Source, source
 from kingly_memory.adapters.files.reading import ImportedDocument, ImportedItem, ImportedLink, Problem
 from kingly_memory.adapters.local import old_home as local_home
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.dataclass import dataclass, field
@@ -40,7 +40,7 @@ REPORT_S = 3.0
 Exported = Iterable[tuple[Memory, Standing]]
 
 
-def export(options: Namespace, out: Output) -> int:
+def export(options: Options, out: Output) -> int:
     if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai.FORMAT):
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
     place, target = place_of(options, out), options.file
@@ -93,7 +93,7 @@ def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
         yield jsonl.item_line(session, place, item) + "\n", False
 
 
-def import_path(options: Namespace, out: Output) -> int:
+def import_path(options: Options, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
     found = _source(path, options.format, place)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
 from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
@@ -18,7 +18,7 @@ from kingly_memory.settings_file import read
 from kingly_memory.trust import TrustList, digest, place
 
 
-def trust(options: Namespace, out: Output) -> int:
+def trust(options: Options, out: Output) -> int:
     trusted = TrustList.read(user_data_folder())
     if trusted.problem is not None:
         what = f"{trusted.path} cannot be used ({trusted.problem}). Delete it, then trust your files again"
@@ -36,7 +36,7 @@ def trust(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _chosen(options: Namespace) -> Path:
+def _chosen(options: Options) -> Path:
     path = None if options.path is None else Path(options.path).expanduser().absolute()
     if path is not None and not path.is_dir():
         return path

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kingly_memory.cli.commands import Command, commands, parameters_of
 from kingly_memory.cli.parser import UsageError, metavar, parse
 from kingly_memory.declare import NOT_GIVEN
-from kingly_memory.place import DEFAULT_ENDPOINT
 from tests.cli_runner import Run, runner
 
 COMMANDS = commands()
@@ -49,7 +48,7 @@ def test_common_options_may_stand_before_and_after_the_command(argv: list[str]) 
 @pytest.mark.parametrize(
     ("argv", "remote"),
     [
-        (["--remote", "search", "x"], [DEFAULT_ENDPOINT]),
+        (["--remote", "search", "x"], [True]),
         (["search", "x", "--remote"], [True]),
         (["--remote", "http://r", "search", "x"], ["http://r"]),
         (["--remote", "a=http://r", "--remote", "b=http://s", "search", "x"], ["a=http://r", "b=http://s"]),
@@ -89,21 +88,25 @@ def test_the_version_is_an_option_too() -> None:
         (["serch", "x"], "'serch' is no command; did you mean 'search'? (see `kingly-memory --help`)"),
         (["task", "assess"], "'assess' is no command of task; choose one of record, route (see `kingly-memory task"),
         (["threads", "lst"], "'lst' is no command of threads; did you mean 'list'?"),
-        (["store"], "the following arguments are required: CONTENT (see `kingly-memory store --help`)"),
-        (["outbox"], "the following arguments are required: COMMAND (see `kingly-memory outbox --help`)"),
-        (["compact", "all"], "unrecognized arguments: all (see `kingly-memory compact --help`)"),
-        (["threads", "show", "a", "b"], "unrecognized arguments: b (see `kingly-memory threads show --help`)"),
+        (["store"], "CONTENT is missing (see `kingly-memory store --help`)"),
+        (["outbox"], "COMMAND is missing; choose one of list, retry, drop (see `kingly-memory outbox --help`)"),
+        (["compact", "all"], "'all' is a word too many; put a text of several words in quotes (see `kingly-memory com"),
+        (["threads", "show", "a", "b"], "'b' is a word too many"),
+        (["get", "a", "b"], "'b' is a word too many"),
         (["store", "x", "--significance", "much"], "significance: 'much' is not a number"),
+        (["store", "x", "--significance"], "significance: expected a value"),
+        (["store", "x", "--key", "--home"], "key: expected a value"),
+        (["store", "x", "--require-remote=yes"], "require-remote: takes no value"),
         (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
         (["search", "x", "-n", "3.5"], "limit: '3.5' is not a whole number"),
-        (["search", "x", "-n"], "limit: expected one argument"),
+        (["search", "x", "-n"], "limit: expected a value"),
         (["search", "-nan"], "'-nan' is no option; put -- before a text that begins with a dash"),
-        (["store", "x", "-n", "3"], "unrecognized arguments: -n 3"),
-        (["search", "x", "--lim", "3"], "unrecognized arguments: --lim 3"),
-        (["get", "a", "b"], "unrecognized arguments: b"),
+        (["store", "x", "-n", "3"], "'-n' is no option; put -- before"),
+        (["search", "x", "--lim", "3"], "--lim is no option of search; did you mean '--limit'?"),
         (["inject", "-how"], "'-how' is no option; put -- before a text that begins with a dash (see `kingly-memory"),
         (["search", "-x"], "'-x' is no option; put -- before a text that begins with a dash"),
-        (["store", "x", "--token", "secret"], "unrecognized arguments: --token secret"),
+        (["store", "x", "--token", "secret"], "--token is no option of store; did you mean '--token-file'? (see"),
+        (["hub", "--remote", "http://r"], "--remote is no option of hub (see `kingly-memory hub --help`)"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence(run: Run, argv: list[str], sentence: str) -> None:
@@ -111,6 +114,12 @@ def test_a_wrong_command_line_is_one_sentence(run: Run, argv: list[str], sentenc
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"kingly-memory: {sentence}")
     assert ran.err.count("\n") == 1
+    assert "secret" not in ran.err
+
+
+def test_a_number_below_nought_and_a_dash_alone_are_values() -> None:
+    options = parse(["search", "-", "--limit", "-1", "--min-confidence", "-.5"])
+    assert (options.query, options.limit, options.min_confidence) == (["-"], -1, -0.5)
 
 
 def test_a_wrong_command_line_is_json_for_a_program(run: Run) -> None:

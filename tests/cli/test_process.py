@@ -13,7 +13,7 @@ from tests.cli_runner import environment, process
 
 HEAVY = (
     *("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil"),
-    *("inspect", "dataclasses", "hashlib", "statistics", "tokenizers", "kingly_memory.router.engine"),
+    *("argparse", "inspect", "dataclasses", "hashlib", "statistics", "tokenizers", "kingly_memory.router.engine"),
 )
 """What a command that only reads on this machine must not pay for: it takes five times `import sqlite3` at most."""
 OF_A_WRITER = {"diskcache", "shutil"}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kingly_memory.cli import configuration, remotes
+from kingly_memory.cli.commands import Options
 from kingly_memory.version import __version__
 from tests.cli_runner import Run, runner
 
@@ -195,7 +195,7 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("effects", "warned"), [("exactly_once", False), ("at_least_once", True), (None, False)])
 def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
-    options = Namespace(home=None, project=None, remote=None)
+    options = Options(home=None, project=None, remote=None)
     link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None}
     line = remotes._link_line(options, {**link, "effects": effects, "server": "kingly-hub over json-call"}, ())
     assert ("may repeat a delivery" in line) is warned

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
 import pytest
 
 from kingly_memory.cli import tasks
+from kingly_memory.cli.commands import Options
 from kingly_memory.cognition.context import WorkingContext
 from tests.cli_runner import Run, runner
 
@@ -56,7 +55,7 @@ def test_a_link_between_two_that_are_at_hand_is_shown_once(run: Run) -> None:
 def test_a_link_that_only_the_remote_knows_is_shown_by_the_id_there() -> None:
     link = {"id": None, "remote_id": "m-7", "link_type": "supports", "direction": "incoming", "linked_to": "here"}
     assert "  supports: m-7" in tasks.context_lines(
-        WorkingContext("c", related=({**link, "strength": 0.5},)), Namespace()
+        WorkingContext("c", related=({**link, "strength": 0.5},)), Options()
     )
 
 
