@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.filters import Filter
     from kingly_memory.ids import MemoryId
+    from kingly_memory.imported import Beside, ImportedFocus, ImportedThread
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from kingly_memory.router.threads.verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
     from kingly_memory.settings import Settings
-    from kingly_memory.thread_files import ImportedFocus, ImportedThread
     from kingly_memory.validation import Imported, Ttl
 
 
@@ -1119,8 +1119,10 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.restore(key_or_id, revision=revision))
 
-    def remember(self, items: Iterable[Imported]) -> Taken:
-        """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
+    def remember(self, items: Iterable[Imported | Beside]) -> Taken:
+        """Take in what files say, a few hundred entries per transaction: memories, and then what lies beside them.
+        Repeating it changes nothing. Raises InvalidInput for a link without its ends.
+        """
         return self._call(lambda: self._awaiting.remember(items))
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:

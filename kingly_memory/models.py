@@ -506,17 +506,25 @@ class Page:
         return {"memories": memories, "next_before": self.next_before}
 
 
+_OF_MEMORIES = ("stored", "revised", "unchanged", "kept")
+
+
 class Taken(NamedTuple):
     """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
-    meanwhile, that one is `kept`."""
+    meanwhile, that one is `kept`. The others are links, documents and items of logs that are new here."""
 
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
     kept: int = 0
+    links: int = 0
+    documents: int = 0
+    items: int = 0
 
     def to_json(self) -> JsonObject:
-        return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged, "kept": self.kept}
+        """Without links, documents and items where there are none."""
+        told: JsonObject = self._asdict()
+        return {name: number for name, number in told.items() if number or name in _OF_MEMORIES}
 
 
 class Backup(NamedTuple):

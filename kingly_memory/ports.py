@@ -111,6 +111,10 @@ class DocumentReader(Protocol):
         """The document in that place, also one that has ended."""
         ...
 
+    def found_by(self, project: str, namespace: Namespace, key: str) -> str:
+        """The text that searches find the document by."""
+        ...
+
     def documents(
         self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
     ) -> list[Document]:

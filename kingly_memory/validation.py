@@ -138,7 +138,8 @@ class Imported:
 
     `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts. `ends_at`
     and `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either. `revision` is
-    its number there; with `is_earlier` it is what the memory of that id said before, and comes before it.
+    its number there; with `is_earlier` it is what the memory of that id said before, and comes before it. `beside` are
+    facets of the memory, which it gets where it is new.
     """
 
     draft: Draft
@@ -149,6 +150,7 @@ class Imported:
     lifetime_s: float | None = None
     revision: int = 1
     is_earlier: bool = False
+    beside: Mapping[str, JsonObject] = field(default_factory=dict)
 
 
 def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

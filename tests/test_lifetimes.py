@@ -290,8 +290,9 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
     async with router_over(PromptStore(tmp_path / "other"), None, clock) as other:
         read = [one for one in jsonl.read(file, content_limit_bytes=1_000) if isinstance(one, Imported)]
         await other.remember(read)
-        ends = [await ends_in_s(other, clock, key) for key in ("plain", "kind", "named")]
-        assert ends == [None, 7 * DAY_S, 27 * DAY_S], "that of a kind counts from the import, which is a use"
+        here, there = ([(one.key, one.ends_at, one.lifetime_s) for one, _ in each.export()] for each in (memory, other))
+        assert here == there, "that of a kind goes on where it was"
+        assert await ends_in_s(other, clock, "named") == 27 * DAY_S
         assert [entry.memory.key for entry in (await other.archived()).entries] == ["over"]
         assert (await other.remember(read)).unchanged == 4
         assert {standing for _, standing in other.export()} == {Standing.LIVE, Standing.ARCHIVED}
@@ -310,15 +311,14 @@ async def imported(memory: MemoryRouter, tmp_path: Path, **told: Any) -> Any:
 
 
 @pytest.mark.parametrize("lifetime", [{}, {"lifetime_s": 7 * DAY_S}], ids=["named", "of a kind"])
-async def test_what_had_ended_before_its_import_comes_into_the_archive(
+async def test_what_had_ended_before_its_import_has_ended_here_too(
     memory: MemoryRouter, clock: ManualClock, tmp_path: Path, lifetime: dict[str, float]
 ) -> None:
     told = {"ends_at": (clock.now() - timedelta(days=1)).isoformat(), **lifetime}
     assert (await imported(memory, tmp_path, **told)).stored == 1
     assert await memory.get("port") is None
-    [entry] = (await memory.archived()).entries
-    assert entry.why is not None
-    assert (entry.why.policy, entry.why.reason) == ("lifetimes", "it had ended before it was imported")
+    [(ended, standing)] = memory.export()
+    assert (ended.ends_at and ended.ends_at.isoformat(), standing) == (told["ends_at"], Standing.LIVE)
     await memory.restore("port")
     assert await ends_in_s(memory, clock, "port") == lifetime.get("lifetime_s")
     assert (await imported(memory, tmp_path, **told)).unchanged == 1, "what was brought back stays"

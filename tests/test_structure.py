@@ -23,7 +23,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("documents", "settings_file", "secret_file", "own_files", "extras"),
     ("query_extraction", "topics", "trust", "remote_names"),
     ("validation", "place"),
-    ("ports", "settings", "observe", "thread_files", "declare"),
+    ("ports", "settings", "observe", "imported", "declare"),
     ("model_calls",),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
+from kingly_memory.imported import ImportedFocus, ImportedThread
 from kingly_memory.models import Taken
-from kingly_memory.thread_files import ImportedFocus, ImportedThread
 from kingly_memory.validation import MOST_TOKENS
 
 if TYPE_CHECKING:  # read when they are first used

@@ -19,6 +19,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter
+from kingly_memory.imported import Beside
 from kingly_memory.models import (
     DEEP_KINDS,
     KINDS,
@@ -667,16 +668,17 @@ class MemoryVerbs(Family):
         self._engine.wake(*([] if restored is None else [restored.id]))
         return restored
 
-    async def remember(self, items: Iterable[Imported]) -> Taken:
-        """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
-        from kingly_memory.router import write
+    async def remember(self, items: Iterable[Imported | Beside]) -> Taken:
+        """Take in what files say, a few hundred entries per transaction: memories, and then what lies beside them.
+        Repeating it changes nothing. Raises InvalidInput for a link without its ends."""
+        from kingly_memory.router import importing
 
-        counts = {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
+        taken = Taken()
         for batch in validation.batches(items, IMPORT_BATCH):
-            for _, fate in await self._engine.write(write.import_all(batch, self._engine.write_context())):
-                counts[fate] += 1
+            some = await self._engine.write(importing.take(batch, self._engine.write_context()))
+            taken = Taken(*(one + other for one, other in zip(taken, some, strict=True)))
             self._engine.wake()
-        return Taken(**counts)
+        return taken
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""

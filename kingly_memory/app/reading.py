@@ -22,10 +22,10 @@ from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
-    from kingly_memory.documents import Document
+    from kingly_memory.documents import Document, LogItem
+    from kingly_memory.imported import ExportedMemory, ExportedThread
     from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.router.search.local import LocalSearch
-    from kingly_memory.thread_files import ExportedThread
 
 
 ANSWERED_BY_WORDS = 0.5
@@ -40,7 +40,7 @@ class WallClock:
         return datetime.now(UTC)
 
 
-DOCUMENTS_READ = 50
+DOCUMENTS_READ, EXPORTED_TOGETHER = 50, 200
 MOST_BEGINNING = 50
 """Memories of all projects that are looked at for those whose ids begin in some way."""
 
@@ -149,31 +149,54 @@ class LocalReader(View):
         query = validation.query("", project=self._place.project, limit=limit, **filters)
         return self.page(query, before)
 
-    def project_links(self) -> Iterator[Link]:
-        """Every link between memories that an export has, each once."""
+    def exported(self) -> Iterator[ExportedMemory]:
+        """Every memory that an export has, with what lies beside it."""
+        from kingly_memory.imported import CARRIED, ExportedMemory
+
+        for page in validation.batches(self.export(), EXPORTED_TOGETHER):
+            ids = [memory.id for memory, _ in page]
+            facets = self._reader.facets_of(dict.fromkeys(CARRIED, ids))
+            for memory, standing in page:
+                earlier = self._reader.revisions(memory.id) if memory.revision > 1 else ()
+                beside = {name: facets[name][memory.id] for name in CARRIED if memory.id in facets[name]}
+                yield ExportedMemory(memory, standing, tuple(reversed(earlier)), beside)
+
+    def contexts(self, context_ids: Iterable[str]) -> Iterator[tuple[str, dict[str, JsonObject]]]:
+        """What was said of those contexts as threads, if anything was."""
+        from kingly_memory.cognition.owners import owner
+        from kingly_memory.imported import FROM_FILE
+
+        for context_id in context_ids:
+            whose = owner(self._place.project, context_id)
+            facets = self._reader.facets_of({name: [whose] for name in FROM_FILE})
+            if said := {name: facets[name][whose] for name in FROM_FILE if whose in facets[name]}:
+                yield context_id, said
+
+    def links_from(self, memory_ids: Sequence[str]) -> Iterator[Link]:
+        """Every link from one of the memories to another of them."""
         from kingly_memory.cognition import links
 
-        there = {memory.id for memory, _ in self.export()}
-        for memory_id in there:
-            for one in links.beside(self._reader, [memory_id])[memory_id]:
-                if one.source == memory_id and one.target in there:
-                    yield one
+        there = frozenset(memory_ids)
+        for page in validation.batches(memory_ids, EXPORTED_TOGETHER):
+            for memory_id, beside in links.beside(self._reader, page).items():
+                yield from (one for one in beside if one.source == memory_id and one.target in there)
 
-    def documents(self) -> Iterator[Document]:
-        """Every document of the project that has not ended."""
-        last = None
-        while page := self._reader.documents.documents(self._place.project, (), self._now_s(), DOCUMENTS_READ, last):
-            yield from page
+    def documents(self) -> Iterator[tuple[Document, str]]:
+        """Every document of the project that has not ended, and the text that it is found by."""
+        rows, project, last = self._reader.documents, self._place.project, None
+        while page := rows.documents(project, (), self._now_s(), DOCUMENTS_READ, last):
+            for one in page:
+                yield one, rows.found_by(project, one.namespace, one.key)
             last = page[-1].namespace, page[-1].key
 
-    def items(self) -> Iterator[tuple[str, int, Any]]:
+    def items(self) -> Iterator[tuple[str, int, LogItem]]:
         """Every item of every session's log: the session, its place in it, and the item."""
         from kingly_memory.documents import BEHIND_ALL
 
         for one in self._reader.documents.sessions(self._place.project):
             found = self._reader.documents.log(self._place.project, one.session, BEHIND_ALL, one.items)
             for place, item in enumerate(reversed(found), start=1):
-                yield one.session, place, item.item
+                yield one.session, place, item
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""

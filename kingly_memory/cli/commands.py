@@ -172,6 +172,7 @@ OWN = (
                 NOT_GIVEN,
             ),
             _takes("--format FORMAT", "jsonl, notes, legacy, kingly, ai or home (default: found out)"),
+            _takes("--trust", "keep who said it, where an export says that the user or an agent did"),
         ),
     ),
     Command(

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout, old_home
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Format, Source, source
-from kingly_memory.adapters.files.reading import ImportedDocument, ImportedItem, ImportedLink, Problem
+from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.dataclass import dataclass, field
-from kingly_memory.documents import Document, Put
 from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import Beside, ImportedFocus, ImportedThread
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
-from kingly_memory.thread_files import ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported, batches
 
 if TYPE_CHECKING:
@@ -81,39 +80,38 @@ def export(options: Options, out: Output) -> int:
 
 def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
     """Every line of an export, and whether it is a memory as it stands now: the earlier ones come before it."""
-    for memory, standing in reader.export():
-        for one in reversed(reader.history(memory.id)[1:] if memory.revision > 1 else ()):
-            yield jsonl.line(one, None) + "\n", False
-        yield jsonl.line(memory, standing) + "\n", True
-    for link in reader.project_links():
-        yield jsonl.link_line(link.to_json()) + "\n", False
-    for document in reader.documents():
-        yield jsonl.document_line(document) + "\n", False
-    for session, place, item in reader.items():
-        yield jsonl.item_line(session, place, item) + "\n", False
+    ids, contexts = list[str](), dict[str, None]()
+    for one in reader.exported():
+        for earlier in one.earlier:
+            yield jsonl.line(earlier, None) + "\n", False
+        yield jsonl.line(one.memory, one.standing, one.beside) + "\n", True
+        ids.append(one.memory.id)
+        if one.memory.scope.context_id is not None:
+            contexts[one.memory.scope.context_id] = None
+    others = chain(
+        starmap(jsonl.context_line, reader.contexts(contexts)),
+        (jsonl.link_line(link.to_json()) for link in reader.links_from(ids)),
+        starmap(jsonl.document_line, reader.documents()),
+        starmap(jsonl.item_line, reader.items()),
+    )
+    for line in others:
+        yield line + "\n", False
 
 
 def import_path(options: Options, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
-    found = _source(path, options.format, place)
+    found = _source(path, options, place)
     tally = Tally(found.format)
     with routing(place, out) as router:
         try:
-            _take_in(found, router, tally, out)
+            _take_in(found, path, router, tally, out)
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
         waiting = router.status()["outbox"]["pending"] if place.has_remote else 0
     out.show(tally.to_json(), tally.lines(waiting))
-    if (
-        not tally.done
-        and not tally.threads
-        and not tally.documents
-        and not tally.items
-        and tally.focus_set is None
-        and not tally.problems
-    ):
+    if not tally.done and not tally.threads and not any(tally.taken) and tally.focus_set is None and not tally.problems:
         out.note(f"{path} holds nothing to import")
     for problem in tally.problems[:PROBLEMS_SHOWN]:
         out.note(str(problem))
@@ -123,13 +121,13 @@ def import_path(options: Options, out: Output) -> int:
     return 1 if tally.problems else 0
 
 
-def _source(path: Path, format_name: str | None, place: Place) -> Source:
+def _source(path: Path, options: Namespace, place: Place) -> Source:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
-    if format_name in (None, Format.HOME) and local_home.is_home(path):
+    if options.format in (None, Format.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
         told = old_home.entries(path, rows, project=place.project, agent=place.agent, content_limit_bytes=limit)
         return Source(Format.HOME, told)
-    return source(path, content_limit_bytes=limit, format_name=format_name)
+    return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
 
 
 @dataclass(slots=True)
@@ -137,28 +135,18 @@ class Tally:
     """What an import has done so far."""
 
     format: str
-    stored: int = 0
-    revised: int = 0
-    unchanged: int = 0
-    kept: int = 0
+    taken: Taken = field(default_factory=Taken)
     threads: int = 0
-    links: int = 0
-    documents: int = 0
-    items: int = 0
-    sessions: dict[str, int] = field(default_factory=dict)
     focus_set: bool | None = None
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, taken: Taken) -> None:
-        self.stored += taken.stored
-        self.revised += taken.revised
-        self.unchanged += taken.unchanged
-        self.kept += taken.kept
+    def add(self, more: Taken) -> None:
+        self.taken = Taken(*(one + other for one, other in zip(self.taken, more, strict=True)))
 
     @property
     def done(self) -> int:
-        return self.stored + self.revised + self.unchanged + self.kept
+        return self.taken.stored + self.taken.revised + self.taken.unchanged + self.taken.kept
 
     @property
     def has_threads(self) -> bool:
@@ -166,60 +154,60 @@ class Tally:
 
     def to_json(self) -> JsonObject:
         of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
-        beside = {"links": self.links, "documents": self.documents, "items": self.items}
         return {
             "format": self.format,
-            "stored": self.stored,
-            "revised": self.revised,
-            "unchanged": self.unchanged,
-            "kept": self.kept,
+            **self.taken.to_json(),
             **(of_threads if self.has_threads else {}),
-            **{name: number for name, number in beside.items() if number},
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
 
     def lines(self, waiting: int) -> Iterator[str]:
         took = duration(time.monotonic() - self.began)
-        new = f"{self.stored:,} new, {self.revised:,} revised, {self.unchanged:,} as before"
+        taken = self.taken
+        new = f"{taken.stored:,} new, {taken.revised:,} revised, {taken.unchanged:,} as before"
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
-        if self.kept:
-            yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
+        if taken.kept:
+            yield f"{counted(taken.kept, 'memory')} kept as written here: newer than in the file"
         if self.has_threads:
             yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
-        beside = ((self.links, "link"), (self.documents, "document"), (self.items, "item"))
+        beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
         if told := ", ".join(counted(number, what) for number, what in beside if number):
             yield told
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
 
-def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, out: Output) -> None:
+def _take_in(found: Source, path: Path, router: SyncMemoryRouter, tally: Tally, out: Output) -> None:
     """Threads one by one, since each may be large."""
     at_once = 1 if found.format == ai.FORMAT else BATCH
     told_s = time.monotonic()
     for batch in batches(found.entries, at_once):
         tally.problems.extend(one for one in batch if isinstance(one, Problem))
-        if items := [one for one in batch if isinstance(one, Imported)]:
-            tally.add(router.remember(items))
         for one in batch:
-            if isinstance(one, ImportedThread | ImportedFocus | ImportedLink):
+            if isinstance(one, ImportedThread | ImportedFocus):
                 _take_in_one(one, router, tally)
-        _put([one.document for one in batch if isinstance(one, ImportedDocument)], router, tally)
-        logged = [one for one in batch if isinstance(one, ImportedItem)]
-        for session, several in groupby(logged, lambda one: one.session):
-            _append(session, list(several), router, tally)
+        _remember([one for one in batch if isinstance(one, Imported | Beside)], path, router, tally)
         if time.monotonic() - told_s >= REPORT_S and not out.as_json:
             told_s = time.monotonic()
             out.note(f"{counted(tally.done, 'memory')} so far")
 
 
-def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: SyncMemoryRouter, tally: Tally) -> None:
+def _remember(entries: Sequence[Imported | Beside], path: Path, router: SyncMemoryRouter, tally: Tally) -> None:
+    """All together, or else one by one, to name those that cannot be used."""
     try:
-        if isinstance(found, ImportedLink):
-            router.link_memories(found.source, found.target, found.link_type, found.strength, found.description)
-            tally.links += 1
+        tally.add(router.remember(entries))
+    except InvalidInput as error:
+        alone = list(batches(entries, 1))
+        if len(alone) <= 1:
+            tally.problems.append(Problem(path, "", str(error)))
             return
+        for one in alone:
+            _remember(one, path, router, tally)
+
+
+def _take_in_one(found: ImportedThread | ImportedFocus, router: SyncMemoryRouter, tally: Tally) -> None:
+    try:
         if isinstance(found, ImportedFocus):
             tally.focus_set = router.remember_focus(found)
         else:
@@ -227,25 +215,3 @@ def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: S
             tally.threads += 1
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))
-
-
-def _put(documents: Sequence[Document], router: SyncMemoryRouter, tally: Tally) -> None:
-    """Write documents, but those that are there as they are or have ended. They are found by all texts in them."""
-    changes = []
-    for one in documents:
-        there = router.documents.get(one.namespace, one.key)
-        left_s = None if one.expires_at is None else (one.expires_at - datetime.now(UTC)).total_seconds()
-        if (there is None or there.value != one.value) and (left_s is None or left_s > 0):
-            changes.append(Put(one.namespace, one.key, one.value, ttl=left_s))
-    if changes:
-        tally.documents += len(router.documents.write(changes))
-
-
-def _append(session: str, found: Sequence[ImportedItem], router: SyncMemoryRouter, tally: Tally) -> None:
-    """Append items to a log, but those that it had when the import began: they were imported before."""
-    log = router.log(session)
-    if session not in tally.sessions:
-        tally.sessions[session] = len(log.items())
-    new = [one.item for one in found if one.place > tally.sessions[session]]
-    log.append(new)
-    tally.items += len(new)

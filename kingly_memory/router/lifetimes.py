@@ -79,10 +79,10 @@ def of_draft(
 
 
 def in_file(item: Imported) -> Lifetime | None:
-    """What a file says. A lifetime that counts from the last use begins with the import, which is a use."""
-    if item.lifetime_s is not None:
-        return Lifetime(None, item.lifetime_s)
-    return None if item.ends_at is None else Lifetime(item.ends_at.timestamp())
+    """What a file says: the end of an export, else a lifetime that counts from the import on."""
+    if item.ends_at is None and item.lifetime_s is None:
+        return None
+    return Lifetime(None if item.ends_at is None else item.ends_at.timestamp(), item.lifetime_s)
 
 
 def differs(transaction: Transaction, item: Imported, said: Lifetime | None, before: Row | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from kingly_memory import validation
@@ -30,20 +31,29 @@ class Recorded(NamedTuple):
 def link(source: str, target: str, said: LinkDraft, context: WriteContext) -> Callable[[Transaction], Link]:
     """Link two of the project's memories, each named by key or id. Every remote that has both ends is told of it.
     Raises InvalidInput."""
+    return lambda transaction: linked(transaction, source, target, said, context)[0]
 
-    def change(transaction: Transaction) -> Link:
-        ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
-        if ends[0] == ends[1]:
-            raise InvalidInput("target", "is the source itself; a link joins two memories")
-        link, is_news = links.write(transaction, *ends, said, context.now)
-        routes = context.routes
-        once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
-        remotes = known_remotes.remotes_of(transaction, context.project)
-        for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
-            outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
-        return link
 
-    return change
+def linked(
+    transaction: Transaction,
+    source: str,
+    target: str,
+    said: LinkDraft,
+    context: WriteContext,
+    *,
+    created_at: datetime | None = None,
+) -> tuple[Link, bool]:
+    """The same inside a change; and whether anything about the link is new."""
+    ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
+    if ends[0] == ends[1]:
+        raise InvalidInput("target", "is the source itself; a link joins two memories")
+    link, is_news = links.write(transaction, *ends, said, created_at or context.now)
+    routes = context.routes
+    once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
+    remotes = known_remotes.remotes_of(transaction, context.project)
+    for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
+        outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
+    return link, is_news
 
 
 def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[Transaction], Recorded]:

@@ -13,7 +13,7 @@ from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetime
+from kingly_memory.lifecycle.lifetimes import Lifetime, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
@@ -198,18 +198,19 @@ def _import_earlier(transaction: Transaction, item: Imported, context: WriteCont
 
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
     before, wanted_id = _by_key(transaction, context.project, item.draft.key), item.id
-    for one in () if wanted_id is None else (wanted_id, derived_id(wanted_id, context.project)):
-        there = transaction.row(one)
-        if there is not None and there.is_tombstone and there.memory.scope.project == context.project:
-            return _receipt(transaction, there.memory, context.routes), "kept"
-    if before is None and wanted_id is not None:
-        before = transaction.row(wanted_id)
-        if before is not None and before.memory.scope.project != context.project:
+    if wanted_id is not None:
+        there = transaction.row(wanted_id)
+        if there is not None and there.memory.scope.project != context.project:
             wanted_id = derived_id(wanted_id, context.project)
-            before = transaction.row(wanted_id)
+            there = transaction.row(wanted_id)
+        if there is not None and there.is_tombstone:
+            return _receipt(transaction, there.memory, context.routes), "kept"
+        before = before or there
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at)
-    if before is None and transaction.revision(memory.id, item.revision - 1) is not None:
+    if before is None:
         memory = replace(memory, revision=item.revision)
+        for name, facet in item.beside.items():
+            transaction.set_facet(name, memory.id, facet)
     lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
         transaction, item.draft, memory, before, said=context.lifetimes, now_s=context.now_s
     )
@@ -223,12 +224,9 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
             return _receipt(transaction, before.memory, context.routes), "kept"
         _unsay(transaction, before, memory, context)
-    standing = Standing.ARCHIVED if has_ended else item.standing
-    receipt = _save(transaction, memory, standing, context, lifetime, is_said=True)
-    if has_ended and item.ends_at is not None:
-        ago = {"ended_s_ago": context.now_s - item.ends_at.timestamp()}
-        why = archive.Archived(context.now_s, LIFETIMES, "it had ended before it was imported", ago)
-        transaction.set_facet(archive.FACET, memory.id, why.to_json())
+    receipt = _save(transaction, memory, item.standing, context, lifetime, is_said=True)
+    if before is None and item.ends_at is not None and item.standing is Standing.LIVE:  # it may have ended already
+        lifetimes.put(transaction, memory.id, lifetime)
     for told_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
         told = transaction.row(told_id)
         if told is not None and told.standing is Standing.FORGOTTEN:

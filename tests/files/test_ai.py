@@ -17,11 +17,11 @@ from kingly_memory.adapters.files import ai
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.attention.ratings import Rating, Ratings
 from kingly_memory.cognition.owners import owner
+from kingly_memory.imported import ExportedThread, ImportedFocus, ImportedThread
 from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.threads.transfer import exported_focus, exported_threads
 from kingly_memory.testing import ManualClock
-from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
 from tests.cli_runner import Run, runner
 from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over

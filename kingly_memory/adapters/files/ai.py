@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
+from kingly_memory.imported import ExportedThread, ImportedFocus, ImportedThread, message_id
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread, message_id
-from kingly_memory.validation import KEY_LIMIT, Imported, draft, label, mended, shown, tag_list
+from kingly_memory.validation import Imported, draft, label, tag_list
 
 FORMAT = "ai"
 THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"
@@ -30,11 +31,7 @@ _FOLDER, _ACTIVE_FOCUS = ".ai", "active_focus"
 
 _FILE_LIMIT_BYTES = 16 * 1_048_576
 _MOST_MESSAGES = 10_000
-_WEIGHT_LIMIT = 10.0
-"""A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
-_MOST_TOPICS, _MOST_RATINGS, _MOST_FOCUSES = 100, 1_000, 50
-_RATINGS_KEPT = 100
-"""The latest ones count; a thread's file may hold more."""
+_MOST_TOPICS, _MOST_FOCUSES = 100, 50
 
 PIN_TAG, PIN_SOURCE = "pinned", "agent_pin"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged"
@@ -152,21 +149,21 @@ def _attempt(
 
 def _focus_file(data: Any, path: Path, *, now: datetime) -> ImportedFocus:
     """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
-    found = _mapping("focus", data)
+    found = fields.mapping("focus", data)
     by_topic: dict[str, JsonObject] = {}
-    for place, value in enumerate(_listed(_ACTIVE_FOCUS, found.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
+    for place, value in enumerate(fields.listed(_ACTIVE_FOCUS, found.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
         where = f"{_ACTIVE_FOCUS}[{place}]"
-        one = _mapping(where, value)
+        one = fields.mapping(where, value)
         try:
             topic = label("topic", one.get("topic"))
         except InvalidInput as error:
             raise InvalidInput(f"{where}.topic", error.problem) from None
         if topic is None:
             raise InvalidInput(f"{where}.topic", "is missing")
-        weight = _number(f"{where}.weight", one.get("weight"), 0.8, 1.0)
-        set_at = _iso(_time(f"{where}.set_at", one.get("set_at"), now))
+        weight = fields.number(f"{where}.weight", one.get("weight"), 0.8, 1.0)
+        set_at = _iso(fields.time_of(f"{where}.set_at", one.get("set_at"), now))
         by_topic[topic.casefold()] = {"topic": topic, "weight": weight, "set_at": set_at}
-    updated = _iso(_time("last_updated", found.get("last_updated"), now))
+    updated = _iso(fields.time_of("last_updated", found.get("last_updated"), now))
     return ImportedFocus(path, {_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated})
 
 
@@ -176,31 +173,31 @@ def _focus_file(data: Any, path: Path, *, now: datetime) -> ImportedFocus:
 def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> ImportedThread:
     """A thread from its file's JSON value. Without an id it is called as its file; what was said beyond `now` was said
     now. Raises InvalidInput."""
-    found = _mapping("file", data)
+    found = fields.mapping("file", data)
     thread_id = label("id", found.get("id")) or label("id", path.stem) or ""
-    messages = _listed("messages", found.get("messages"), _MOST_MESSAGES)
+    messages = fields.listed("messages", found.get("messages"), _MOST_MESSAGES)
     tags = tag_list("tags", found.get("tags") or ())
     into = label("merged_into", found.get("merged_into"))
     if into == thread_id:
         raise InvalidInput("merged_into", "is the thread itself")
-    status = _text("status", found.get("status")).casefold() or ACTIVE
+    status = fields.text("status", found.get("status")).casefold() or ACTIVE
     into = into if status == MERGED else None
     # What is neither active nor merged into another thread is out of sight.
     usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
     first_id = messages[0].get("memory_id") if messages and isinstance(messages[0], Mapping) else None
     is_alone = found.get(ALONE) is True and len(messages) == 1 and first_id == thread_id and into is None
-    at = last_active = _time("last_active", found.get("last_active"), now)
-    at = _time("created_at", found.get("created_at"), now) or at
+    at = last_active = fields.time_of("last_active", found.get("last_active"), now)
+    at = fields.time_of("created_at", found.get("created_at"), now) or at
     memories: list[Imported] = []
     is_pinned = PIN_TAG in (tag.casefold() for tag in tags)
     known: dict[str, str] = {}
     for place, value in enumerate(messages):
         where = f"messages[{place}]"
-        message = _mapping(where, value)
-        content = _text(f"{where}.content", message.get("content"))
-        source = _text(f"{where}.source", message.get("source"))
+        message = fields.mapping(where, value)
+        content = fields.text(f"{where}.content", message.get("content"))
+        source = fields.text(f"{where}.source", message.get("source"))
         name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
-        at = _time(f"{where}.{name}", message.get(name), now) or at
+        at = fields.time_of(f"{where}.{name}", message.get(name), now) or at
         memory_id = _memory_id(where, thread_id, place, message, known)
         is_pinned = is_pinned or ("tags" not in found and source == PIN_SOURCE)
         if not content.strip():
@@ -224,13 +221,14 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> Im
     if not memories:
         raise InvalidInput("messages", "holds no text")
     last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)
-    weight = _number("weight", found.get("weight"), 1.0, _WEIGHT_LIMIT)
-    ratings = _ratings(found.get("ratings"), now)
+    weight = fields.number("weight", found.get("weight"), 1.0, fields.WEIGHT_LIMIT)
+    rated = fields.ratings("ratings", found.get("ratings"), now)
+    ratings = [{**one, "timestamp": _iso(one["timestamp"])} for one in rated]
     said = {
         "context_id": None if is_alone else thread_id,
-        "title": _title(found.get("title")),
-        "topics": _texts("topics", found.get("topics"), _MOST_TOPICS),
-        "recalls": _count("activation_count", found.get("activation_count")),
+        "title": fields.title(found.get("title")),
+        "topics": fields.texts("topics", found.get("topics"), _MOST_TOPICS),
+        "recalls": fields.whole("activation_count", found.get("activation_count")),
         "into": into,
         "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
     }
@@ -255,20 +253,6 @@ def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any
         if one is not None and (before := known.setdefault(one, where)) != where:
             raise InvalidInput(f"{where}.{name}", f"is that of {before} too")
     return memory_id
-
-
-def _ratings(value: Any, now: datetime) -> list[JsonObject]:
-    """The latest ratings as {useful, timestamp, reason}; a plain true or false was given without the other two."""
-    found: list[JsonObject] = []
-    for place, one in enumerate(_listed("ratings", value, _MOST_RATINGS)):
-        where = f"ratings[{place}]"
-        data = {"useful": one} if isinstance(one, bool) else _mapping(where, one)
-        if not isinstance(data.get("useful"), bool):
-            raise InvalidInput(f"{where}.useful", "is neither true nor false")
-        timestamp = _iso(_time(f"{where}.timestamp", data.get("timestamp"), now))
-        reason = _text(f"{where}.reason", data.get("reason")) or None
-        found.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
-    return found[-_RATINGS_KEPT:]
 
 
 # --- writing files ----------------------------------------------------------------------------------------------------
@@ -354,66 +338,3 @@ def _write(path: Path, content: JsonObject) -> None:
     with replacing(path) as file:
         json.dump(content, file, ensure_ascii=False, indent=2)
         file.write("\n")
-
-
-# --- fields -----------------------------------------------------------------------------------------------------------
-
-
-def _time(where: str, value: Any, now: datetime) -> datetime | None:
-    at = point_in_time(where, value)
-    return None if at is None else min(at, now)
-
-
-def _mapping(where: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidInput(where, "is not an object")
-    return value
-
-
-def _listed(where: str, value: Any, most: int) -> Sequence[Any]:
-    """A list; a missing one is empty."""
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise InvalidInput(where, "is not a list")
-    if len(value) > most:
-        raise InvalidInput(where, f"has {len(value):,} entries, at most {most:,} are read")
-    return value
-
-
-def _text(where: str, value: Any) -> str:
-    """A text; a missing one is empty."""
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput(where, "is not a text")
-    return mended(value or "")
-
-
-def _texts(where: str, value: Any, most: int) -> list[str]:
-    """Short texts, without empty ones."""
-    found = [_text(f"{where}[{place}]", one) for place, one in enumerate(_listed(where, value, most))]
-    for place, one in enumerate(found):
-        if len(one) > KEY_LIMIT:
-            raise InvalidInput(f"{where}[{place}]", f"has {len(one):,} characters, at most {KEY_LIMIT} are allowed")
-    return [one for one in found if one.strip()]
-
-
-def _number(where: str, value: Any, default: float, most: float) -> float:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(where, "is not a number")
-    if not 0 <= value <= most:
-        raise InvalidInput(where, f"{shown(value)} is outside 0 to {most:g}")
-    return value
-
-
-def _count(where: str, value: Any) -> int:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53):
-        raise InvalidInput(where, f"{shown(value)!r} is not a whole number from 0 on")
-    return value or 0
-
-
-def _title(value: Any) -> str | None:
-    """On one line, and no longer than a title of ours."""
-    printable = "".join(one if one.isprintable() else " " for one in _text("title", value))
-    return " ".join(printable.split())[:KEY_LIMIT].strip() or None

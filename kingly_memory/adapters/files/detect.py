@@ -9,7 +9,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.ai import AiEntry
-from kingly_memory.adapters.files.reading import Entry, ImportedLink, document, json_value, lines, opened
+from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 
@@ -35,7 +35,7 @@ class Source:
     """A path with its format found; `entries` reads it, once."""
 
     format: Format
-    entries: Iterator[Entry | AiEntry | ImportedLink]
+    entries: Iterator[Entry | AiEntry]
 
 
 def source(
@@ -43,8 +43,10 @@ def source(
     *,
     content_limit_bytes: int,
     format_name: str | None = None,
+    trust: bool = False,
 ) -> Source:
     """Open a path for import. `format_name` settles what the path is; without one, its content does.
+    `trust`: see `jsonl.read`.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
@@ -61,11 +63,11 @@ def source(
     if given is Format.NOTES or (given is None and name.endswith(notes.SUFFIXES)):
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
     if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
-        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
+        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
     if given is Format.AI or (given is None and ai.has_place(path)):
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given is None and _begins_with_a_memory(path):
-        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
+        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
     content = document(path)
     if given is None and ai.looks_like(content):
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))

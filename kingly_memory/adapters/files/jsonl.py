@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.reading import (
     Entry,
-    ImportedDocument,
-    ImportedItem,
-    ImportedLink,
     Problem,
     attempt,
     canonical,
@@ -24,8 +23,9 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.documents import MOST_BYTES, Document, json_text
+from kingly_memory.documents import MOST_BYTES, Document, LogItem, json_text, texts_in
 from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
 from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
 from kingly_memory.validation import (
     METADATA_LIMIT_BYTES,
@@ -33,6 +33,7 @@ from kingly_memory.validation import (
     Imported,
     count,
     draft,
+    mended,
     required,
     seconds,
     share,
@@ -45,14 +46,15 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 """Fields that go to the draft as they are."""
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
-_OURS = "content created_at id scope standing updated_at revision revision_of ends_at lifetime_s".split()
+_OURS = "content created_at id scope standing updated_at revision revision_of ends_at lifetime_s beside".split()
 _KNOWN = {*_SAID, *_SCOPED, *_OURS}
+_OF_A_LINK = ("source", "target", "link_type", "strength", "description", "created_at")
 _LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def line(memory: Memory, standing: Standing | None) -> str:
+def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one. Without a
     standing it is what the memory said before, which stands before its line as `revision_of`."""
     told = memory.to_json()
@@ -62,29 +64,40 @@ def line(memory: Memory, standing: Standing | None) -> str:
         told |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
     if standing is not None and memory.lifetime_s is not None:
         told["lifetime_s"] = memory.lifetime_s
+    if beside:
+        told["beside"] = dict(beside)
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
 def link_line(told: JsonObject) -> str:
     """A link, as it tells itself; it stands behind the memories at its ends."""
-    return _line({"link": {name: told[name] for name in ("source", "target", "link_type", "strength", "description")}})
+    return _line({"link": {name: told[name] for name in _OF_A_LINK}})
 
 
-def document_line(document: Document) -> str:
-    return _line({"document": document.to_json()})
+def context_line(context_id: str, beside: Mapping[str, JsonObject]) -> str:
+    """What was said of a context as a thread."""
+    return _line({"context": context_id, "beside": dict(beside)})
 
 
-def item_line(session: str, place: int, item: object) -> str:
+def document_line(document: Document, found_by: str) -> str:
+    """A document, with the text that searches find it by unless that is all texts in it."""
+    told = {**document.to_json(), "ttl_s": document.ttl_s}
+    usual = mended(texts_in(document.value))
+    return _line({"document": told if found_by == usual else {**told, "found_by": found_by}})
+
+
+def item_line(session: str, place: int, item: LogItem) -> str:
     """The item at that place in the log of a session, counted from 1."""
-    return _line({"log": session, "place": place, "item": item})
+    return _line({"log": session, "place": place, "at": moment_text(item.at), "item": item.item})
 
 
 def _line(told: JsonObject) -> str:
     return json_text("line", told).translate(_LINE_BREAKS)
 
 
-def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
-    """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none."""
+def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterator[Entry]:
+    """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none. With
+    `trust` the user and agents have said what the file says that they have."""
     longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 2 * MOST_BYTES)  # JSON may spend six bytes on one
     with opened(path) as file:
         for number, text in enumerate(lines(file, longest), start=1):
@@ -92,16 +105,18 @@ def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
             if text is None:
                 yield Problem(path, place, f"has more than {longest:,} bytes")
             elif text.strip(b" \t\xef\xbb\xbf"):
-                yield _entry(path, place, text, content_limit_bytes)
+                yield _entry(path, place, text, content_limit_bytes, trust)
 
 
-def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: str = FORMAT) -> Imported:
+def imported(
+    data: Mapping[str, Any], *, content_limit_bytes: int, format_name: str = FORMAT, trust: bool = False
+) -> Imported:
     """One exported record or plain line as a draft. Raises InvalidInput.
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
-    user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`.
-    `revision` begins anew where the file does not have the one before, and the project is the importing router's own.
-    An `ends_at` of null says that the memory never ends, unless there is a `lifetime_s`: then it does not count now.
+    user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`,
+    unless the caller trusts the file. The project is the importing router's own. An `ends_at` of null
+    says that the memory never ends, unless there is a `lifetime_s`: then it does not count now.
     """
     memory_id, is_earlier = data.get("id"), data.get("revision_of") is not None
     if is_earlier:
@@ -141,7 +156,7 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         **named,
         **{name: scope.get(name) for name in _SCOPED},
     )
-    if made.origin in (Origin.USER, Origin.AGENT):
+    if made.origin in (Origin.USER, Origin.AGENT) and not trust:
         made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
     return Imported(
@@ -153,43 +168,53 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         lifetime_s=lifetime_s,
         revision=number,
         is_earlier=is_earlier,
+        beside=fields.beside(data.get("beside"), datetime.now(UTC)),
     )
 
 
-def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:
+def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int, trust: bool) -> Entry:
     def build() -> Entry:
         data = json_value(text)
         if not isinstance(data, dict):
             raise InvalidInput("json", "is not an object with a `content`")
-        if isinstance(data.get("link"), dict) and "content" not in data:
-            return _link(path, data["link"])
-        if isinstance(data.get("document"), dict) and "content" not in data:
-            return ImportedDocument(path, _document(data["document"]))
-        if isinstance(data.get("log"), str) and "content" not in data:
-            place = count("place", data.get("place"), most=2**53)
-            return ImportedItem(path, data["log"], place, data.get("item"))
-        return imported(data, content_limit_bytes=content_limit_bytes)
+        beside = None if "content" in data else _beside(data)
+        return beside or imported(data, content_limit_bytes=content_limit_bytes, trust=trust)
 
     return attempt(path, place, build)
 
 
-def _link(path: Path, said: Mapping[str, Any]) -> ImportedLink:
-    source, target, kind = (required(name, said.get(name)) for name in ("source", "target", "link_type"))
-    return ImportedLink(
-        path, source, target, kind, share("strength", said.get("strength", 1.0)), said.get("description")
-    )
+def _beside(data: Mapping[str, Any]) -> Beside | None:
+    """What a line says that is no memory; None where it is one. Raises InvalidInput."""
+    if isinstance(said := data.get("link"), dict):
+        source, target, kind = (required(name, said.get(name)) for name in ("source", "target", "link_type"))
+        strength, at = share("strength", said.get("strength", 1.0)), point_in_time("created_at", said.get("created_at"))
+        return ImportedLink(source, target, kind, strength, said.get("description"), at)
+    if isinstance(data.get("context"), str):
+        return ImportedContext(
+            required("context", data["context"]), fields.beside(data.get("beside"), datetime.now(UTC))
+        )
+    if isinstance(said := data.get("document"), dict):
+        return ImportedDocument(
+            _document(said), fields.text("found_by", said["found_by"]) if "found_by" in said else None
+        )
+    if isinstance(data.get("log"), str):
+        place = count("place", data.get("place"), most=2**53)
+        return ImportedItem(required("log", data["log"]), place, data.get("item"), point_in_time("at", data.get("at")))
+    return None
 
 
 def _document(said: Mapping[str, Any]) -> Document:
     now, namespace = datetime.now(UTC), said.get("namespace")
     if not isinstance(namespace, list) or not namespace:
         raise InvalidInput("namespace", "is no list of labels")
+    created_at = point_in_time("created_at", said.get("created_at")) or now
     return Document(
         tuple(required("namespace", one) for one in namespace),
         required("key", said.get("key")),
         said.get("value"),
-        version=1,
-        created_at=point_in_time("created_at", said.get("created_at")) or now,
-        updated_at=point_in_time("updated_at", said.get("updated_at")) or now,
+        version=count("version", said.get("version", 1), most=2**53),
+        created_at=created_at,
+        updated_at=point_in_time("updated_at", said.get("updated_at")) or created_at,
         expires_at=point_in_time("expires_at", said.get("expires_at")),
+        ttl_s=None if said.get("ttl_s") is None else seconds("ttl_s", said["ttl_s"]),
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.adapters.files.reading import ImportedLink, Problem, attempt
+from kingly_memory.adapters.files.reading import Problem, attempt
 from kingly_memory.digests import sha256
+from kingly_memory.imported import FROM_FILE, ImportedFocus, ImportedLink, ImportedThread
 from kingly_memory.models import JsonObject, Standing
-from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported
 
 FORMAT = "home"
@@ -46,7 +46,7 @@ def entries(
             path, "other projects", f"{left:,} memories of {others[:200]} stay there; name one with --project"
         )
     yield from _memories(path, ours, facets, project, content_limit_bytes)
-    yield from _links(path, facets, {str(value.get("id")) for value, _ in ours})
+    yield from _links(facets, {str(value.get("id")) for value, _ in ours})
     focus = facets.get(f"focus:{_owner(project, agent)}")
     if focus:
         yield ImportedFocus(path, focus)
@@ -95,14 +95,12 @@ def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject]
     return jsonl.imported({**value, "standing": standing, **ends}, content_limit_bytes=limit)
 
 
-def _links(path: Path, facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[ImportedLink]:
+def _links(facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[ImportedLink]:
     """Each link lies beside both of its ends."""
     links = (one for key, value in facets.items() if key.startswith("links:") for one in value.get("links", ()))
     for one in {str(link.get("id")): link for link in links}.values():
         if one.get("source") in known and one.get("target") in known:
-            yield ImportedLink(
-                path, one["source"], one["target"], one["link_type"], one["strength"], one.get("description")
-            )
+            yield ImportedLink(one["source"], one["target"], one["link_type"], one["strength"], one.get("description"))
 
 
 def _scope(value: JsonObject) -> JsonObject:

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
-from kingly_memory.documents import Document
 from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import Beside
 from kingly_memory.validation import Imported, mended, moment, shown
 
 T = TypeVar("T")
@@ -37,37 +37,7 @@ class Problem:
         return mended(f"{where}: {self.reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedLink:
-    """A link between two memories that were imported before it."""
-
-    path: Path
-    source: str
-    target: str
-    link_type: str
-    strength: float
-    description: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedDocument:
-    """A document of another home."""
-
-    path: Path
-    document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedItem:
-    """The item that stands at that place in the log of a session, counted from 1."""
-
-    path: Path
-    session: str
-    place: int
-    item: Any
-
-
-Entry = Imported | ImportedLink | ImportedDocument | ImportedItem | Problem
+Entry = Imported | Beside | Problem
 
 
 def import_key(format_name: str, identity: str) -> str:

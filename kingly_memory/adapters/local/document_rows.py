@@ -38,6 +38,10 @@ class DocumentReader:
         found = self._ask(sql.GET_DOCUMENT, (project, _column(namespace), key))
         return next(iter(_documents(found)), None)
 
+    def found_by(self, project: str, namespace: Namespace, key: str) -> str:
+        found = self._ask(sql.TEXT_OF_DOCUMENT, (project, _column(namespace), key))
+        return str(found[0][0]) if found else ""
+
     def documents(
         self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
     ) -> list[Document]:

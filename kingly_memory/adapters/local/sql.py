@@ -422,6 +422,7 @@ _HERE = "project = ?1 AND namespace = ?2 AND key = ?3"
 _LIVING = "project = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
 GET_DOCUMENT = f"SELECT {DOCUMENT} FROM km_documents WHERE {_HERE}"
 DOCUMENT_ROW = f"SELECT rowid FROM km_documents WHERE {_HERE}"
+TEXT_OF_DOCUMENT = f"SELECT body FROM km_documents_text WHERE rowid = ({DOCUMENT_ROW})"
 DOCUMENT_PAGE = (
     f"SELECT {DOCUMENT} FROM km_documents WHERE {_LIVING} AND (namespace, key) > (?5, ?6) "
     "ORDER BY namespace, key LIMIT ?7"

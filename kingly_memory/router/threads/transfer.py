@@ -14,6 +14,7 @@ from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id
+from kingly_memory.imported import FROM_FILE, ExportedThread, ImportedFocus, ImportedThread
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import lifetimes, write
@@ -23,7 +24,6 @@ from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIB
 from kingly_memory.router.threads import reading
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import WriteContext
-from kingly_memory.thread_files import FROM_FILE, ExportedThread, ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported
 
 FOCUS = "focus"

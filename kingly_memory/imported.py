@@ -1,19 +1,67 @@
-"""Threads as import and export hand them over: values that the files and the router both know."""
+"""What import and export hand over: values that the files and the router both know."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.digests import sha256
+from kingly_memory.documents import Document
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.validation import Imported
 
 FROM_FILE = ("thread", "attention", "ratings")
 """The facets that a thread's file speaks of."""
+CARRIED = (*FROM_FILE, "usage", "note")
+"""The facets of a memory that an export carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLink:
+    """A link between two memories that were imported before it, by their ids in the file; made just now where the file
+    does not say when."""
+
+    source: str
+    target: str
+    link_type: str
+    strength: float
+    description: str | None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedContext:
+    """What was said of a context as a thread: facets of FROM_FILE."""
+
+    context_id: str
+    beside: Mapping[str, JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedDocument:
+    """A document of another home. Searches find it by that text; None stands for all texts in it."""
+
+    document: Document
+    found_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedItem:
+    """The item that stands at that place in the log of a session, counted from 1."""
+
+    session: str
+    place: int
+    item: Any
+    at: datetime | None = None
+
+
+Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedItem
+"""What an export holds beside memories, and behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +85,16 @@ class ImportedFocus:
 
     path: Path
     focus: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedMemory:
+    """A memory with what it said before, the earliest first, and the facets that an export carries."""
+
+    memory: Memory
+    standing: Standing
+    earlier: tuple[Memory, ...]
+    beside: Mapping[str, JsonObject]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,155 @@
+"""The fields of files, checked: each function raises an InvalidInput that names the place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kingly_memory.adapters.files.reading import point_in_time
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+from kingly_memory.validation import KEY_LIMIT, mended, shown
+
+WEIGHT_LIMIT = 10.0
+"""A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
+_MOST_RATINGS, _MOST_TEXTS = 1_000, 10_000
+_RATINGS_KEPT = 100
+"""The latest ones count; a thread's file may hold more."""
+
+
+def time_of(where: str, value: Any, now: datetime) -> datetime | None:
+    at = point_in_time(where, value)
+    return None if at is None else min(at, now)
+
+
+def mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(where, "is not an object")
+    return value
+
+
+def listed(where: str, value: Any, most: int) -> Sequence[Any]:
+    """A list; a missing one is empty."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise InvalidInput(where, "is not a list")
+    if len(value) > most:
+        raise InvalidInput(where, f"has {len(value):,} entries, at most {most:,} are read")
+    return value
+
+
+def text(where: str, value: Any) -> str:
+    """A text; a missing one is empty."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(where, "is not a text")
+    return mended(value or "")
+
+
+def texts(where: str, value: Any, most: int) -> list[str]:
+    """Short texts, without empty ones."""
+    found = [text(f"{where}[{place}]", one) for place, one in enumerate(listed(where, value, most))]
+    for place, one in enumerate(found):
+        if len(one) > KEY_LIMIT:
+            raise InvalidInput(f"{where}[{place}]", f"has {len(one):,} characters, at most {KEY_LIMIT} are allowed")
+    return [one for one in found if one.strip()]
+
+
+def number(where: str, value: Any, default: float, most: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(where, "is not a number")
+    if not 0 <= value <= most:
+        raise InvalidInput(where, f"{shown(value)} is outside 0 to {most:g}")
+    return value
+
+
+def whole(where: str, value: Any) -> int:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53):
+        raise InvalidInput(where, f"{shown(value)!r} is not a whole number from 0 on")
+    return value or 0
+
+
+def title(value: Any) -> str | None:
+    """On one line, and no longer than a title of ours."""
+    printable = "".join(one if one.isprintable() else " " for one in text("title", value))
+    return " ".join(printable.split())[:KEY_LIMIT].strip() or None
+
+
+def ratings(where: str, value: Any, now: datetime) -> list[JsonObject]:
+    """The latest ratings as {useful, timestamp, reason}, the time a datetime; a plain true or false was given without
+    the other two."""
+    found: list[JsonObject] = []
+    for place, one in enumerate(listed(where, value, _MOST_RATINGS)):
+        of = f"{where}[{place}]"
+        data = {"useful": one} if isinstance(one, bool) else mapping(of, one)
+        if not isinstance(data.get("useful"), bool):
+            raise InvalidInput(f"{of}.useful", "is neither true nor false")
+        timestamp = time_of(f"{of}.timestamp", data.get("timestamp"), now)
+        reason = text(f"{of}.reason", data.get("reason")) or None
+        found.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
+    return found[-_RATINGS_KEPT:]
+
+
+# --- what lies beside a memory or a context ---------------------------------------------------------------------------
+
+_THREAD: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("context_id", "title", "into", "split_from"), str),
+    **dict.fromkeys(("topics", "holds", "weights"), list),
+    **dict.fromkeys(("archived_at", "recalls", "recalled_at", "at"), (int, float)),
+    "imported": bool,
+}
+_NOTE = ("folder", "path", "heading", "text", "said")
+
+
+def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
+    """The facets of an export that are carried into another home: uses, weight and pin, ratings, what was said of a
+    thread, and which note of a folder a memory is. Others are left out."""
+    said = mapping("beside", {} if value is None else value)
+    found: dict[str, JsonObject] = {}
+    if "attention" in said:
+        found["attention"] = _attention("beside.attention", said["attention"])
+    if "ratings" in said:
+        given = mapping("beside.ratings", said["ratings"]).get("ratings")
+        checked = ratings("beside.ratings.ratings", given, now)
+        raw = [one.get("timestamp") if isinstance(one, Mapping) else None for one in given or ()]
+        # Their times stay as they are written, so that an export of the import is the same.
+        kept = [{**one, "timestamp": at} for one, at in zip(checked, raw[-len(checked) :], strict=False)]
+        found["ratings"] = {"ratings": kept} if kept else {}
+    if "usage" in said:
+        usage = mapping("beside.usage", said["usage"])
+        times = whole("beside.usage.accesses", usage.get("accesses"))
+        found["usage"] = {"accesses": times, "last_used": _seconds("beside.usage.last_used", usage.get("last_used"))}
+    if "thread" in said:
+        found["thread"] = _thread("beside.thread", said["thread"])
+    if "note" in said:
+        note = mapping("beside.note", said["note"])
+        found["note"] = {name: text(f"beside.note.{name}", note.get(name)) for name in _NOTE}
+    return {name: one for name, one in found.items() if one}
+
+
+def _attention(where: str, value: Any) -> JsonObject:
+    said = mapping(where, value)
+    weight = {"weight": number(f"{where}.weight", said["weight"], 1.0, WEIGHT_LIMIT)} if "weight" in said else {}
+    return {**weight, **({"pinned": said["pinned"] is True} if "pinned" in said else {})}
+
+
+def _thread(where: str, value: Any) -> JsonObject:
+    said = {name: one for name, one in mapping(where, value).items() if name in _THREAD}
+    for name, one in said.items():
+        if not isinstance(one, _THREAD[name]):
+            raise InvalidInput(f"{where}.{name}", f"{shown(one)!r} is not what a thread has there")
+    for name in ("topics", "holds"):
+        texts(f"{where}.{name}", said.get(name), _MOST_TEXTS)
+    weights = [_attention(f"{where}.weights", one) for one in said.get("weights", ())]
+    return {**said, "weights": weights} if weights else said
+
+
+def _seconds(where: str, value: Any) -> float:
+    """A time in Unix seconds."""
+    at = point_in_time(where, value)
+    if at is None or isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(where, "is no time in Unix seconds")
+    return value

@@ -1,0 +1,89 @@
+"""Import of a file's entries: memories first, then what lies beside them, all in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from kingly_memory.cognition import links
+from kingly_memory.cognition.owners import owner
+from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
+from kingly_memory.ids import derived_id
+from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
+from kingly_memory.models import Taken
+from kingly_memory.ports import DocumentRows, Transaction
+from kingly_memory.router import linking, write
+from kingly_memory.router.thread_lookup import THREAD
+from kingly_memory.router.write import WriteContext
+from kingly_memory.validation import Imported, mended
+
+
+def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callable[[Transaction], Taken]:
+    """Import entries. What is here already stays. The change raises InvalidInput for a link without its ends."""
+
+    def change(transaction: Transaction) -> Taken:
+        memories = [one for one in entries if isinstance(one, Imported)]
+        counts = Counter(fate for _, fate in write.import_all(memories, context)(transaction))
+        for one in entries:
+            if isinstance(one, ImportedLink):
+                counts["links"] += _link(transaction, one, context)
+            elif isinstance(one, ImportedDocument):
+                counts["documents"] += _put(transaction.documents, one, context)
+            elif isinstance(one, ImportedItem):
+                counts["items"] += _append(transaction.documents, one, context)
+            elif isinstance(one, ImportedContext):
+                _note_context(transaction, one, context)
+        return Taken(**counts)
+
+    return change
+
+
+def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> bool:
+    """A memory whose id another project has got one that is derived from it."""
+    source, target = (_end(transaction, end, context) for end in (one.source, one.target))
+    said = links.draft(one.link_type, one.strength, one.description)
+    _, is_news = linking.linked(transaction, source, target, said, context, created_at=one.created_at)
+    return is_news
+
+
+def _end(transaction: Transaction, memory_id: str, context: WriteContext) -> str:
+    row = transaction.row(memory_id)
+    is_another = row is not None and row.memory.scope.project != context.project
+    return derived_id(memory_id, context.project) if is_another else memory_id
+
+
+def _note_context(transaction: Transaction, one: ImportedContext, context: WriteContext) -> None:
+    """What was said of the context here counts more than what the file says."""
+    whose = owner(context.project, one.context_id)
+    for name, said in one.beside.items():
+        facet = {**said, "context_id": one.context_id} if name == THREAD else said
+        transaction.set_facet(name, whose, {**facet, **(transaction.facet(name, whose) or {})})
+
+
+def _put(rows: DocumentRows, one: ImportedDocument, context: WriteContext) -> bool:
+    """Write a document as the file has it, unless it has ended, or what is here says the same or was written later."""
+    document, project = one.document, context.project
+    value = json_text("value", document.value)
+    there = rows.document(project, document.namespace, document.key)
+    if there is not None and there.is_over(context.now):
+        rows.remove(project, document.namespace, document.key)
+        there = None
+    is_here = there is not None and (json_text("value", there.value) == value or there.updated_at > document.updated_at)
+    if is_here or document.is_over(context.now):
+        return False
+    # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
+    before = rows.last_version(project) if there is None else there.version
+    text = mended(texts_in(document.value)) if one.found_by is None else one.found_by
+    rows.put(project, document._replace(version=max(document.version, before + 1)), value, text)
+    return True
+
+
+def _append(rows: DocumentRows, one: ImportedItem, context: WriteContext) -> bool:
+    """Append an item to its log, unless that has one in its place: it was imported before."""
+    last = rows.log(context.project, one.session, BEHIND_ALL, 1)
+    if last and one.place <= last[0].position:
+        return False
+    at: datetime = one.at or context.now
+    rows.append(context.project, one.session, [json_text("item", one.item)], at.timestamp())
+    return True
