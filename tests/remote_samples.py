@@ -14,6 +14,7 @@ from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.retrying import Persistence
+from kingly_memory.adapters.remote.ultimate import UltimateRemote
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import Clock, Remote
@@ -65,6 +66,13 @@ def chosen_at(
     call_timeout_s = options.pop("call_timeout_s", 5.0)
     spoken = dialects(dialect, transport, project=project, call_timeout_s=call_timeout_s)
     return ChosenRemote(spoken, persistence, project=project, connect_within_s=call_timeout_s)
+
+
+def ultimate_at(url: str, *, project: str = "Küste", **options: Any) -> UltimateRemote:
+    """An Ultimate server, without pauses between tries."""
+    transport, persistence = _parts(url, SystemClock(), None, options)
+    dialect = McpCall(transport, project=project, **options)
+    return UltimateRemote(dialect, persistence, project=project)
 
 
 def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:

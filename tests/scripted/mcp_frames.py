@@ -25,7 +25,8 @@ class McpStyle:
 
     `sessions`: `initialize` issues a session id, which later calls must bring; `stateless`: it knows the protocol that
     needs neither. `events`: it replies with event streams. `lost`: how it turns away a session that it does not know,
-    `400` as older servers do, `404`, or `terminated`, which is 404 in other words.
+    `400` as older servers do, `404`, or `terminated`, which is 404 in other words. `structured=False`: results are in
+    texts alone.
     """
 
     sessions: bool = True
@@ -33,6 +34,8 @@ class McpStyle:
     events: bool = False
     lost: str = "404"
     path: str = "/mcp"
+    name: str = "scripted"
+    structured: bool = True
 
 
 class Arrived(NamedTuple):
@@ -111,10 +114,9 @@ class McpFrame(Frame):
         message = {"jsonrpc": "2.0", "id": self._number, **outcome}
         return _event(message) if self._style.events else json.dumps(message).encode()
 
-    @staticmethod
-    def _called(text: str, *, structured: JsonObject | None = None, failed: bool = False) -> JsonObject:
+    def _called(self, text: str, *, structured: JsonObject | None = None, failed: bool = False) -> JsonObject:
         result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": failed, "resultType": "complete"}
-        if structured is not None:
+        if structured is not None and self._style.structured:
             result["structuredContent"] = structured
         return {"result": result}
 
@@ -124,7 +126,7 @@ class McpDesk:
     """What a scripted mcp server does besides calling tools: who may enter, and what is said on the way."""
 
     style: McpStyle
-    tools: tuple[str, ...]
+    tools: tuple[JsonObject, ...]
     sessions: set[str] = field(default_factory=set)
     _numbers: Iterable[int] = field(default_factory=count)
     _used: set[tuple[str, int | str]] = field(default_factory=set)
@@ -133,6 +135,8 @@ class McpDesk:
     def admitted(self, arrived: Arrived) -> Request | Answer:
         """The request, or how it is turned away."""
         verb, path, headers, body = arrived
+        if path == "/mcp" != self.style.path:  # as a server does that is mounted below it; nothing is there either
+            return Answer(307, headers=("Location: /mcp/",))
         if path.partition("?")[0] != self.style.path:
             return Answer(404, b"Not Found", "text/plain")
         if verb == "DELETE":
@@ -201,7 +205,7 @@ class McpDesk:
             return {
                 "protocolVersion": wanted if wanted in SESSION_VERSIONS else SESSION_VERSIONS[-1],
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "scripted", "version": "1"},
+                "serverInfo": {"name": self.style.name, "version": "1"},
             }
         if request.method == "server/discover" and self.style.stateless:
             return {"supportedVersions": [*SESSION_VERSIONS, STATELESS_VERSION], "capabilities": {"tools": {}}}
@@ -210,9 +214,7 @@ class McpDesk:
         return {} if request.method == "ping" else None
 
     def _page(self, start: int) -> JsonObject:
-        page: JsonObject = {
-            "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools[start : start + _PAGE]]
-        }
+        page: JsonObject = {"tools": self.tools[start : start + _PAGE]}
         return {**page, "nextCursor": str(start + _PAGE)} if start + _PAGE < len(self.tools) else page
 
 

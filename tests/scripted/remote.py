@@ -48,6 +48,10 @@ class Refused(Exception):
         self.fault = fault
 
 
+class Misused(Exception):
+    """A tool was given what it does not take. The text is the reply."""
+
+
 class ScriptedRemote:
     """A server with scripted faults, on a thread of its own: for sync tests, async tests and processes.
 
@@ -80,7 +84,8 @@ class ScriptedRemote:
         self._script = Script(Fault.of(always), weather or Weather())
         self._script.add(*script)
         self._token = token
-        self._desk = McpDesk(mcp or McpStyle(), self.semantic.names) if mcp or dialect == "mcp" else None
+        tools = tuple({"name": name, "inputSchema": {"type": "object"}} for name in self.semantic.names)
+        self._desk = McpDesk(mcp or McpStyle(), tools) if mcp or dialect == "mcp" else None
         self._effects_file = effects_file
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -133,7 +138,7 @@ class ScriptedRemote:
             self._thread.join()
             self._thread = self._loop = self._stopping = None
 
-    def wait_until(self, condition: Callable[[ScriptedRemote], bool], timeout_s: float = 10.0) -> None:
+    def wait_until(self, condition: Callable[[Self], bool], timeout_s: float = 10.0) -> None:
         """Block until the condition holds, looked at after each request. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), timeout_s):
@@ -233,9 +238,19 @@ class ScriptedRemote:
             self.forget_sessions()
         if not fault.takes_effect:
             return await _play(line, fault)
-        if not self.semantic.knows(method):
+        if not self._knows(method):
             return await line.unknown(method)
-        return await _play(replace(line, reply=self._apply(call)), fault)
+        try:
+            return await _play(replace(line, reply=await self._apply(call)), fault)
+        except Misused as problem:
+            return await _play(line, Fault("error", str(problem)))
+
+    def _knows(self, method: str) -> bool:
+        return self.semantic.knows(method)
+
+    async def _done(self, method: str, params: JsonObject) -> tuple[JsonObject, bool]:
+        """The reply, and whether anything changed. Raises Unable and Misused."""
+        return self.semantic.call(method, params)
 
     def _admitted(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[str, JsonObject]:
         if not path.partition("?")[0].endswith(CALL_PATH):
@@ -248,9 +263,9 @@ class ScriptedRemote:
         except (ValueError, KeyError, TypeError):
             raise Refused(Fault("status", "400")) from None
 
-    def _apply(self, call: Call) -> JsonObject:
+    async def _apply(self, call: Call) -> JsonObject:
         try:
-            reply, changed = self.semantic.call(call.method, call.params)
+            reply, changed = await self._done(call.method, call.params)
         except Unable as problem:
             return {"success": False, "error": str(problem), "error_code": problem.code}
         if changed:

@@ -11,9 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kingly_memory.models import JsonObject
-from kingly_memory.testing.semantic import words
+from pydantic import validate_call
 
+from kingly_memory.models import JsonObject
+from kingly_memory.testing.semantic import Unable, words
+
+Tool = Callable[..., tuple[JsonObject, bool]]
+"""Answers with its reply, and whether anything changed."""
 LEVELS = ("working", "episodic", "semantic", "procedural")
 KINDS = frozenset(
     "observation action_log tool_output artifact_creation reasoning_step fact insight plan question summary reflection "
@@ -33,14 +37,6 @@ _TRACE = (
     'Traceback (most recent call last):\n  File "/opt/ultimate/tools/unified_memory_system.py", line 1207, in _run\n'
     '    return await func(*args)\n  File "/opt/ultimate/.venv/lib/python3.13/site-packages/aiosqlite/core.py"\n'
 )
-
-
-class Failed(Exception):
-    """The call failed in the tool: layer four."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(slots=True)
@@ -116,14 +112,13 @@ class _Database:
 
 
 class UltimateEngine:
-    """The tools by name. A call answers with its reply and whether anything changed; `Failed` is layer four."""
+    """The tools by name. A call answers with its reply and whether anything changed; `Unable` is layer four."""
 
     def __init__(self, manners: Manners | None = None) -> None:
         self.manners = manners or Manners()
         self.data = _Database()
         self.ahead_s = 0.0
-        self.life = ""
-        """Part of every id, so that no two databases have one in common."""
+        self._tools: dict[str, Tool] = {}
         self._count = 0
         self._lock = threading.Lock()
 
@@ -144,9 +139,11 @@ class UltimateEngine:
         with self._lock:
             return self._run(tool, arguments)
 
-    def replay(self, tool: str, arguments: JsonObject) -> None:
-        """Take up an effect of an earlier process."""
-        self._run(tool, arguments)
+    def tool(self, name: str) -> Tool:
+        """What does the work of a tool. Raises ValidationError for arguments that it does not take."""
+        if name not in self._tools:
+            self._tools[name] = validate_call(getattr(self, f"_{name}"))
+        return self._tools[name]
 
     def live(self) -> list[Row]:
         """The memories that have not expired."""
@@ -154,9 +151,9 @@ class UltimateEngine:
 
     def _run(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, bool]:
         try:
-            return method_of(self, tool)(**arguments)
+            return self.tool(tool)(**arguments)
         except sqlite3.Error as error:
-            raise Failed("EXECUTION_ERROR", f"Error executing {tool}: {error}\n{_TRACE}") from None
+            raise Unable("EXECUTION_ERROR", f"Error executing {tool}: {error}\n{_TRACE}") from None
 
     def _known(self, tool: str, arguments: JsonObject) -> JsonObject | None:
         """What the call made when it was made before."""
@@ -168,8 +165,7 @@ class UltimateEngine:
             return None
         if tool == "store_memory":
             return {"memory_id": made, "embedding_id": self.data.rows[made].embedding_id, "idempotency_hit": True}
-        names = {"create_workflow": "workflow_id"}
-        return {names[tool]: made, "idempotency_hit": True}
+        return {"workflow_id": made, "idempotency_hit": True}
 
     def _keyed(self, tool: str, key: str | None, kind: str) -> str:
         """A new id, under its key. Nothing is counted for a key that is there already: it was made meanwhile."""
@@ -223,7 +219,7 @@ class UltimateEngine:
         self._check_choice("memory_level", memory_level, LEVELS)
         self._check_figures(importance, confidence)
         if not content:
-            raise Failed("INVALID_PARAMETER", "content cannot be empty")
+            raise Unable("INVALID_PARAMETER", "content cannot be empty")
         memory_id = self._keyed("store_memory", idempotency_key, "mem")
         row = Row(
             memory_id,
@@ -437,7 +433,7 @@ class UltimateEngine:
     def _row(self, memory_id: str, *, expired_too: bool = False) -> Row:
         row = self.data.rows.get(memory_id)
         if row is None or (self._is_expired(row) and not expired_too):
-            raise Failed("TOOL_ERROR", f"Memory {memory_id} not found or expired.\n{_TRACE}")
+            raise Unable("TOOL_ERROR", f"Memory {memory_id} not found or expired.\n{_TRACE}")
         return row
 
     def _is_expired(self, row: Row) -> bool:
@@ -445,30 +441,24 @@ class UltimateEngine:
 
     def _check_workflow(self, workflow_id: str) -> None:
         if workflow_id not in self.data.workflows:
-            raise Failed("TOOL_ERROR", f"Workflow {workflow_id} not found.\n{_TRACE}")
+            raise Unable("TOOL_ERROR", f"Workflow {workflow_id} not found.\n{_TRACE}")
 
     def _check_choice(self, name: str, value: str, choices: frozenset[str] | tuple[str, ...]) -> None:
         if value not in choices:
-            raise Failed("INVALID_PARAMETER", f"Invalid {name} '{value}'. Must be one of: {', '.join(sorted(choices))}")
+            raise Unable("INVALID_PARAMETER", f"Invalid {name} '{value}'. Must be one of: {', '.join(sorted(choices))}")
 
     def _check_figures(self, importance: float | None, confidence: float | None) -> None:
         if importance is not None and not 1.0 <= importance <= MOST_IMPORTANT:
-            raise Failed("INVALID_PARAMETER", f"importance must be between 1.0 and 10.0, got {importance}")
+            raise Unable("INVALID_PARAMETER", f"importance must be between 1.0 and 10.0, got {importance}")
         if confidence is not None and not 0.0 <= confidence <= 1.0:
-            raise Failed("INVALID_PARAMETER", f"confidence must be between 0.0 and 1.0, got {confidence}")
+            raise Unable("INVALID_PARAMETER", f"confidence must be between 0.0 and 1.0, got {confidence}")
 
     def _new(self, kind: str) -> str:
         self._count += 1
-        return f"{kind}_{self.life}{self._count:08x}"
+        return f"{kind}_{self._count:08x}"
 
     def _now(self) -> float:
         return time.time() + self.ahead_s
-
-
-def method_of(engine: UltimateEngine, tool: str) -> Callable[..., tuple[JsonObject, bool]]:
-    """What does the work of a tool, for its signature."""
-    method: Callable[..., tuple[JsonObject, bool]] = getattr(engine, f"_{tool}")
-    return method
 
 
 def _takes_time(tool: str, arguments: JsonObject) -> bool:

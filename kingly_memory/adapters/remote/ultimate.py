@@ -31,14 +31,10 @@ class UltimateRemote:
     """A remote with the tools of an Ultimate MCP server. What the outbox sends is tried several times, what somebody
     waits for once."""
 
-    def __init__(
-        self, dialect: Dialect, persistence: Persistence, *, project: str, namespace: str | None = None
-    ) -> None:
-        """`namespace` names the project's workflow; where it is None, the project does."""
+    def __init__(self, dialect: Dialect, persistence: Persistence, *, project: str) -> None:
         self._dialect = dialect
         self._persistence = persistence
         self._project = project
-        self._namespace = namespace
         self._offer = Offer("", None, None)
         self._workflows: dict[str, str] = {}
         self._getting: dict[str, Together[str]] = {}
@@ -322,8 +318,7 @@ class UltimateRemote:
                 workflow_id = entry.get("workflow_id")
                 if ultimate_wire.hit(entry, project) is not None and isinstance(workflow_id, str) and workflow_id:
                     return workflow_id
-        name = self._namespace if self._namespace is not None and project == self._project else project
-        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(name), project)
+        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(project), project)
         return ultimate_wire.named(await _repeated_on_conflict(create), "workflow_id")
 
     async def _read(self, tool: str, arguments: JsonObject, project: str) -> Any:

@@ -1,6 +1,6 @@
 """What every remote must do, whichever it is: the adapter in front of real servers, and the fake in their place.
 
-A new server is one more function in `SERVERS`.
+A new server is one more function in `SERVERS`. Where one cannot, its own behaviour is said in the test.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,12 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Scope
 from kingly_memory.ports import Remote, RemoteLink
 from kingly_memory.testing import FakeRemote, ScriptedRemote
-from tests.remote_samples import LIGHTHOUSE, chosen_at, remote_at, revised
+from tests.remote_samples import LIGHTHOUSE, chosen_at, remote_at, revised, ultimate_at
 from tests.scripted import remote as full
 from tests.scripted.mcp_frames import McpStyle
 from tests.sdk_process import SdkProcess, python_with_sdk_1
+from tests.ultimate.engine import Manners
+from tests.ultimate.server import UltimateServer
 
 MakeRemote = Callable[[str], Remote]
 """A remote for a project that nobody used before."""
@@ -74,6 +78,12 @@ def hub_over_mcp(folder: Path) -> Iterator[MakeRemote]:
 
 
 @contextlib.contextmanager
+def ultimate(_folder: Path, manners: Manners | None = None, **options: Any) -> Iterator[MakeRemote]:
+    with UltimateServer(manners=manners, **options) as server:
+        yield lambda project: ultimate_at(server.url, project=project)
+
+
+@contextlib.contextmanager
 def fake(_folder: Path) -> Iterator[MakeRemote]:
     yield lambda _project: FakeRemote()
 
@@ -90,15 +100,32 @@ SERVERS: dict[str, Callable[[Path], AbstractContextManager[MakeRemote]]] = {
     "sdk with older protocols and no sessions": lambda _folder: sdk("--older", "--stateless"),
     "fake": fake,
 }
+ULTIMATE: dict[str, Callable[[Path], AbstractContextManager[MakeRemote]]] = {
+    "ultimate": ultimate,
+    "ultimate, flat, in text, stateless": partial(ultimate, flat=True, structured=False, stateless=True),
+    "ultimate, ignores keys": partial(ultimate, manners=Manners(honours_keys=False)),
+    "ultimate, lets go of what expired": partial(ultimate, json_replies=True, manners=Manners(updates_expired=False)),
+    "ultimate, older, without keys": partial(
+        ultimate, older=True, manners=Manners(honours_keys=False, locked_search=True)
+    ),
+}
+"""An Ultimate server in every manner that we know of."""
 
 LONG = {"sdk 1": sdk_1}
 
 pytestmark = pytest.mark.requirement("KNG-071", "KNG-090")
 
 
-@pytest.fixture(scope="module", params=[*SERVERS, *(pytest.param(name, marks=pytest.mark.faults) for name in LONG)])
-def make_remote(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRemote]:
-    with {**SERVERS, **LONG}[request.param](tmp_path_factory.mktemp("server")) as make:
+@pytest.fixture(
+    scope="module", params=[*SERVERS, *ULTIMATE, *(pytest.param(name, marks=pytest.mark.faults) for name in LONG)]
+)
+def server(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def make_remote(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRemote]:
+    with {**SERVERS, **ULTIMATE, **LONG}[server](tmp_path_factory.mktemp("server")) as make:
         yield make
 
 
@@ -225,12 +252,13 @@ async def thought_recorded(remote: Remote, thought: Memory, *, repeated: bool = 
 
 
 @pytest.mark.requirement("KNG-082")
-async def test_a_thought_is_found_like_a_memory_with_our_id_and_our_record(remote: Remote, thought: Memory) -> None:
+async def test_a_thought_is_found_like_a_memory_with_our_id(remote: Remote, thought: Memory, server: str) -> None:
+    """An Ultimate server is not told its place in the chain: the record on this machine has it."""
     remote_id = await thought_recorded(remote, thought)
     hits = await remote.search(thought.content, limit=20, types=None, timeout_s=10)
     (hit,) = [hit for hit in hits if hit.memory_id == thought.id]
     assert (hit.remote_id, hit.content) == (remote_id, thought.content)
-    assert hit.record["metadata"] == thought.metadata
+    assert hit.record["metadata"] == ({"kind": "reasoning_step"} if server in ULTIMATE else thought.metadata)
 
 
 async def test_a_repeated_thought_has_one_effect_and_the_same_id(remote: Remote, thought: Memory) -> None:
@@ -291,6 +319,22 @@ async def test_working_memory_is_that_of_the_context(remote: Remote, memory: Mem
     assert [hit.memory_id for hit in held if hit.memory_id and hit.memory_id.startswith(memory.id)] == [
         f"{memory.id}-0"
     ]
+
+
+@pytest.mark.parametrize("server", ["hub", *ULTIMATE], indirect=True)
+async def test_two_projects_on_one_server_do_not_see_each_other(
+    make_remote: MakeRemote, memory: Memory, project: str
+) -> None:
+    mine, theirs = make_remote(project), make_remote(f"{project} of others")
+    for one in (mine, theirs):
+        await one.connect()
+    await first_delivery(mine, memory)
+    assert await theirs.search(memory.content, limit=10, types=None, timeout_s=10) == []
+    others = replace(memory, scope=replace(memory.scope, project=f"{project} of others"))
+    await mine.forget(others, remote_id=None, idempotency_key="k")
+    assert await found(mine, memory) == [memory.content]
+    for one in (mine, theirs):
+        await one.aclose()
 
 
 async def test_closing_twice_is_safe(make_remote: MakeRemote, project: str) -> None:

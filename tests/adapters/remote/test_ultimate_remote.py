@@ -12,29 +12,22 @@ import pytest
 
 from kingly_memory.adapters.remote import ultimate_wire
 from kingly_memory.adapters.remote.ultimate import UltimateRemote
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Scope
 from kingly_memory.ports import RemoteLink
-from tests.remote_samples import LIGHTHOUSE, revised
-from tests.ultimate.door import LOST_SESSIONS
+from tests.remote_samples import LIGHTHOUSE, revised, stored, ultimate_at
+from tests.scripted.script import Weather
 from tests.ultimate.engine import Manners
 from tests.ultimate.server import UltimateServer
-from tests.ultimate_samples import brought, ultimate_at
 
 PROJECT = LIGHTHOUSE.scope.project
 
 
-@pytest.fixture(scope="module")
-def listening() -> Iterator[UltimateServer]:
+@pytest.fixture
+def server() -> Iterator[UltimateServer]:
     with UltimateServer() as server:
         yield server
-
-
-@pytest.fixture
-def server(listening: UltimateServer) -> UltimateServer:
-    listening.begin_anew()
-    return listening
 
 
 @pytest.fixture
@@ -65,17 +58,17 @@ async def test_a_project_has_one_workflow_however_often_it_is_opened(server: Ult
     for number in range(2):
         remote = ultimate_at(server.url)
         await remote.connect()
-        await brought(remote, numbered(number))
+        await stored(remote, numbered(number))
         await remote.aclose()
     assert len(server.engine.data.workflows) == 1
-    assert server.named("create_workflow")[0].arguments["idempotency_key"] == f"kingly:{PROJECT}"
+    assert server.named("create_workflow")[0].params["idempotency_key"] == f"kingly:{PROJECT}"
 
 
 async def test_memories_of_another_project_go_into_its_own_workflow(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    await brought(remote)
-    await brought(remote, numbered(2, scope=Scope("other")))
+    await stored(remote)
+    await stored(remote, numbered(2, scope=Scope("other")))
     assert len({row.workflow_id for row in server.engine.live()}) == 2
     assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
 
@@ -83,19 +76,19 @@ async def test_memories_of_another_project_go_into_its_own_workflow(
 async def test_every_search_names_our_workflow(server: UltimateServer, remote: UltimateRemote) -> None:
     await remote.search("fog", limit=3, types=None, timeout_s=10)
     await remote.working_memory("watch-1", timeout_s=10)
-    reads = [call for call in server.calls if call.tool in ("hybrid_search_memories", "query_memories")]
+    reads = server.named("hybrid_search_memories") + server.named("query_memories")
     assert len(reads) == 2
-    assert {call.arguments["workflow_id"] for call in reads} == set(server.engine.data.workflows)
+    assert {call.params["workflow_id"] for call in reads} == set(server.engine.data.workflows)
 
 
 async def test_after_its_database_was_wiped_the_workflow_is_made_again(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    remote_id = await brought(remote)
+    remote_id = await stored(remote)
     server.engine.wipe()
     assert await remote.search("fog", limit=3, types=None, timeout_s=10) == []
-    await brought(remote, numbered(2))
-    again = await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
+    await stored(remote, numbered(2))
+    again = await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
     assert again != remote_id
     assert sorted(held(server)) == sorted([LIGHTHOUSE.content, revised().content])
 
@@ -111,14 +104,14 @@ async def test_a_workflow_that_is_slow_to_come_is_there_for_the_next_search(serv
     await remote.aclose()
 
 
-@pytest.mark.parametrize("lost_session", LOST_SESSIONS)
+@pytest.mark.parametrize("lost_session", ["400", "404", "terminated"])
 async def test_a_restarted_server_has_lost_the_session_and_nothing_else(lost_session: str) -> None:
     with UltimateServer(lost_session=lost_session) as server:
         remote = ultimate_at(server.url, tries=1)
-        first = await brought(remote)
+        first = await stored(remote)
         server.stop()
         server.start()
-        assert await brought(remote, repeated=True) == first
+        assert await stored(remote, repeated=True) == first
         assert held(server) == [LIGHTHOUSE.content]
         await remote.aclose()
 
@@ -128,7 +121,7 @@ async def test_a_restarted_server_has_lost_the_session_and_nothing_else(lost_ses
 
 @pytest.mark.requirement("KNG-008")
 async def test_a_memory_arrives_in_the_servers_words(server: UltimateServer, remote: UltimateRemote) -> None:
-    remote_id = await brought(remote)
+    remote_id = await stored(remote)
     row = server.engine.data.rows[remote_id]
     assert (row.content, row.memory_level, row.memory_type) == (LIGHTHOUSE.content, "episodic", "text")
     assert row.importance == pytest.approx(8.2)
@@ -142,16 +135,16 @@ async def test_only_arguments_that_the_server_knows_are_sent(older: bool) -> Non
     with UltimateServer(older=older, manners=Manners(honours_keys=not older)) as server:
         remote = ultimate_at(server.url)
         info = await remote.connect()
-        await brought(remote)
+        await stored(remote)
         assert info.honours_keys is not older
-        assert all(("idempotency_key" in call.arguments) is not older for call in server.named("store_memory"))
+        assert all(("idempotency_key" in call.params) is not older for call in server.named("store_memory"))
         await remote.aclose()
 
 
 async def test_metadata_beyond_what_the_server_keeps_is_left_out_of_the_context(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    remote_id = await brought(remote, replace(LIGHTHOUSE, metadata={"note": "x" * 63_000}))
+    remote_id = await stored(remote, replace(LIGHTHOUSE, metadata={"note": "x" * 63_000}))
     context = server.engine.data.rows[remote_id].context
     assert "error" not in context
     assert context["id"] == LIGHTHOUSE.id
@@ -161,7 +154,7 @@ async def test_a_kind_that_an_older_server_does_not_know_is_sent_as_text(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
     server.manners.kinds = frozenset({"text", "observation"})
-    remote_id = await brought(remote, replace(LIGHTHOUSE, metadata={"kind": "insight"}))
+    remote_id = await stored(remote, replace(LIGHTHOUSE, metadata={"kind": "insight"}))
     assert server.engine.data.rows[remote_id].memory_type == "text"
 
 
@@ -173,8 +166,8 @@ async def test_a_kind_that_an_older_server_does_not_know_is_sent_as_text(
 async def test_a_store_whose_outcome_is_unknown_is_tried_again_and_has_one_effect(
     server: UltimateServer, remote: UltimateRemote, fault: str
 ) -> None:
-    server.script.add(fault, method="store_memory")
-    await brought(remote)
+    server.script(fault, method="store_memory")
+    await stored(remote)
     assert held(server) == [LIGHTHOUSE.content]
     assert len(server.named("store_memory")) == (2 if fault == "lost-reply" else 1)
 
@@ -184,10 +177,10 @@ async def test_two_stores_of_one_key_at_the_same_time_have_one_effect(server: Ul
     both = [ultimate_at(server.url) for _ in range(2)]
     for remote in both:
         await remote.connect()
-    first, second = await asyncio.gather(*(brought(remote) for remote in both))
+    first, second = await asyncio.gather(*(stored(remote) for remote in both))
     assert first == second
     assert held(server) == [LIGHTHOUSE.content]
-    assert "EXECUTION_ERROR" in {call.outcome for call in server.named("store_memory")}
+    assert len(server.named("store_memory")) == 3  # one of them met the other, and asked again
     for remote in both:
         await remote.aclose()
 
@@ -197,10 +190,10 @@ async def test_a_store_that_takes_longer_than_we_wait_is_perhaps_there_and_is_on
     await remote.connect()
     server.manners.slow_s = 0.6
     with pytest.raises(RemoteUnavailable) as late:
-        await brought(remote)
+        await stored(remote)
     assert late.value.timed_out
     patient = ultimate_at(server.url)
-    await brought(patient, repeated=True)
+    await stored(patient, repeated=True)
     assert len({row.memory_id for row in server.engine.live()}) == 1
     for one in (remote, patient):
         await one.aclose()
@@ -211,10 +204,10 @@ async def test_where_keys_are_not_honoured_what_is_there_is_looked_up_before_it_
     with UltimateServer(older=older, manners=Manners(honours_keys=False)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        await brought(remote, numbered(1))
-        server.script.add("lost-reply", method="store_memory")
-        await brought(remote)
-        await brought(remote, repeated=True)
+        await stored(remote, numbered(1))
+        server.script("lost-reply", method="store_memory")
+        await stored(remote)
+        await stored(remote, repeated=True)
         assert sorted(held(server)) == [LIGHTHOUSE.content] * 2
         assert len(server.named("store_memory")) == 2
         await remote.aclose()
@@ -225,7 +218,7 @@ async def test_where_keys_are_not_honoured_an_earlier_workflow_is_found_by_what_
         for number in range(2):
             remote = ultimate_at(server.url)
             await remote.connect()
-            await brought(remote, numbered(number))
+            await stored(remote, numbered(number))
             await remote.aclose()
         assert len(server.engine.data.workflows) == 1
 
@@ -234,10 +227,10 @@ async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes
     with UltimateServer(without=["update_memory"]) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        first = await brought(remote)
+        first = await stored(remote)
         how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
-        second = await brought(remote, revised(), **how)
-        assert await brought(remote, revised(), repeated=True, **how) == second
+        second = await stored(remote, revised(), **how)
+        assert await stored(remote, revised(), repeated=True, **how) == second
         assert server.engine.data.rows[second].context["supersedes"] == first
         assert server.engine.data.rows[second].key == f"{LIGHTHOUSE.id}.2"
         with pytest.raises(RemoteRefused, match="no tool to drop") as refused:
@@ -250,9 +243,9 @@ async def test_without_keys_what_was_forgotten_is_not_taken_for_there() -> None:
     with UltimateServer(older=True, manners=Manners(honours_keys=False)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        await brought(remote)
+        await stored(remote)
         await remote.forget(LIGHTHOUSE, remote_id=None, idempotency_key="k")
-        await brought(remote, repeated=True)
+        await stored(remote, repeated=True)
         assert LIGHTHOUSE.content in held(server)
         await remote.aclose()
 
@@ -261,12 +254,34 @@ async def test_without_keys_and_updates_a_revision_is_looked_up_by_its_number_be
     with UltimateServer(without=["update_memory"], manners=Manners(honours_keys=False)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        first = await brought(remote)
+        first = await stored(remote)
         how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
-        server.script.add("lost-reply", method="store_memory")
-        second = await brought(remote, revised(), **how)
-        assert await brought(remote, revised(), repeated=True, **how) == second != first
+        server.script("lost-reply", method="store_memory")
+        second = await stored(remote, revised(), **how)
+        assert await stored(remote, revised(), repeated=True, **how) == second != first
         assert held(server) == [LIGHTHOUSE.content, revised().content]
+        await remote.aclose()
+
+
+@pytest.mark.requirement("KNG-079")
+async def test_lost_replies_and_kills_leave_one_effect_of_each_memory() -> None:
+    memories = [numbered(number, content=f"fog {number}") for number in range(12)]
+    remote_ids: dict[str, str] = {}
+    failures = 0
+    with UltimateServer(weather=Weather(fail_500=0.1, drop_reply=0.2, seed=7)) as server:
+        remote = ultimate_at(server.url, tries=1)
+        while len(remote_ids) < len(memories):
+            one = memories[len(remote_ids)]
+            try:
+                remote_ids[one.id] = await stored(remote, one, repeated=failures > 0)
+            except RemoteError:
+                failures += 1
+                if failures % 3 == 0:
+                    server.stop()
+                    server.start()
+        assert failures > 3
+        assert sorted(held(server)) == sorted(one.content for one in memories)
+        assert len(set(remote_ids.values())) == len(memories)
         await remote.aclose()
 
 
@@ -278,7 +293,7 @@ async def test_a_success_that_failed_is_refused_and_its_text_stays_hidden(
 ) -> None:
     server.manners.kinds = frozenset({"observation"})
     with pytest.raises(RemoteRefused) as refused:
-        await brought(remote)
+        await stored(remote)
     assert refused.value.clear
     assert "opt" not in str(refused.value)
     assert "Must be" not in str(refused.value)
@@ -300,17 +315,17 @@ async def test_a_memory_without_an_embedding_gets_one_once_the_server_can_make_i
 ) -> None:
     server.manners.embedder = False
     with caplog.at_level(logging.WARNING, "kingly_memory.remote"):
-        first = await brought(remote, numbered(1))
-        await brought(remote, numbered(2))
+        first = await stored(remote, numbered(1))
+        await stored(remote, numbered(2))
     assert [record.message for record in caplog.records if "without embeddings" in record.message] != []
     assert "without_embedding=2" in repr(remote)
     assert len(caplog.records) == 1
     server.manners.embedder = True
     for number in (3, 4, 5):
-        await brought(remote, numbered(number))
+        await stored(remote, numbered(number))
     assert "without_embedding=0" in repr(remote)
     assert server.engine.data.rows[first].embedding_id is not None
-    repairs = [call for call in server.named("update_memory") if "content" not in call.arguments]
+    repairs = [call for call in server.named("update_memory") if "content" not in call.params]
     assert len(repairs) == 2
 
 
@@ -318,15 +333,15 @@ async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embe
     remote = ultimate_at(server.url, call_timeout_s=0.5)
     await remote.connect()
     server.manners.slow_s = 5.0
-    remote_id = await brought(remote)
+    remote_id = await stored(remote)
     row = server.engine.data.rows[remote_id]
     assert held(server) == [LIGHTHOUSE.content]
     assert row.embedding_id is None
     server.manners.slow_s = 0.0
-    await brought(remote, numbered(2))
+    await stored(remote, numbered(2))
     assert row.embedded == LIGHTHOUSE.content
     server.manners.slow_s = 5.0
-    await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
+    await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
     assert (row.content, row.embedded) == (revised().content, LIGHTHOUSE.content)
     await remote.aclose()
 
@@ -335,11 +350,11 @@ async def test_an_embedding_that_cannot_be_made_is_asked_for_once_and_delivers_a
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
     server.manners.embedder = False
-    await brought(remote, numbered(1))
+    await stored(remote, numbered(1))
     server.manners.embedder = True
-    server.script.add("status=500", method="update_memory")
+    server.script("status=500", method="update_memory")
     for number in (2, 3):
-        await brought(remote, numbered(number))
+        await stored(remote, numbered(number))
     assert len(held(server)) == 3
     assert server.named("update_memory") == []
 
@@ -351,32 +366,32 @@ async def test_an_embedding_that_cannot_be_made_is_asked_for_once_and_delivers_a
     "question", ["multi-agent fog", 'the "fog', "fog AND", "NOT fog", "fog*", "(fog", "content:fog"]
 )
 async def test_a_question_that_its_keyword_half_cannot_read_is_answered(remote: UltimateRemote, question: str) -> None:
-    await brought(remote)
+    await stored(remote)
     assert await ids_found(remote, question) == [LIGHTHOUSE.id]
 
 
 async def test_a_question_without_plain_words_is_for_the_semantic_half(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    await brought(remote, replace(LIGHTHOUSE, content="霧 の 灯台"))
+    await stored(remote, replace(LIGHTHOUSE, content="霧 の 灯台"))
     assert await ids_found(remote, "霧") == [LIGHTHOUSE.id]
-    assert server.named("hybrid_search_memories")[-1].arguments["keyword_weight"] == 0
+    assert server.named("hybrid_search_memories")[-1].params["keyword_weight"] == 0
 
 
 async def test_each_of_several_types_is_asked_for_and_others_are_left_out(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
     for number, kind in enumerate(MemoryType):
-        await brought(remote, numbered(number, type=kind))
+        await stored(remote, numbered(number, type=kind))
     found = await ids_found(remote, "lighthouse fog", MemoryType.WORKING, MemoryType.SEMANTIC)
     assert sorted(one or "" for one in found) == ["memory-0", "memory-2"]
-    levels = {call.arguments.get("memory_level") for call in server.named("hybrid_search_memories")}
+    levels = {call.params.get("memory_level") for call in server.named("hybrid_search_memories")}
     assert levels == {"working", "semantic"}
 
 
 async def test_what_expired_there_is_no_hit(server: UltimateServer, remote: UltimateRemote) -> None:
-    await brought(remote, numbered(1, type=MemoryType.WORKING))
-    await brought(remote, numbered(2, type=MemoryType.SEMANTIC))
+    await stored(remote, numbered(1, type=MemoryType.WORKING))
+    await stored(remote, numbered(2, type=MemoryType.SEMANTIC))
     server.engine.advance(1_801)
     assert await ids_found(remote, "lighthouse") == ["memory-2"]
 
@@ -398,7 +413,7 @@ async def test_an_older_server_whose_semantic_search_is_locked_is_asked_by_its_h
     with UltimateServer(older=True, manners=Manners(locked_search=True)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        await brought(remote)
+        await stored(remote)
         assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
         assert server.named("search_semantic_memories") == []
         await remote.aclose()
@@ -408,15 +423,15 @@ async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_go
     with UltimateServer(older=True, without=["hybrid_search_memories"], manners=Manners(locked_search=True)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
-        await brought(remote)
+        await stored(remote)
         with pytest.raises(RemoteRefused, match="locked"):
             await ids_found(remote, "lighthouse fog")
-        await brought(remote, numbered(2))
+        await stored(remote, numbered(2))
         await remote.aclose()
 
 
 async def test_a_search_ends_at_its_deadline(server: UltimateServer, remote: UltimateRemote) -> None:
-    server.script.add("hang", method="hybrid_search_memories")
+    server.script("hang", method="hybrid_search_memories")
     with pytest.raises(RemoteUnavailable) as late:
         await remote.search("fog", limit=5, types=None, timeout_s=0.2)
     assert late.value.timed_out
@@ -428,7 +443,7 @@ async def test_a_search_ends_at_its_deadline(server: UltimateServer, remote: Ult
 async def test_what_is_forgotten_is_overwritten_and_ends_at_once(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    remote_id = await brought(remote)
+    remote_id = await stored(remote)
     await remote.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key="k")
     row = server.engine.data.rows[remote_id]
     assert (row.content, row.ttl_s) == (ultimate_wire.FORGOTTEN, 1)
@@ -438,10 +453,10 @@ async def test_what_is_forgotten_is_overwritten_and_ends_at_once(
 
 
 async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServer, remote: UltimateRemote) -> None:
-    remote_id = await brought(remote)
+    remote_id = await stored(remote)
     await remote.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key="k")
     server.engine.advance(3_600)
-    await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.3")
+    await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.3")
     assert held(server) == [revised().content]
 
 
@@ -452,7 +467,7 @@ async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServ
 @pytest.mark.parametrize("context_id", ["watch-1", "Watch 1", "Wächter/Ö"])
 async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer, context_id: str) -> None:
     first, second = ultimate_at(server.url), ultimate_at(server.url)
-    await brought(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, None, context_id)))
+    await stored(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, None, context_id)))
     (hit,) = await second.working_memory(context_id, timeout_s=10)
     assert (hit.memory_id, hit.record["scope"]["context_id"]) == ("memory-1", context_id)
     assert await second.working_memory(None, timeout_s=10) != []
@@ -464,7 +479,7 @@ async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer
 async def test_links_of_many_memories_are_asked_for_one_by_one_and_told_once(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    ids = [await brought(remote, numbered(number)) for number in range(6)]
+    ids = [await stored(remote, numbered(number)) for number in range(6)]
     for source, target in itertools.pairwise(ids):
         await remote.link(RemoteLink(source, target, "causal", 0.5, None, PROJECT), idempotency_key="k", repeated=False)
     links = await remote.linked([*ids, ids[0], "mem_gone"], timeout_s=10)
@@ -475,8 +490,8 @@ async def test_links_of_many_memories_are_asked_for_one_by_one_and_told_once(
 async def test_one_link_that_hangs_ends_them_all_at_the_deadline(
     server: UltimateServer, remote: UltimateRemote
 ) -> None:
-    ids = [await brought(remote, numbered(number)) for number in range(3)]
-    server.script.add("ok", "hang", method="get_linked_memories")
+    ids = [await stored(remote, numbered(number)) for number in range(3)]
+    server.script("ok", "hang", method="get_linked_memories")
     with pytest.raises(RemoteUnavailable) as late:
         await remote.linked(ids, timeout_s=0.3)
     assert late.value.timed_out
@@ -486,7 +501,7 @@ async def test_a_link_that_the_server_keeps_once_stays_as_it_is_there(server: Ul
     server.manners.replaces_links = False
     remote = ultimate_at(server.url)
     await remote.connect()
-    ends = (await brought(remote, numbered(1)), await brought(remote, numbered(2)))
+    ends = (await stored(remote, numbered(1)), await stored(remote, numbered(2)))
     for strength in (0.5, 0.75):
         link = RemoteLink(*ends, "causal", strength, "so", PROJECT)
         await remote.link(link, idempotency_key=f"k{strength}", repeated=False)

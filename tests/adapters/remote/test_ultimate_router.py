@@ -23,16 +23,10 @@ QUICK = Settings(
 """With more time for the remote's side of a search than it has in use: the machine that tests may be a busy one."""
 
 
-@pytest.fixture(scope="module")
-def listening() -> Iterator[UltimateServer]:
+@pytest.fixture
+def server() -> Iterator[UltimateServer]:
     with UltimateServer() as server:
         yield server
-
-
-@pytest.fixture
-def server(listening: UltimateServer) -> UltimateServer:
-    listening.begin_anew()
-    return listening
 
 
 @pytest.fixture
@@ -163,7 +157,7 @@ async def test_whatever_the_server_does_a_search_is_answered_from_this_machine(
         elif fault == "refused":
             server.engine.data.index.execute("DROP TABLE memory_fts")
         else:
-            server.script.add(fault, method="hybrid_search_memories")
+            server.script(fault, fault, method="hybrid_search_memories")  # a kept connection that breaks is asked anew
         try:
             async with asyncio.timeout(10):
                 results = await memory.search("pool")
@@ -180,7 +174,7 @@ async def test_a_search_that_the_server_cannot_do_is_answered_locally_and_the_li
     memory: MemoryRouter, server: UltimateServer
 ) -> None:
     await memory.store("the pool was full", significance=0.8, wait=20)
-    server.script.add(*["html"] * 2, method="hybrid_search_memories")
+    server.script(*["html"] * 2, method="hybrid_search_memories")
     for _ in range(2):
         results = await memory.search("pool")
         assert (results.source, [hit.memory.content for hit in results]) == (
