@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kingly_memory.attention import drift
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject
+from kingly_memory.plain import Plain
 
 ALIKE = 0.85
 """Threads whose topics are more alike than that are suggested for merging."""
@@ -58,13 +59,15 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class Health(Plain):
     """How many threads are active and what they weigh. `context_pressure` is the seed's, from 0 to 1. `utilisation` is
-    their number ÷ `most_active`, the number that a normal compaction leaves."""
+    their number ÷ `max_active_threads`, the number that a normal compaction leaves."""
+
+    SHOWN = ("context_pressure", "utilisation")
 
     active_threads: int
     total_weight: float
-    most_active: int
+    max_active_threads: int
 
     @property
     def context_pressure(self) -> float:
@@ -72,19 +75,11 @@ class Health:
 
     @property
     def utilisation(self) -> float:
-        return self.active_threads / self.most_active
-
-    def to_json(self) -> JsonObject:
-        return {
-            "active_threads": self.active_threads,
-            "total_weight": round(self.total_weight, 4),
-            "context_pressure": round(self.context_pressure, 4),
-            "utilisation": round(self.utilisation, 4),
-        }
+        return self.active_threads / self.max_active_threads
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestions:
+class Suggestions(Plain):
     """The lists are cut after the first few; `more` says how many others there are. `unread` threads were not looked
     at: they only count in `health`."""
 
@@ -94,16 +89,6 @@ class Suggestions:
     health: JsonObject
     more: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
-
-    def to_json(self) -> JsonObject:
-        return {
-            "merge_candidates": list(self.merge_candidates),
-            "split_candidates": list(self.split_candidates),
-            "recall_hints": list(self.recall_hints),
-            "health": self.health,
-            "more": dict(self.more),
-            "unread": self.unread,
-        }
 
 
 def suggestions(

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kingly_memory import validation
 from kingly_memory.cognition.outcomes import KNOWN, Outcome, TaskStatus, outcome_of
-from kingly_memory.dataclass import asdict, dataclass, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Source
+from kingly_memory.plain import Plain
 from kingly_memory.writing import shared, stems
 
 EVIDENCE_LIMIT = 5
@@ -96,7 +97,7 @@ def steps(description: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Plain):
     """A similar task and what came of it: `status` is completed, failed, cancelled or unknown.
 
     `weight` is how much it counts: the relevance divided by the best one's, and 0 unless completed or failed.
@@ -112,9 +113,6 @@ class Evidence:
     def is_known(self) -> bool:
         """True when it counts as a success or as a failure."""
         return self.weight > 0 and self.status in KNOWN
-
-    def to_json(self) -> JsonObject:
-        return {**asdict(self), "relevance": round(self.relevance, 4), "weight": round(self.weight, 4)}
 
 
 def evidence(hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT) -> tuple[Evidence, ...]:
@@ -241,7 +239,7 @@ def interval(successes: float, failures: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Plain):
     """One that could do the task. `score` is the success rate to expect of it, from 0 to 1; 0.5 when it is untried.
 
     `evidence` are the ids of the outcomes that the score rests on, most relevant first.
@@ -253,22 +251,18 @@ class Candidate:
     failures: int
     evidence: tuple[str, ...]
 
-    def to_json(self) -> JsonObject:
-        return {**asdict(self), "evidence": list(self.evidence)}
-
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Plain):
     """Candidates, best first; equals in the order they were named."""
+
+    SHOWN = ("best",)
 
     ranked: tuple[Candidate, ...]
 
     @property
     def best(self) -> str:
         return self.ranked[0].name
-
-    def to_json(self) -> JsonObject:
-        return {"best": self.best, "ranked": [one.to_json() for one in self.ranked]}
 
 
 def rank(candidates: Sequence[str], hits: Iterable[Hit]) -> Routing:

@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.dataclass import asdict, dataclass, field
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Tier
+from kingly_memory.plain import Plain
 
 MemoryTier = Tier
 """The seed's name for it."""
@@ -37,7 +38,7 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryEntry:
+class MemoryEntry(Plain):
     """A memory and where it stands, in the seed's words. Figures are those of the moment it was read.
 
     `importance` is its significance, `similarity` (0 to 1) how well it answered the query it was retrieved by.
@@ -57,17 +58,6 @@ class MemoryEntry:
     last_access: datetime | None = None
     similarity: float | None = None
 
-    def to_json(self) -> JsonObject:
-        """With its fields by name; times as ISO 8601, surprise and similarity with four digits."""
-        return {
-            **asdict(self),
-            "tier": self.tier.value,
-            "surprise_score": round(self.surprise_score, 4),
-            "created_at": None if self.created_at is None else self.created_at.isoformat(),
-            "last_access": None if self.last_access is None else self.last_access.isoformat(),
-            "similarity": None if self.similarity is None else round(self.similarity, 4),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -82,7 +72,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsolidationResult:
+class ConsolidationResult(Plain):
     """What a consolidation did. Of `archived`, `summarised` went behind one of the `summaries` that were written;
     `skipped` were touched while it was under way."""
 
@@ -96,9 +86,6 @@ class ConsolidationResult:
     demoted_ids: tuple[MemoryId, ...] = ()
     archived_ids: tuple[MemoryId, ...] = ()
     summary_ids: tuple[MemoryId, ...] = ()
-
-    def to_json(self) -> JsonObject:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def retrieved(

@@ -12,6 +12,7 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.plain import Plain
 from kingly_memory.ports import MemoryReader, Row, Transaction
 
 FACET = "links"
@@ -47,8 +48,10 @@ class LinkType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Link(Plain):
     """A link from one memory to another; `strength` in [0, 1]. The same ends and type are the same link."""
+
+    DIGITS = None
 
     id: str
     source: MemoryId
@@ -57,9 +60,6 @@ class Link:
     strength: float
     description: str | None
     created_at: datetime
-
-    def to_json(self) -> JsonObject:
-        return {**vars(self), "link_type": self.link_type.value, "created_at": self.created_at.isoformat()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:

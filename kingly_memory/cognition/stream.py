@@ -16,7 +16,8 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import Memory, MemoryType
+from kingly_memory.plain import Plain
 from kingly_memory.validation import Draft
 
 RECORD = "event"
@@ -30,12 +31,14 @@ READ = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryEvent:
+class MemoryEvent(Plain):
     """Something that happened to an agent. `timestamp`: naive is UTC, None is when it is recorded.
 
     Whoever records leaves out `id` and `agent`. Memories that were stored otherwise have the `kind` that their
     `metadata.record` names, else `memory`.
     """
+
+    DIGITS = None
 
     content: str
     timestamp: datetime | None = None
@@ -45,18 +48,6 @@ class MemoryEvent:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: MemoryId | None = None
     agent: str | None = None
-
-    def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "agent": self.agent,
-            "timestamp": None if self.timestamp is None else self.timestamp.isoformat(),
-            "kind": self.kind,
-            "content": self.content,
-            "tags": list(self.tags),
-            "significance": self.significance,
-            "metadata": dict(self.metadata),
-        }
 
 
 def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:

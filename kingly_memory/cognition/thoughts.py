@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cognition.owners import digest
-from kingly_memory.dataclass import dataclass, fields, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, Receipt, Standing
+from kingly_memory.models import Memory, Receipt, Standing
+from kingly_memory.plain import Plain
 from kingly_memory.ports import MemoryReader, Transaction
 from kingly_memory.validation import KEY_LIMIT, Draft
 
@@ -28,8 +29,10 @@ MOST_THOUGHTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Plain):
     """One step of a chain. `position` counts from 1 in the order of storing; `parent_id` is the thought it follows."""
+
+    DIGITS = None
 
     id: MemoryId
     chain_id: str
@@ -38,10 +41,6 @@ class Thought:
     position: int
     content: str
     receipt: Receipt
-
-    def to_json(self) -> JsonObject:
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**said, "receipt": self.receipt.to_json()}
 
 
 class Chain(NamedTuple):

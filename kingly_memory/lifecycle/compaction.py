@@ -21,6 +21,7 @@ from typing import NamedTuple
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
+from kingly_memory.plain import Plain
 from kingly_memory.topics import Topic, alike, merged
 from kingly_memory.validation import shown
 
@@ -100,7 +101,7 @@ Action = MergeThreads | ArchiveThread
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Plain):
     """How many threads are active, and what they weigh together."""
 
     active_threads: int = 0
@@ -109,9 +110,6 @@ class Tally:
     @classmethod
     def of(cls, threads: Collection[Thread]) -> Tally:
         return cls(len(threads), math.fsum(thread.weight for thread in threads))
-
-    def to_json(self) -> JsonObject:
-        return {"active_threads": self.active_threads, "total_weight": round(self.total_weight, 4)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any, Self
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.plain import Plain
 from kingly_memory.settings import Range, Settings
 from kingly_memory.validation import share, shown
 
@@ -81,12 +82,14 @@ SEEDS_RULES = StrengthRules()
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class Strength(Plain):
     """The facet `strength:<id>`: what was said about how long a memory should last. Without it the default holds.
 
     `half_life_days` None means that of its type; `initial` (0 to 1) is what fading begins from; `reinforced` are the
     latest reinforcements in Unix seconds, oldest first. Raises InvalidInput.
     """
+
+    DIGITS = None
 
     half_life_days: float | None = None
     initial: float = 1.0
@@ -100,9 +103,6 @@ class Strength:
     def reinforce(self, at_s: float) -> Strength:
         """The strength after a reinforcement. The latest ten are kept."""
         return replace(self, reinforced=tuple(sorted((*self.reinforced, at_s))[-KEPT_REINFORCEMENTS:]))
-
-    def to_json(self) -> JsonObject:
-        return {"half_life_days": self.half_life_days, "initial": self.initial, "reinforced": list(self.reinforced)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strength:

@@ -45,6 +45,7 @@ from kingly_memory.lifecycle.policies import (
 )
 from kingly_memory.lifecycle.tiers import TierRules
 from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.plain import Plain
 
 STRENGTH, TIERS = "strength", "tiers"
 POLICIES = (LIFETIMES, STRENGTH, TIERS)
@@ -94,20 +95,13 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class Census(Plain):
     """How many memories of the project there are, by where they are. `tiers` adds up to `live`; it is empty where the
     tiers were not asked."""
 
     live: int = 0
     archived: int = 0
     tiers: Mapping[Tier, int] = field(default_factory=dict)
-
-    def to_json(self) -> JsonObject:
-        return {
-            "live": self.live,
-            "archived": self.archived,
-            "tiers": {tier.value: count for tier, count in self.tiers.items()},
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from kingly_memory.lifecycle.decay import DAY_S, Strength, StrengthRules, Streng
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime, is_expired
 from kingly_memory.lifecycle.tiers import Placement, TierRules, above, below, placed
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.plain import Plain
 from kingly_memory.settings import Settings
 
 # --- what a policy sees ---------------------------------------------------------------------------------------------
@@ -248,14 +249,11 @@ def moved(subject: Subject, verdict: Move, now_s: float, rules: TierRules) -> Pl
 
 
 @dataclass(frozen=True, slots=True)
-class Faded:
+class Faded(Plain):
     """A memory and its strength."""
 
     memory_id: MemoryId
     strength: float
-
-    def to_json(self) -> JsonObject:
-        return {"memory_id": self.memory_id, "strength": round(self.strength, 4)}
 
 
 @dataclass(frozen=True, slots=True)

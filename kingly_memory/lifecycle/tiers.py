@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.models import JsonObject, Memory, Tier
+from kingly_memory.models import Memory, Tier
+from kingly_memory.plain import Plain
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import share
 
@@ -109,7 +110,7 @@ def below(tier: Tier) -> Tier | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Plain):
     """The facet `tier:<id>`. All times in Unix seconds.
 
     The counts grow for as long as the memory lives; a move changes none of them and only notes where they stood, so
@@ -118,6 +119,8 @@ class Placement:
     direction of the last one, and `turned_at` when the direction last changed. The default is where the seed puts what
     it is told to remember.
     """
+
+    DIGITS = None
 
     tier: Tier = Tier.SLOW
     moved_at: float | None = None
@@ -139,9 +142,6 @@ class Placement:
         """Whether a move that way would be the second change of direction in too short a time."""
         is_turn = self.rising is not None and self.rising != upward
         return is_turn and self.turned_at is not None and abs(now_s - self.turned_at) < TURN_COOLDOWN_S
-
-    def to_json(self) -> JsonObject:
-        return {**vars(self), "tier": self.tier.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placement:

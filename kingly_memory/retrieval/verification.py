@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.plain import Plain
 from kingly_memory.retrieval.fusion import cut_with, is_ours
 
 NEUTRAL = 0.5
@@ -51,7 +52,7 @@ class Judge(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Plain):
     """The verdict on one memory. `confidence` says how sure the verdict is; it is kept in [0, 1]."""
 
     status: VerificationStatus
@@ -62,15 +63,6 @@ class Verification:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "confidence", share_of(self.confidence))
-
-    def to_json(self) -> JsonObject:
-        return {
-            "status": self.status.value,
-            "confidence": round(self.confidence, 4),
-            "reason": self.reason,
-            "contradicting_source": self.contradicting_source,
-            "judge": self.judge.value,
-        }
 
 
 @dataclass(frozen=True, slots=True)

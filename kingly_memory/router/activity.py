@@ -12,6 +12,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
 from kingly_memory.lifecycle.tiers import HOUR_S, finite
 from kingly_memory.models import JsonObject, Tier
+from kingly_memory.plain import Plain
 from kingly_memory.ports import StoreReader, Transaction
 
 FACET = "activity"
@@ -20,9 +21,11 @@ Moves = tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Plain):
     """`promotions` and `demotions` are those of the last hour; `found` and `missed` count the searches that did and did
     not find something."""
+
+    DIGITS = None
 
     promotions: Moves = ()
     demotions: Moves = ()
@@ -49,14 +52,6 @@ class Activity:
     def hit_rate(self) -> float:
         """The share of searches that found something; 0.0 before the first."""
         return self.found / self.lookups if self.lookups else 0.0
-
-    def to_json(self) -> JsonObject:
-        return {
-            "promotions": [list(entry) for entry in self.promotions],
-            "demotions": [list(entry) for entry in self.demotions],
-            "found": self.found,
-            "missed": self.missed,
-        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Activity:

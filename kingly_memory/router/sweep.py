@@ -11,7 +11,7 @@ from heapq import nlargest
 from itertools import groupby
 from typing import TypeVar
 
-from kingly_memory.dataclass import dataclass, field, fields, replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle.compaction import Strategy
@@ -25,6 +25,7 @@ from kingly_memory.lifecycle.policies import (
     Verdict,
 )
 from kingly_memory.models import JsonObject, MemoryType, Tier
+from kingly_memory.plain import Plain
 from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
 from kingly_memory.router.compaction import CompactionPlan, Note
@@ -51,7 +52,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepReport:
+class SweepReport(Plain):
     """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
     were written. `waiting` are ended ones a remote has yet to acknowledge, `spared` the last of their categories,
     `skipped` those that were touched after the plan was made. All of that is the project's own; `elsewhere` counts
@@ -82,17 +83,6 @@ class SweepReport:
     @property
     def can_be_undone(self) -> bool:
         return not self.dry_run and bool(self.archived or self.promoted or self.demoted)
-
-    def to_json(self) -> JsonObject:
-        said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
-        return {
-            **said,
-            "policies": list(self.policies),
-            "reasons": dict(self.reasons),
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
-            "actions": list(self.actions),
-        }
 
 
 @dataclass(slots=True)

@@ -352,7 +352,7 @@ def threads(result: Recalled | Split, *_: Any) -> JsonObject:
 
 
 def merged(done: Merged, *_: Any) -> JsonObject:
-    return {"message": done.message, "merged": done.gone, "thread": _thread(done.thread)}
+    return {"message": done.message, "merged": done.merged, "thread": _thread(done.thread)}
 
 
 def renamed(named: ThreadView, *_: Any) -> JsonObject:

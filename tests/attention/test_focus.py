@@ -162,8 +162,8 @@ async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: Man
         await memory.store("It goes on. Of authentication is only spoken here", context_id="thread_b")
         focused = await memory.attention.focus("authentication")
         assert focused.message == 'Focus set on "authentication" (weight=0.8). 3 threads will be prioritized.'
-        assert (focused.threads, focused.more, focused.clamped) == (3, False, False)
-        assert (await memory.attention.focus("thread_b", 0.5)).threads == 1
+        assert (focused.affected_threads, focused.more, focused.clamped) == (3, False, False)
+        assert (await memory.attention.focus("thread_b", 0.5)).affected_threads == 1
         again = await memory.attention.focus("Authentication", 7)
         assert again.message.endswith("The weight was brought to 1: it goes from 0 to 1.")
         active = [(one.topic, one.weight, one.set_at) for one in await memory.attention.focused()]
@@ -183,7 +183,7 @@ async def test_the_focus_is_taken_off_one_topic_or_all(tmp_path: Path, clock: Ma
         assert (await memory.attention.unfocus("UI")).message == 'Focus on "ui" cleared. Still in focus: solana, api.'
         assert (await memory.attention.unfocus("ui")).message == '"ui" was not in focus.'
         cleared = await memory.attention.unfocus()
-        assert cleared.topics == ("solana", "api")
+        assert cleared.cleared == ("solana", "api")
         assert cleared.message == "All focus cleared. Returning to similarity-based injection."
         assert await memory.attention.focused() == ()
         with pytest.raises(InvalidInput, match="topic: is empty; say which, or leave it out to clear all focus"):
@@ -215,8 +215,8 @@ async def test_only_living_threads_of_the_project_are_counted(tmp_path: Path, cl
         await memory.forget(gone.id)
         clock.jump(4 * 3600)
         await memory.store("here", title="Billing", context_id="thread_here")
-        assert (await memory.attention.focus("billing")).threads == 1
-        assert (await memory.attention.focus("thread_theirs")).threads == 0
+        assert (await memory.attention.focus("billing")).affected_threads == 1
+        assert (await memory.attention.focus("thread_theirs")).affected_threads == 0
 
 
 async def test_a_part_of_a_word_in_a_title_counts_and_so_does_a_script_without_spaces(
@@ -225,8 +225,8 @@ async def test_a_part_of_a_word_in_a_title_counts_and_so_does_a_script_without_s
     async with await attended(tmp_path, clock) as memory:
         await memory.store("tokens", title="Authentication flow", context_id="thread_a")
         await memory.store("認証の話", title="認証", context_id="thread_b")
-        assert (await memory.attention.focus("auth")).threads == 1
-        assert (await memory.attention.focus("認証")).threads == 1
+        assert (await memory.attention.focus("auth")).affected_threads == 1
+        assert (await memory.attention.focus("認証")).affected_threads == 1
 
 
 async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, clock: ManualClock) -> None:
@@ -239,7 +239,7 @@ async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, c
         store.write(lambda tx: tx.set_facet("thread", owner("app", "thread_a"), facet)).result()
         foreign = {"context_id": "thread_f", "title": "Security"}
         store.write(lambda tx: tx.set_facet("thread", owner("other", "thread_f"), foreign)).result()
-        counts = [(await memory.attention.focus(topic)).threads for topic in ("security", "AUDITS", "logins")]
+        counts = [(await memory.attention.focus(topic)).affected_threads for topic in ("security", "AUDITS", "logins")]
         assert counts == [1, 1, 0]
 
 
@@ -251,8 +251,8 @@ async def test_of_very_many_threads_it_says_at_least_how_many(tmp_path: Path, cl
         )
         focused = await memory.attention.focus("billing")
         assert focused.more
-        assert focused.threads <= 100
-        assert focused.message.split(". ")[1] == f"At least {focused.threads} threads will be prioritized."
+        assert focused.affected_threads <= 100
+        assert focused.message.split(". ")[1] == f"At least {focused.affected_threads} threads will be prioritized."
 
 
 # --- what a thread is about without anybody having said so ------------------------------------------------------------
@@ -271,7 +271,7 @@ async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path,
         for text in GARDEN:
             await memory.store(text, context_id="summer", origin="user")
         assert "greenhouse" in (await memory.threads.get("summer")).topics
-        assert (await memory.attention.focus("Greenhouse")).threads == 1
+        assert (await memory.attention.focus("Greenhouse")).affected_threads == 1
         found = await memory.inject("is there enough water for the evening?", explain=True)
         assert {one.why for one in found.considered} == {"in focus: Greenhouse"}
         await memory.attention.unfocus()
@@ -286,11 +286,11 @@ async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
     async with await attended(tmp_path, clock) as memory:
         await memory.store("Deploys need two reviews. Lunch is at noon", context_id="rules", origin="user")
         focused = await memory.attention.focus("deploys")
-        assert focused.threads == 1
+        assert focused.affected_threads == 1
         hint = "So far nothing is about that: say a topic or tag of a thread, words of a title"
         assert hint not in focused.message
         nothing = await memory.attention.focus("supper")
-        assert (nothing.threads, hint in nothing.message) == (0, True)
+        assert (nothing.affected_threads, hint in nothing.message) == (0, True)
         [one] = (await memory.inject("what do deploys need?", explain=True)).considered
         assert one.priority.boost == pytest.approx((0.3 + 0.2) * 0.8)  # as a topic too
 
@@ -304,14 +304,14 @@ async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, c
         await memory.threads.merge("release", "friday")
         for name, thread_id in (("reviews", "release"), ("friday", "release")):
             focused = await memory.attention.focus(name)
-            assert (focused.threads, focused.thread_id) == (1, thread_id)
+            assert (focused.affected_threads, focused.thread_id) == (1, thread_id)
             beside = f"It names the thread {thread_id}, whose latest memories stand beside every prompt."
             assert focused.message.endswith(f"1 thread will be prioritized. {beside}")
             found = await memory.inject("anything else?", explain=True)
             assert {one.thread_id for one in found.considered if one.is_in} == {"release"}
             assert {one.why for one in found.considered} == {f"in focus: {name}"}
-            assert (await memory.attention.unfocus(name)).topics == (name,)
-        assert (await memory.attention.focus("finance")).threads == 1
+            assert (await memory.attention.unfocus(name)).cleared == (name,)
+        assert (await memory.attention.focus("finance")).affected_threads == 1
         assert "Invoices are checked" in (await memory.inject("anything else?")).text
 
 
@@ -323,7 +323,7 @@ async def test_a_thread_that_is_archived_is_named_and_said_to_be_out_of_view(
         receipt = await memory.store("Tomatoes ripen in August", context_id="garden", origin="user")
         await memory.archive(receipt.id)
         focused = await memory.attention.focus("garden")
-        assert (focused.threads, focused.thread_id) == (0, "garden")
+        assert (focused.affected_threads, focused.thread_id) == (0, "garden")
         gone = "It names the thread garden, of which nothing is in view: it is archived, or has ended."
         assert focused.message.endswith(f"0 threads will be prioritized. {gone}")
 
@@ -334,13 +334,13 @@ async def test_a_topic_that_is_the_id_of_a_thread_besides_names_it(tmp_path: Pat
         await memory.store("Refunds take a day", context_id="payments", origin="user")
         await memory.store("Invoices are checked by Ben", tags=["payments"], context_id="finance", origin="user")
         focused = await memory.attention.focus("payments")
-        assert (focused.threads, focused.thread_id) == (2, "payments")
+        assert (focused.affected_threads, focused.thread_id) == (2, "payments")
         beside = "It names the thread payments, whose latest memories stand beside every prompt."
         assert focused.message.endswith(f"2 threads will be prioritized. {beside}")
         assert "Refunds take a day" in (await memory.inject("anything else?")).text
         weightless = await memory.attention.focus("payments", 0)
         assert weightless.message.endswith("it lifts nothing. It names the thread payments.")
-        assert weightless.threads == 0
+        assert weightless.affected_threads == 0
         assert (await memory.attention.focus("invoices")).thread_id is None
 
 
@@ -352,7 +352,7 @@ async def test_how_accents_are_composed_makes_no_difference(tmp_path: Path, cloc
     async with await attended(tmp_path, clock) as memory:
         await memory.store("tokens", tags=[normalize(form, "Café")], context_id="t", origin="user")
         await memory.store("beans", title=normalize(form, "Das Café am Eck"), context_id="u", origin="user")
-        assert (await memory.attention.focus(normalize(other, "café"))).threads == 2
+        assert (await memory.attention.focus(normalize(other, "café"))).affected_threads == 2
         await memory.attention.focus(normalize(form, "CAFÉ"))
         assert len(await memory.attention.focused()) == 1
         assert "tokens" in (await memory.inject("which tokens?", explain=True)).considered[0].memory.content

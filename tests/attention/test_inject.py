@@ -125,7 +125,7 @@ async def test_what_is_put_in_for_no_session_can_be_rated(tmp_path: Path) -> Non
         for _ in range(2):
             assert notes(await memory.inject(PROMPT)) == [RULE]
         clock.jump(3600)
-        assert (await memory.attention.rate("rule", useful=True)).before == 1.0
+        assert (await memory.attention.rate("rule", useful=True)).relevance_before == 1.0
         assert (await memory.attention.rate("rule", useful=True)).replaced
 
 

@@ -124,7 +124,7 @@ async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualCl
         injected(memory, store, stored.id)
         rated = await memory.attention.rate("thread_old_api", False, "API was\nredesigned")
         assert rated.message == "Rated thread_old_api as not useful. Relevance score: 1.00 → 0.50"
-        assert (rated.before, rated.after, rated.raw, rated.ratings) == (1.0, 0.5, 0.0, 1)
+        assert (rated.relevance_before, rated.relevance_score, rated.raw_score, rated.ratings) == (1.0, 0.5, 0.0, 1)
         clock.jump(3600)
         injected(memory, store, stored.id, at=clock.now())
         again = await memory.attention.rate("thread_old_api", True)
@@ -183,10 +183,10 @@ async def test_what_was_shown_once_is_rated_once_and_again_instead(store: Prompt
             clock.jump(60)
             await memory.attention.rate("thread_api", useful=False)
         last = await memory.attention.rate("thread_api", useful=False)
-        assert (last.ratings, last.after, last.replaced) == (1, 0.5, True)
+        assert (last.ratings, last.relevance_score, last.replaced) == (1, 0.5, True)
         assert last.message.endswith("0.50 → 0.50 (in place of the last rating: nothing was put in since)")
         changed = await memory.attention.rate("thread_api", useful=True)
-        assert (changed.ratings, changed.after) == (1, 1.0)
+        assert (changed.ratings, changed.relevance_score) == (1, 1.0)
 
 
 @given(st.lists(st.integers(0, 20), max_size=6), st.lists(st.integers(0, 20), max_size=6))
@@ -206,5 +206,5 @@ async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: Prom
         kept, went = merge["threads"]
         assert {kept, went} == {"thread_a", "thread_b"}
         assert (await memory.attention.rate(went, useful=False)).thread_id == kept
-        assert not math.isnan((await memory.attention.rate("gone", useful=True)).raw)
+        assert not math.isnan((await memory.attention.rate("gone", useful=True)).raw_score)
         assert set(store.reader.facets("ratings", [owner("app", one) for one in (kept, went)])) == {owner("app", kept)}

@@ -78,7 +78,7 @@ async def state(home: Path) -> Any:
             view.status,
             view.weight,
             view.pinned,
-            len(view.rated.ratings),
+            len(view.ratings),
             len(view.merged),
             view.title,
         )

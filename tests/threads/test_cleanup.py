@@ -61,7 +61,7 @@ async def test_forgetting_the_last_memory_forgets_what_was_said_of_the_thread(tm
         assert not {"thread", "ratings", "course", "topic"} & told(store, whose).keys()
         await memory.store("Deploys need two reviews", context_id="main")
         thread = await memory.threads.get("main")
-        assert (thread.title, thread.relevance, thread.rated.ratings) == ("Deploys need two reviews", 1.0, ())
+        assert (thread.title, thread.relevance, thread.ratings) == ("Deploys need two reviews", 1.0, ())
 
 
 async def test_what_is_restored_has_its_weight_and_pin_but_no_title(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_a_thread_that_nobody_rated_or_weighed_has_the_usual_figures(
     await talk(memory, "deploys", TOPICS["deploys"][2])
     seen = await memory.threads.get("deploys", limit=2)
     assert (seen.id, seen.title, seen.status) == ("deploys", "Deploys of the shop wait for two reviews", "active")
-    assert (seen.weight, seen.relevance, seen.rated.raw, seen.pinned) == (1.0, 1.0, 1.0, False)
+    assert (seen.weight, seen.relevance, seen.relevance_raw, seen.pinned) == (1.0, 1.0, 1.0, False)
     assert (seen.message_count, len(seen.messages), seen.next_first) == (3, 2, 2)
     assert (seen.created_at, seen.last_active) == (began, clock.now())
     assert (seen.recalls, seen.recalled_at, seen.drift_history) == (0, None, ())
@@ -87,7 +87,7 @@ async def test_what_its_facet_says_comes_first(memory: MemoryRouter, store: Prom
     seen = await memory.threads.get("t")
     assert (seen.title, seen.topics) == ("Named", tuple("abcde"))
     assert (seen.weight, seen.pinned) == (1.3, True)
-    assert seen.rated.raw == pytest.approx(1.0 / 2.1)
+    assert seen.relevance_raw == pytest.approx(1.0 / 2.1)
     assert 0.1 <= seen.relevance < 1
     assert seen.to_json()["ratings"] == [rating(True, 1), rating(False, 2)]
 
@@ -335,7 +335,7 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
         await talk(memory, name, f"about {name}")
         put(store, "ratings", owner("app", name), {"ratings": [rating(name == "a", day) for day in days]})
     merged = (await memory.threads.merge("a", "b")).thread
-    assert merged.rated.ratings == (rating(True, 1), rating(False, 2), rating(False, 3), rating(True, 4))
+    assert merged.ratings == (rating(True, 1), rating(False, 2), rating(False, 3), rating(True, 4))
     await memory.threads.split("a")
     assert facet(store, "ratings", "a") == {"ratings": [rating(True, 1), rating(True, 4)]}
     assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}

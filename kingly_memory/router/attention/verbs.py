@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import urandom
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.attention import pins
@@ -12,11 +12,12 @@ from kingly_memory.attention.focus import WEIGHT, Focus, focus
 from kingly_memory.attention.pins import BOOST
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.declare import THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Receipt, Standing
+from kingly_memory.plain import Plain
 from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
@@ -28,30 +29,31 @@ from kingly_memory.router.write import Stored
 if TYPE_CHECKING:
     from kingly_memory.ports import InjectionLog
 
-_PLACES = 4
-
 
 @dataclass(frozen=True, slots=True)
-class Focused:
+class Focused(Plain):
     """A topic that is in focus now, and how many of the project's threads that lifts. `more`: there may be more than
     were counted. `clamped`: the weight that was asked for lies outside 0 to 1. `thread_id`: the thread that the topic
     names, by its id or in another way."""
 
+    SHOWN = ("message",)
+    OPTIONAL = ("thread_id",)
+
     topic: str
     weight: float
-    threads: int
+    affected_threads: int
     more: bool = False
     clamped: bool = False
     thread_id: str | None = None
 
     @property
     def message(self) -> str:
-        is_nothing = self.weight and not self.threads and not self.more
+        is_nothing = self.weight and not self.affected_threads and not self.more
         said = [f'Focus set on "{self.topic}" (weight={self.weight:g}).']
         if not self.weight:
             said.append("With a weight of 0 it lifts nothing.")
         else:
-            threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
+            threads = f"{self.affected_threads} thread{'' if self.affected_threads == 1 else 's'}"
             said.append(f"{'At least ' if self.more else ''}{threads} will be prioritized.")
         if self.thread_id is not None:
             beside = ", whose latest memories stand beside every prompt" if self.weight and not is_nothing else ""
@@ -66,40 +68,32 @@ class Focused:
             said.append(f"The weight was brought to {self.weight:g}: it goes from 0 to 1.")
         return " ".join(said)
 
-    def to_json(self) -> JsonObject:
-        return {
-            "message": self.message,
-            "topic": self.topic,
-            "weight": self.weight,
-            "affected_threads": self.threads,
-            "more": self.more,
-            "clamped": self.clamped,
-            **({} if self.thread_id is None else {"thread_id": self.thread_id}),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Unfocused:
+class Unfocused(Plain):
     """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
     held for every agent."""
 
-    topics: tuple[str, ...]
-    left: tuple[str, ...] = ()
-    asked: str | None = None
+    SHOWN = ("message",)
+    OPTIONAL = ("for_everyone",)
+
+    cleared: tuple[str, ...]
+    active_focus: tuple[str, ...] = ()
+    asked: str | None = field(default=None, repr=False)
     for_everyone: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
-        if not self.topics:
+        if not self.cleared:
             return "Nothing was in focus." if self.asked is None else f'"{self.asked}" was not in focus.'
-        what = "All focus" if self.asked is None else f'Focus on "{self.topics[0]}"'
-        after = f"Still in focus: {', '.join(self.left)}." if self.left else "Returning to similarity-based injection."
+        what = "All focus" if self.asked is None else f'Focus on "{self.cleared[0]}"'
+        after = (
+            f"Still in focus: {', '.join(self.active_focus)}."
+            if self.active_focus
+            else "Returning to similarity-based injection."
+        )
         shared = f" For every agent that was {', '.join(self.for_everyone)}." if self.for_everyone else ""
         return f"{what} cleared. {after}{shared}"
-
-    def to_json(self) -> JsonObject:
-        told = {"message": self.message, "cleared": list(self.topics), "active_focus": list(self.left)}
-        return {**told, **({"for_everyone": list(self.for_everyone)} if self.for_everyone else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +125,10 @@ class Pinned:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpinned:
+class Unpinned(Plain):
     """A thread that is like any other again, and how many memories of it were pinned."""
+
+    SHOWN = ("message",)
 
     thread_id: str
     memories: int
@@ -141,19 +137,19 @@ class Unpinned:
     def message(self) -> str:
         return f"Unpinned {self.thread_id}: it weighs 1.00 again"
 
-    def to_json(self) -> JsonObject:
-        return {"message": self.message, "thread_id": self.thread_id, "memories": self.memories}
 
-
-class Rated(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rated(Plain):
     """A thread's relevance before and after a rating, the seed's mean (`raw`), and how many ratings there are.
     `replaced`: it took the place of the one before, since nothing has been put in that was not rated."""
 
+    SHOWN = ("message",)
+
     thread_id: str
     useful: bool
-    before: float
-    after: float
-    raw: float
+    relevance_before: float
+    relevance_score: float
+    raw_score: float
     ratings: int
     reason: str | None = None
     replaced: bool = False
@@ -163,20 +159,8 @@ class Rated(NamedTuple):
         """In the words of the seed."""
         how = "useful" if self.useful else "not useful"
         instead = " (in place of the last rating: nothing was put in since)" if self.replaced else ""
-        return f"Rated {self.thread_id} as {how}. Relevance score: {self.before:.2f} → {self.after:.2f}{instead}"
-
-    def to_json(self) -> JsonObject:
-        return {
-            "message": self.message,
-            "thread_id": self.thread_id,
-            "useful": self.useful,
-            "relevance_before": round(self.before, _PLACES),
-            "relevance_score": round(self.after, _PLACES),
-            "raw_score": round(self.raw, _PLACES),
-            "ratings": self.ratings,
-            "reason": self.reason,
-            "replaced": self.replaced,
-        }
+        score = f"Relevance score: {self.relevance_before:.2f} → {self.relevance_score:.2f}"
+        return f"Rated {self.thread_id} as {how}. {score}{instead}"
 
 
 class Attention:

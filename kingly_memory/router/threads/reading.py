@@ -47,7 +47,6 @@ from kingly_memory.router.threads.views import (
     Glance,
     Message,
     Overview,
-    Relevance,
     ThreadView,
 )
 from kingly_memory.topics import Topic
@@ -117,12 +116,6 @@ def _words(said: Iterable[Line]) -> Counter[str]:
     for one in said:
         topics.count(spoken, f"{one.title} {one.text}")
     return spoken
-
-
-def rated(reader: StoreReader, owners: Sequence[str]) -> Relevance:
-    """By the ratings of a thread and of those merged into it."""
-    ratings = Ratings.together(reader.facets(RATINGS, owners).values())
-    return Relevance(relevance(ratings), ratings.raw, tuple(one.to_json() for one in ratings.latest))
 
 
 def moment(seconds: float | None) -> datetime | None:
@@ -365,6 +358,8 @@ def read(
         return None
     pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
     latest = [*said][-READ_MOST:]
+    owners = [owner(project, one) for one in contexts] or [thread.owner]
+    ratings = Ratings.together(reader.facets(RATINGS, owners).values())
     return ThreadView(
         thread.id,
         text(facet, "title") or title(thread.id, [begins]),
@@ -374,7 +369,9 @@ def read(
         datetime.fromtimestamp(last_s, UTC),
         *weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
         created_at=created_at,
-        rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner]),
+        relevance=relevance(ratings),
+        relevance_raw=ratings.raw,
+        ratings=tuple(one.to_json() for one in ratings.latest),
         drift_history=drift.history(list(said)) if with_drift else (),
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from kingly_memory.attention.suggestions import Health
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.plain import Plain
 from kingly_memory.router.thread_lookup import Weighed
 
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)
 
 
-class Relevance(NamedTuple):
-    """How useful a thread was. `raw` is the seed's weighted mean of the latest ratings."""
-
-    relevance: float = 1.0
-    raw: float = 1.0
-    ratings: tuple[JsonObject, ...] = ()
-
-
-UNRATED, USUAL = Relevance(), Weighed()
+USUAL = Weighed()
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -38,10 +30,12 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Plain):
     """A thread in a list. `status` is `active`, `archived` or `merged-into`; then `into` names the thread that it was
     merged into. `message_count` counts what searches find; of an archived thread what lies in the archive, of a merged
     one nothing. Injection uses this weight."""
+
+    OPTIONAL = ("into",)
 
     id: str
     title: str
@@ -54,20 +48,6 @@ class Glance:
     into: str | None = None
     recalls: int = 0
 
-    def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "title": self.title,
-            "topics": list(self.topics),
-            "status": self.status,
-            **({} if self.into is None else {"into": self.into}),
-            "message_count": self.message_count,
-            "weight": round(self.weight, 4),
-            "pinned": self.pinned,
-            "last_active": self.last_active.isoformat(),
-            "recalls": self.recalls,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class ThreadView(Glance):
@@ -76,22 +56,23 @@ class ThreadView(Glance):
 
     `messages` is a page of its memories, in the order in which they were stored, from number `first` on;
     `message_count` counts all, archived ones too. `drift_history` lists what it was about, in order, where that was
-    more than one topic. Injection uses this relevance.
+    more than one topic. `relevance` says how useful it was, `relevance_raw` is the seed's weighted mean of the latest
+    `ratings`; injection uses the former.
     """
 
+    SHOWN = ("next_first",)
+
     created_at: datetime = LONG_AGO
-    rated: Relevance = UNRATED
+    relevance: float = 1.0
+    relevance_raw: float = 1.0
+    ratings: tuple[JsonObject, ...] = ()
     drift_history: tuple[str, ...] = ()
     recalled_at: datetime | None = None
     tags: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     archived_count: int = 0
     messages: tuple[Message, ...] = ()
-    first: int = 0
-
-    @property
-    def relevance(self) -> float:
-        return self.rated.relevance
+    first: int = field(default=0, repr=False)
 
     @property
     def next_first(self) -> int | None:
@@ -99,29 +80,13 @@ class ThreadView(Glance):
         end = self.first + len(self.messages)
         return end if self.messages and end < self.message_count else None
 
-    def to_json(self) -> JsonObject:
-        return {
-            **Glance.to_json(self),
-            "relevance": round(self.relevance, 4),
-            "relevance_raw": round(self.rated.raw, 4),
-            "ratings": list(self.rated.ratings),
-            "drift_history": list(self.drift_history),
-            "created_at": self.created_at.isoformat(),
-            "recalled_at": None if self.recalled_at is None else self.recalled_at.isoformat(),
-            "tags": list(self.tags),
-            "merged": list(self.merged),
-            "archived_count": self.archived_count,
-            "messages": [one.to_json() for one in self.messages],
-            "next_first": self.next_first,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Overview(Health):
     """How the threads are, with the heaviest and the latest of them, and what is in focus."""
 
     pinned: int = 0
-    archived: int = 0
+    archived_memories: int = 0
     heaviest: tuple[Glance, ...] = ()
     latest: tuple[Glance, ...] = ()
     focus: tuple[JsonObject, ...] = ()
@@ -132,43 +97,33 @@ class Overview(Health):
         pinned = f", {self.pinned:,} pinned" if self.pinned else ""
         return (
             f"{threads}{pinned}; pressure {self.context_pressure:.2f}, "
-            f"utilisation {self.utilisation:.2f} of {self.most_active}"
+            f"utilisation {self.utilisation:.2f} of {self.max_active_threads}"
         )
-
-    def to_json(self) -> JsonObject:
-        return {
-            **Health.to_json(self),
-            "max_active_threads": self.most_active,
-            "pinned": self.pinned,
-            "archived_memories": self.archived,
-            "focus": list(self.focus),
-            "heaviest": [one.to_json() for one in self.heaviest],
-            "latest": [one.to_json() for one in self.latest],
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Plain):
     """Two threads that are one now: `thread`."""
 
+    SHOWN = ("message",)
+
     thread: ThreadView
-    gone: str
+    merged: str
 
     @property
     def message(self) -> str:
         one = self.thread
-        return f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
-
-    def to_json(self) -> JsonObject:
-        return {"message": self.message, "merged": self.gone, "thread": self.thread.to_json()}
+        return f"Merged {self.merged} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(Plain):
     """What became of a thread, itself first; it is missing when nothing is left of it but what was merged into it."""
 
+    SHOWN = ("message",)
+
     threads: tuple[ThreadView, ...]
-    thread_id: str
+    thread_id: str = field(repr=False)
 
     @property
     def is_left(self) -> bool:
@@ -181,14 +136,13 @@ class Split:
             return f"Parted {parts} from {self.thread_id}, of which nothing else is left"
         return f"Split {self.thread_id} into {len(self.threads)}: {parts}"
 
-    def to_json(self) -> JsonObject:
-        return {"message": self.message, "threads": [one.to_json() for one in self.threads]}
-
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Plain):
     """The threads on a topic, the best first, each with those of its messages that are about it. `restored` counts the
     memories that were brought back from the archive, `left` those that lie there for a reason of their own."""
+
+    SHOWN = ("message",)
 
     topic: str
     threads: tuple[ThreadView, ...]
@@ -206,15 +160,6 @@ class Recalled:
             left = f"{_memories_were(self.left)} left in the archive, not because of the thread"
             recalled += f" {left}: restore them one by one."
         return recalled
-
-    def to_json(self) -> JsonObject:
-        return {
-            "message": self.message,
-            "topic": self.topic,
-            "restored": self.restored,
-            "left": self.left,
-            "threads": [one.to_json() for one in self.threads],
-        }
 
 
 def _memories_were(count: int) -> str:
