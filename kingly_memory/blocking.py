@@ -603,7 +603,8 @@ class SyncMemoryRouter(Portal):
     def outbox_retry(self, ids: Sequence[str] | None = None, remote: str | None = None) -> int:
         """Send dead entries again: the named ones, or all.
 
-        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput.
+        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput, also for a
+        name under which nothing is stored.
         """
         return self._call(lambda: self._awaiting.outbox_retry(ids=ids, remote=remote))
 
@@ -611,7 +612,7 @@ class SyncMemoryRouter(Portal):
         """Stop sending the named memories; they stay on this machine.
 
         They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
-        InvalidInput.
+        InvalidInput, also for a name under which nothing is stored.
         """
         return self._call(lambda: self._awaiting.outbox_drop(ids, remote=remote))
 

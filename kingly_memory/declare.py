@@ -144,6 +144,13 @@ class Verb(NamedTuple):
             if one.arg.if_empty is not None and isinstance(text, str) and not text.strip():
                 raise InvalidInput(one.name, f"is empty; {one.arg.if_empty}")
 
+    def found(self, result: Any, said: dict[str, Any]) -> Any:
+        """What the call has answered. Raises NothingUnder where nothing has the name that was said."""
+        if result is None or (result == () and self.name == "history"):
+            name = next(one for one in ("key_or_id", "key", "session") if one in said)
+            raise NothingUnder(said[name], field=name)
+        return result
+
     def call(self, memory: Any, said: dict[str, Any]) -> Any:
         """Do it with a router, blocking or awaiting. What is None was not said, and the verb's own default holds."""
         self.check(said)

@@ -548,13 +548,13 @@ class MemoryVerbs(Family):
             include_archived=include_archived,
             since=since,
             until=until,
+            without_tags=validation.unsought(tags),
             any_tags=any_tags,
             origin=origin,
             filter=filter,
         )
         query = replace(query, context_id=engine.contexts.resolve(query.context_id))
-        start = None if before is None else validation.count("before", before, least=0, most=2**62)
-        return await engine.read(lambda: engine.view.page(query, start))
+        return await engine.read(lambda: engine.view.page(query, before))
 
     @verb("forget", "memory_forget", "memory", "Forget a memory", destroys=True)
     @example('{"key_or_id": "deploy"}', "success id key restore")

@@ -12,6 +12,7 @@ from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
 from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.router.view import OUTBOX_STATES
 
 if TYPE_CHECKING:
     from kingly_memory.models import Backup
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.remotes import SyncReport
 
-STATES = ("pending", "leased", "dead")
 _REMOTE_NAME = Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")
 
 
@@ -96,8 +96,8 @@ class RemoteVerbs(Family):
     async def outbox(
         self,
         states: Annotated[
-            Sequence[str], Arg("only entries that are", "STATE", option="state", choices=STATES)
-        ] = STATES,
+            Sequence[str], Arg("only entries that are", "STATE", option="state", choices=OUTBOX_STATES)
+        ] = OUTBOX_STATES,
         remote: Annotated[str | None, _REMOTE_NAME] = None,
     ) -> Sequence[OutboxEntry]:
         """List what the remote has not acknowledged.
@@ -115,15 +115,17 @@ class RemoteVerbs(Family):
     ) -> int:
         """Send dead entries again: the named ones, or all.
 
-        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput.
+        They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput, also for a
+        name under which nothing is stored.
         """
         from kingly_memory.router import outbox
 
         engine, now_s = self._engine, self._engine.now_s()
+        routes, named = engine.view.routes(remote), await engine.read(lambda: engine.view.ids_of(ids or ()))
         changes = []
-        for route in engine.view.routes(remote):
-            dead = await self.outbox(["dead"], route.label) if ids is None else ()
-            changes.append(outbox.retry(route.name, [*(ids or ()), *(one.id for one in dead)], now_s, engine.project))
+        for route in routes:
+            dead = () if ids else await self.outbox(["dead"], route.label)
+            changes.append(outbox.retry(route.name, [*named, *(one.id for one in dead)], now_s, engine.project))
         count = await engine.write(lambda transaction: sum(change(transaction) for change in changes))
         engine.wake()
         return count
@@ -137,12 +139,13 @@ class RemoteVerbs(Family):
         """Stop sending the named memories; they stay on this machine.
 
         They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
-        InvalidInput.
+        InvalidInput, also for a name under which nothing is stored.
         """
         from kingly_memory.router import outbox
 
         engine = self._engine
-        changes = [outbox.drop(route.name, list(ids), engine.project) for route in engine.view.routes(remote)]
+        routes, named = engine.view.routes(remote), await engine.read(lambda: engine.view.ids_of(ids))
+        changes = [outbox.drop(route.name, named, engine.project) for route in routes]
         return await engine.write(lambda transaction: sum(change(transaction) for change in changes))
 
     @verb("remotes list", reads=True)

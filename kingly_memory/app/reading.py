@@ -146,7 +146,8 @@ class LocalReader(View):
         return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.find(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
-        query = validation.query("", project=self._place.project, limit=limit, **filters)
+        unsought = validation.unsought(filters.get("tags"))
+        query = validation.query("", project=self._place.project, limit=limit, without_tags=unsought, **filters)
         return self.page(query, before)
 
     def exported(self) -> Iterator[ExportedMemory]:

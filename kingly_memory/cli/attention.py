@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table
+from kingly_memory.cli.output import Answer, Output, ago, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
@@ -21,29 +21,26 @@ if TYPE_CHECKING:
     from kingly_memory.models import Memory
 
 
-def focus(options: Options, out: Output) -> int:
+def focus(options: Options, out: Output) -> Answer:
     """Without a topic it lists what is in focus."""
     if options.topic is None and options.weight is not None:
         raise InvalidInput("weight", "belongs to a topic; name it")
     with routing(place_of(options, out), out, reads=options.topic is None) as router:
         if options.topic is None:
             active = router.attention.focused()
-            out.show({"active_focus": [one.told() for one in active]}, _focus_lines(active))
-            return 0
+            return Answer({"active_focus": [one.told() for one in active]}, _focus_lines(active))
         weight = {} if options.weight is None else {"weight": options.weight}
         done = router.attention.focus(options.topic, **weight)
-    out.show(done.to_json(), [done.message])
-    return 0
+    return Answer(done.to_json(), [done.message])
 
 
-def pin(options: Options, out: Output) -> int:
+def pin(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
     with routing(place, out) as router:
         pinned = router.attention.pin(**said, origin="agent" if place.agent else "user")
     title = [] if pinned.title is None else [f"  title  {pinned.title}"]
-    out.show(pinned.to_json(), [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"])
-    return 0
+    return Answer(pinned.to_json(), [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"])
 
 
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
@@ -65,7 +62,7 @@ _LEGEND = (
 _NAME = 32
 
 
-def inject(options: Options, out: Output) -> int:
+def inject(options: Options, out: Output) -> Answer:
     """As the prompt hook: on this machine, by words as they are written."""
     from kingly_memory.app import parts
     from kingly_memory.app.reading import open_reader
@@ -92,8 +89,7 @@ def inject(options: Options, out: Output) -> int:
         )
     if not found.text and not out.as_json:
         out.note(f"nothing is put in{_why(found)}")
-    out.show(found.to_json(), _lines(found, prompt, options.explain))
-    return 0
+    return Answer(found.to_json(), _lines(found, prompt, options.explain))
 
 
 def _why(found: Injection) -> str:

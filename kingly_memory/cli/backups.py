@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import backup
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted
+from kingly_memory.cli.output import Answer, Output, counted
 from kingly_memory.cli.place import place_of
 from kingly_memory.models import Backup
 from kingly_memory.settings import Settings
@@ -16,13 +16,12 @@ def backup_create_lines(made: Backup, _: Options) -> list[str]:
     return [f"{made.file} holds {_held(made)}"]
 
 
-def check(options: Options, out: Output) -> int:
+def check(options: Options, out: Output) -> Answer:
     found = backup.check(Path(options.file))
-    out.show(found.to_json(), [f"{found.file} is whole: {_held(found)}"])
-    return 0
+    return Answer(found.to_json(), [f"{found.file} is whole: {_held(found)}"])
 
 
-def restore(options: Options, out: Output) -> int:
+def restore(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     wait_s = Settings.from_environment(home=place.home).pace.lock_wait_s
     found = backup.restore(
@@ -32,8 +31,7 @@ def restore(options: Options, out: Output) -> int:
     lines = [f"{place.home} holds {_held(found)}{aside}"]
     if found.put_aside:
         lines.append("  what was purged after the backup was made is back: purge it again")
-    out.show({"home": str(place.home), **found.to_json()}, lines)
-    return 0
+    return Answer({"home": str(place.home), **found.to_json()}, lines)
 
 
 def _held(one: Backup) -> str:

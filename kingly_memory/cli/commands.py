@@ -103,6 +103,18 @@ FILES: Mapping[str, str] = {
 }
 """The files with what the commands of verbs print, by command or group; the others print the answer as it is."""
 
+READ_HERE = {"list", "history", "remotes list", "outbox list"}
+"""Verbs that are read from the store on this machine: that loads no router."""
+OF_REMOTES = {"remotes", "outbox", "sync"}
+"""What cannot be done where the record of the added remotes cannot be read."""
+NAMED: Mapping[str, str] = {
+    "history": "revisions",
+    "outbox list": "entries",
+    "outbox retry": "retried",
+    "outbox drop": "dropped",
+}
+"""What an answer is called for programs, where that is not the verb's own name."""
+
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "backup": "the memories of a home in one file.",

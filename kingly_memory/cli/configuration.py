@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, table
+from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kingly_memory.hosts.config_files import Written
 
 
-def config(options: Options, out: Output) -> int:
+def config(options: Options, out: Output) -> Answer:
     if options.host is None:
         given = [name for name in ("write", "remove", "path", "url", "absolute") if getattr(options, name)]
         if given:
@@ -46,8 +46,7 @@ def config(options: Options, out: Output) -> int:
         found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
         taken = remove(found, project=project_of(start), now=now)
         rows = [{**_row(one), "deleted": one.deleted} for one in taken]
-        out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
-        return 0
+        return Answer({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
     place_of(Options(**{**vars(options), "token_file": None}), out)
     command = installed_command()
@@ -70,12 +69,10 @@ def config(options: Options, out: Output) -> int:
             out.note(str(missing))
     if options.write:
         rows = [_row(one) for one in write(found, host=options.host, project=project_of(start), now=now)]
-        out.show({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
-    else:
-        files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
-        lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
-        out.show({"host": options.host, "files": files}, lines)
-    return 0
+        return Answer({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
+    files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
+    lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
+    return Answer({"host": options.host, "files": files}, lines)
 
 
 def _check_paths(file: Path, options: Options, out: Output) -> None:
@@ -151,7 +148,7 @@ def _absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def _settings(options: Options, out: Output) -> int:
+def _settings(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     settings, told = Settings.from_environment(home=place.home), said(home=place.home)
     rows = [
@@ -163,8 +160,7 @@ def _settings(options: Options, out: Output) -> int:
     ]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
     data = [{"name": name, "value": value, "from": source} for name, value, source in rows]
-    out.show({"settings": data}, table(shown, ("SETTING", "VALUE", "FROM")))
-    return 0
+    return Answer({"settings": data}, table(shown, ("SETTING", "VALUE", "FROM")))
 
 
 def _place_rows(options: Options, place: Place) -> Iterator[tuple[str, Any, str]]:
@@ -197,7 +193,6 @@ def _shown_remote(place: Place, one: RemotePlace) -> str:
     return address if one.label == UNNAMED and len(place.remotes) == 1 else f"{one.label}={address}"
 
 
-def version(options: Options, out: Output) -> int:
+def version(options: Options, out: Output) -> Answer:
     versions = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    out.show(versions, [f"kingly-memory {__version__}"])
-    return 0
+    return Answer(versions, [f"kingly-memory {__version__}"])

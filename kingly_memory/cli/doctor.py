@@ -18,7 +18,7 @@ from kingly_memory.adapters.local import injections
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, ago, counted, duration
+from kingly_memory.cli.output import Answer, Output, ago, counted, duration
 from kingly_memory.cli.place import (
     command,
     forget_remote_command,
@@ -66,7 +66,7 @@ Findings = Iterator[Finding]
 _OK, _NOTE, _PROBLEM = (partial(Finding, level) for level in Level)
 
 
-def doctor(options: Options, out: Output) -> int:
+def doctor(options: Options, out: Output) -> Answer:
     """Exit code 1 when something needs the user."""
     found = [_OK("versions", _VERSIONS), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
@@ -84,8 +84,11 @@ def doctor(options: Options, out: Output) -> int:
     for one in found:
         lines += [f"{one.level:<8} {one.about}: {one.what}", *([f"         → {one.to_do}"] if one.to_do else [])]
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
-    out.show({"findings": [one._asdict() for one in found], "problems": problems}, [*lines, "", verdict])
-    return 1 if problems else 0
+    return Answer(
+        {"findings": [one._asdict() for one in found], "problems": problems},
+        [*lines, "", verdict],
+        1 if problems else 0,
+    )
 
 
 def _policy(place: Place) -> Findings:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, strength_line, summary
-from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
+from kingly_memory.cli.output import Answer, Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
@@ -35,7 +35,7 @@ _DOES = {
 archive_restore = restore
 
 
-def sweep(options: Options, out: Output) -> int:
+def sweep(options: Options, out: Output) -> Answer:
     if options.undo:
         return _undo(options, out)
     place = place_of(options, out)
@@ -43,11 +43,10 @@ def sweep(options: Options, out: Output) -> int:
         report = router.sweep(options.policies, options.dry_run)
     told = report.to_json()
     names = _named(place, out, [action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
-    out.show(told, sweep_lines(report, names, command(options, "sweep --undo")))
-    return 0
+    return Answer(told, sweep_lines(report, names, command(options, "sweep --undo")))
 
 
-def purge(options: Options, out: Output) -> int:
+def purge(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
     with routing(place, out) as router:
@@ -55,13 +54,11 @@ def purge(options: Options, out: Output) -> int:
         if options.dry_run:
             pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
             lines = [f"would purge {_what_goes(planned)}", *(f"  {one}" for one in planned.names)]
-            out.show(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
-            return 0
+            return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
         if not options.yes and not sys.stdin.isatty():
             raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
         if not options.yes and not _says_yes(f"purge {_what_goes(planned)} for good?"):
-            out.show({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"])
-            return 2
+            return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
         done = router.purge(**said)
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
@@ -73,8 +70,7 @@ def purge(options: Options, out: Output) -> int:
         lines.append("  another process still reads the store: old pages leave its log when that one ends")
     for folder in done.left_in:
         lines.append(f"  it also stands in {folder}, which a backup has replaced; remove that folder to be rid of it")
-    out.show(done.to_json(), lines)
-    return 0
+    return Answer(done.to_json(), lines)
 
 
 def _what_goes(planned: Purged) -> str:
@@ -98,7 +94,7 @@ def _says_yes(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _undo(options: Options, out: Output) -> int:
+def _undo(options: Options, out: Output) -> Answer:
     given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
     if given:
         raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
@@ -107,8 +103,7 @@ def _undo(options: Options, out: Output) -> int:
     memories, threads = counted(undone.memories, "memory"), counted(undone.threads, "thread")
     many = f"{memories} and {threads}" if undone.threads else memories
     line = f"{many} as before the last sweep" if any(undone) else "there is nothing to take back"
-    out.show({"undone": sum(undone), "memories": undone.memories, "threads": undone.threads}, [line])
-    return 0
+    return Answer({"undone": sum(undone), "memories": undone.memories, "threads": undone.threads}, [line])
 
 
 def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:
@@ -200,7 +195,7 @@ def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
     return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory, width()))
 
 
-def weak(options: Options, out: Output) -> int:
+def weak(options: Options, out: Output) -> Answer:
     limit = validation.count("limit", options.limit, most=1_000)
     place = place_of(options, out)
     with routing(place, out, reads=True) as router:
@@ -216,8 +211,7 @@ def weak(options: Options, out: Output) -> int:
         lines.append(f"archive the forgettable: {command(options, 'sweep --policy strength')}")
     if found.forgettable or found.recoverable:
         lines.append(f"hold one: {command(options, 'reinforce', 'KEY_OR_ID')}")
-    out.show(found.to_json(), lines)
-    return 0
+    return Answer(found.to_json(), lines)
 
 
 def reinforce_lines(held: JsonObject, options: Options) -> list[str]:
@@ -243,7 +237,7 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     return lines or ["the archive is empty"]
 
 
-def archive_add(options: Options, out: Output) -> int:
+def archive_add(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out) as router:
         resting = router.archive_all(options.keys_or_ids, options.reason)
     gone = [one.memory for one in resting]
@@ -253,8 +247,7 @@ def archive_add(options: Options, out: Output) -> int:
         lines.append(shortened(f"{what}: {'  '.join(_labels(one.memory, one.memory.id))}", width()))
     which = gone[0].key or gone[0].id if len(gone) == 1 else "KEY_OR_ID"
     lines.append(f"undo: {command(options, 'archive restore', which)}")
-    out.show([memory.to_json() for memory in gone], lines)
-    return 0
+    return Answer([memory.to_json() for memory in gone], lines)
 
 
 def stats_lines(found: JsonObject, _: Options) -> list[str]:

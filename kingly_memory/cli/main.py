@@ -9,11 +9,11 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
 
-from kingly_memory.cli.commands import FILES, Command, Options, parameters_of
-from kingly_memory.cli.output import Output, facts
+from kingly_memory.cli.commands import FILES, NAMED, OF_REMOTES, READ_HERE, Command, Options, parameters_of
+from kingly_memory.cli.output import Answer, Output, facts
 from kingly_memory.cli.parser import UsageError, help_of, parse
-from kingly_memory.cli.place import arguments, place_of, routing, whole_ids
-from kingly_memory.declare import NothingUnder, Verb
+from kingly_memory.cli.place import arguments, place_of, reading, routing, whole_ids
+from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
 
@@ -50,54 +50,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: Command, options: Options, out: Output) -> int:
-    code: int
     for one in parameters_of(command):
         if one.arg.metavar in NAMES_A_MEMORY:
             setattr(options, one.dest, whole_ids(getattr(options, one.dest), options, out))
     if command.target is not None:
         module, _, name = command.target.partition(":")
-        code = getattr(import_module(f"kingly_memory.cli.{module}"), name)(options, out)
-        return code
-    own = _of_the_family(command, "")
-    code = _run_verb(command, options, out) if own is None else own(options, out)
-    return code
-
-
-def _run_verb(command: Command, options: Options, out: Output) -> int:
-    """What every verb does that has no function of its own here: call it, and show what it answers."""
-    place, verb = place_of(options, out), cast("Verb", command.verb)
-    said = arguments(verb, options, place)
-    with routing(place, out, reads=verb.only_reads(said)) as router:
-        result = verb.call(router, said)
-    if result is None:
-        name = next(one for one in ("key_or_id", "key", "session") if one in said)
-        raise NothingUnder(said[name], field=name)
-    data, lines = _as_json(verb, result), _of_the_family(command, "_lines")
-    if lines is not None:
-        out.show(data, lines(result, options))
-    elif hasattr(result, "message"):
-        out.show(data, [result.message])
+        own = getattr(import_module(f"kingly_memory.cli.{module}"), name)
     else:
-        out.show(data, facts((name, str(value)) for name, value in data.items()))
-    return 0
+        own = _of_the_family(command, "")
+    done = _answered(command, options, out) if own is None else own(options, out)
+    if isinstance(done, Answer):
+        out.show(done.data, done.lines)
+        return done.code
+    return int(done)  # it has shown what there was
+
+
+def _answered(command: Command, options: Options, out: Output) -> Answer:
+    """What every verb does that has no function of its own here: call it, and show what it answers."""
+    place = place_of(options, out, needs_record=command.name.partition(" ")[0] in OF_REMOTES)
+    verb = cast("Verb", command.verb)
+    said = arguments(verb, options, place)
+    is_here = command.name in READ_HERE
+    with reading(place, out) if is_here else routing(place, out, reads=verb.only_reads(said)) as memory:
+        result = verb.found(verb.call(memory, said), said)
+    data, lines = _as_json(command, result), _of_the_family(command, "_lines")
+    if lines is not None:
+        return Answer(data, lines(result, options))
+    if hasattr(result, "message"):
+        return Answer(data, [result.message])
+    return Answer(data, facts((name, str(value)) for name, value in data.items()))
 
 
 def _of_the_family(command: Command, ending: str) -> Any:
     """What the command has in `FILES`: `<command>` does it all, `<command>_lines` prints the answer."""
     file = FILES.get(command.name) or FILES.get(command.name.partition(" ")[0])
-    name = "list_memories" if command.name == "list" else f"{command.name.replace(' ', '_')}{ending}"
+    name = f"{command.name.replace(' ', '_')}{ending}"
     return None if file is None else getattr(import_module(f"kingly_memory.cli.{file}"), name, None)
 
 
-def _as_json(verb: Verb, result: Any) -> JsonObject:
+def _as_json(command: Command, result: Any) -> JsonObject:
     if isinstance(result, dict):
         return result
     if hasattr(result, "to_json"):
         told: JsonObject = result.to_json()
         return told
+    name = NAMED.get(command.name) or cast("Verb", command.verb).name
     if isinstance(result, list | tuple):
-        return {verb.name: [one.to_json() if hasattr(one, "to_json") else one for one in result]}
-    return {verb.name: result}
+        return {name: [one.to_json() if hasattr(one, "to_json") else one for one in result]}
+    return {name: result}
 
 
 # --- what went wrong --------------------------------------------------------------------------------------------------

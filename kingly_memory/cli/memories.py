@@ -7,10 +7,24 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
+from kingly_memory.cli.output import (
+    Answer,
+    Output,
+    Table,
+    ago,
+    counted,
+    duration,
+    facts,
+    harmless,
+    one_line,
+    shortened,
+    table,
+    width,
+)
 from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
@@ -20,6 +34,7 @@ from kingly_memory.models import (
     LinkState,
     Memory,
     Origin,
+    Page,
     Receipt,
     RemoteUse,
     Standing,
@@ -28,7 +43,9 @@ from kingly_memory.models import (
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
-LAST_POSITION = 2**62
+
+
+T = TypeVar("T")
 
 
 class Archived(InvalidInput):
@@ -39,7 +56,14 @@ class Archived(InvalidInput):
         super().__init__("key_or_id", told)
 
 
-def store(options: Options, out: Output) -> int:
+def named(found: T | None, options: Options) -> T:
+    """What the command names. Raises NothingUnder where nothing has that name."""
+    if found is None:
+        raise NothingUnder(options.key_or_id)
+    return found
+
+
+def store(options: Options, out: Output) -> Answer:
     from kingly_memory.app.parts import secured
 
     place = secured(place_of(options, out))  # before it is read for the first time
@@ -70,8 +94,7 @@ def store(options: Options, out: Output) -> int:
     if refusing:
         doctor = command(options, "doctor")
         lines.append(f"  nothing is sent to {', '.join(refusing)} until a token is accepted; see `{doctor}`")
-    out.show(receipt.to_json(), lines)
-    return 0
+    return Answer(receipt.to_json(), lines)
 
 
 def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
@@ -80,7 +103,7 @@ def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[s
     return [label for label, link in links.items() if are(link)]
 
 
-def get(options: Options, out: Output) -> int:
+def get(options: Options, out: Output) -> Answer:
     place, name = place_of(options, out), options.key_or_id
     if options.explain and options.revision is not None:
         raise InvalidInput(
@@ -96,22 +119,15 @@ def get(options: Options, out: Output) -> int:
             reader.note_used([memory.id])
     told = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
     if not options.explain:
-        out.show({**told, "remote_id": remote_id}, _details(memory, remote_id))
-        return 0
+        return Answer({**told, "remote_id": remote_id}, _details(memory, remote_id))
     with routing(place, out, reads=True) as router:
         explained = router.explain(memory.id)
     if explained is None:
         raise NothingUnder(memory.id)
-    out.show({**told, "explained": explained}, [*_details(memory), "", *explanation(explained)])
-    return 0
+    return Answer({**told, "explained": explained}, [*_details(memory), "", *explanation(explained)])
 
 
-def list_memories(options: Options, out: Output) -> int:
-    place = place_of(options, out)
-    before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
-    said = {**arguments(options.command.verb, options, place), "before": before, "agent": options.agent}
-    with reading(place, out) as reader:
-        page = reader.list(**said, without_tags=validation.unsought(options.tags))
+def list_lines(page: Page, _: Options) -> list[str]:
     now = datetime.now(UTC)
     rows = [
         (
@@ -122,71 +138,51 @@ def list_memories(options: Options, out: Output) -> int:
         )
         for memory in page
     ]
-    lines = table(rows) or ["no memories"]
-    if page.next_before is not None:
-        lines.append(f"more: the same with --before {page.next_before}")
-    out.show(page.to_json(), lines)
-    return 0
+    more = [] if page.next_before is None else [f"more: the same with --before {page.next_before}"]
+    return [*(table(rows) or ["no memories"]), *more]
 
 
-def forget(options: Options, out: Output) -> int:
+def forget(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out) as router:
-        memory = router.forget(options.key_or_id)
+        memory = named(router.forget(options.key_or_id), options)
         away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
-    if memory is None:
-        raise NothingUnder(options.key_or_id)
     lines = [f"forgotten: {summary(memory)}"]
     if memory.origin is Origin.REMOTE:
         lines.append("  it was a copy of what another home stored, which keeps it; forget it there, too")
     if away:
         lines.append(f"  not reached now: {', '.join(away)}; what was sent there is forgotten there later")
-    out.show(memory.to_json(), [*lines, f"undo: {command(options, 'restore', memory.id)}"])
-    return 0
+    return Answer(memory.to_json(), [*lines, f"undo: {command(options, 'restore', memory.id)}"])
 
 
-def restore(options: Options, out: Output) -> int:
+def restore(options: Options, out: Output) -> Answer:
     place, name = place_of(options, out), options.key_or_id
     with reading(place, out) as reader:
         row = reader.find(name)
         is_there = row is not None and row.standing is Standing.LIVE and reader.get(name) is not None
     with routing(place, out) as router:
-        memory = router.restore(name, options.revision)
-    if memory is None:
-        raise NothingUnder(name)
+        memory = named(router.restore(name, options.revision), options)
     if options.revision is not None:
         said = f"restored as revision {memory.revision}"
     else:
         said = "there already, neither forgotten nor archived" if is_there else "restored"
-    out.show(memory.to_json(), [f"{said}: {summary(memory)}"])
-    return 0
+    return Answer(memory.to_json(), [f"{said}: {summary(memory)}"])
 
 
 def update_lines(receipt: Receipt, _: Options) -> list[str]:
     return receipt_lines(receipt)
 
 
-def history(options: Options, out: Output) -> int:
-    with reading(place_of(options, out), out) as reader:
-        found = reader.history(options.key_or_id)
-    if not found:
-        raise NothingUnder(options.key_or_id)
-    now = datetime.now(UTC)
-    rows = [
-        (str(one.revision), ago(one.updated_at, now), one.scope.agent or one.origin, summary(one, width()))
-        for one in found
-    ]
-    out.show({"revisions": [one.to_json() for one in found]}, table(rows))
-    return 0
+history_lines = Table(
+    (), lambda one: (one.revision, one.updated_at, one.scope.agent or str(one.origin), summary(one, width()))
+)
 
 
-def diff(options: Options, out: Output) -> int:
+def diff(options: Options, out: Output) -> Answer:
     with reading(place_of(options, out), out) as reader:
         found = reader.diff(options.key_or_id, options.a, options.b)
         history = {one.revision: one for one in reader.history(options.key_or_id)}
-    if found is None:
-        raise NothingUnder(options.key_or_id)
-    out.show({"diff": found}, found.splitlines() or [_beside_the_text(history, options.a, options.b)])
-    return 0
+    found = named(found, options)
+    return Answer({"diff": found}, found.splitlines() or [_beside_the_text(history, options.a, options.b)])
 
 
 def _beside_the_text(history: Mapping[int, Memory], a: int | None, b: int | None) -> str:
@@ -200,7 +196,7 @@ def _beside_the_text(history: Mapping[int, Memory], a: int | None, b: int | None
     return f"the texts are the same; these differ: {told}" if told else "the texts are the same"
 
 
-def tag(options: Options, out: Output) -> int:
+def tag(options: Options, out: Output) -> Answer:
     """Without a change of tags nothing is written."""
     with routing(place_of(options, out), out) as router:
         name = options.key_or_id
@@ -211,11 +207,10 @@ def tag(options: Options, out: Output) -> int:
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
         if tags != list(memory.tags):
             router.update(memory.id, tags=tags, if_revision=memory.revision)
-    out.show({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
-    return 0
+    return Answer({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
 
 
-def edit(options: Options, out: Output) -> int:
+def edit(options: Options, out: Output) -> Answer:
     """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
     import subprocess
     from shlex import split
@@ -229,9 +224,7 @@ def edit(options: Options, out: Output) -> int:
         raise InvalidInput("EDITOR", f"{editor()[:80]!r} is no command ({error})") from None
     place = place_of(options, out)
     with routing(place, out) as router:
-        memory = router.get(options.key_or_id)
-        if memory is None:
-            raise NothingUnder(options.key_or_id)
+        memory = named(router.get(options.key_or_id), options)
         descriptor, name = mkstemp(prefix="kingly-", suffix=".md")
         file = Path(name)
         with os.fdopen(descriptor, "wb") as begun:
@@ -250,9 +243,8 @@ def edit(options: Options, out: Output) -> int:
             except ValueError:
                 raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
             if text == memory.content.rstrip("\n"):
-                out.show({"changed": False}, ["nothing was changed"])
                 file.unlink()
-                return 0
+                return Answer({"changed": False}, ["nothing was changed"])
             receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
         except KinglyMemoryError:
             written = file.read_bytes().strip() if file.exists() else b""
@@ -262,10 +254,8 @@ def edit(options: Options, out: Output) -> int:
                 out.note(f"what you wrote is kept in {file}")
             raise
         file.unlink()
-    if receipt is None:
-        raise NothingUnder(options.key_or_id)
-    out.show(receipt.to_json(), receipt_lines(receipt))
-    return 0
+    receipt = named(receipt, options)
+    return Answer(receipt.to_json(), receipt_lines(receipt))
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

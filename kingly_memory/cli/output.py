@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import mended
@@ -23,6 +24,14 @@ _GAP = "  "
 _INDENT = "      "
 _ROOM = 32
 """Columns that are worth having, also where they show less than half of a text."""
+
+
+class Answer(NamedTuple):
+    """What a command has to say: data for a program, the same in lines for a person, and the exit code."""
+
+    data: JsonObject | list[JsonObject]
+    lines: Iterable[str]
+    code: int = 0
 
 
 class Output:
@@ -87,6 +96,30 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole:
         if is_below and line[-1] and not (heads and number == 0):
             told.append(_INDENT + line[-1])
     return [shortened(one, width()) for one in told]
+
+
+class Table(NamedTuple):
+    """How a list of things is printed: under `heads` a row for each, or `none`, in which options of the command may be
+    named. Cells may be texts, numbers, times and other values."""
+
+    heads: Sequence[str]
+    row: Callable[[Any], Sequence[object]]
+    none: str = ""
+    is_whole: bool = False
+
+    def __call__(self, found: Iterable[Any], options: SimpleNamespace) -> list[str]:
+        rows = [list(map(_cell, self.row(one))) for one in found]
+        return table(rows, self.heads, is_whole=self.is_whole) if rows else [self.none.format(**vars(options))]
+
+
+def _cell(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return "-" if value is None else str(value)
+    if isinstance(value, datetime):
+        return ago(value, datetime.now(UTC))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> list[str]:

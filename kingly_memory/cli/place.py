@@ -50,16 +50,6 @@ def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Pl
     return place
 
 
-def remote_place(options: Options, out: Output) -> Place:
-    """The place of a command about remotes. Raises InvalidInput where there is none, InvalidSetting where the record of
-    the added ones cannot be read."""
-    place = place_of(options, out, needs_record=True)
-    if not place.has_remote:
-        adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
-        raise InvalidInput("remote", f"this home has none; {adds}")
-    return place
-
-
 class Fault(NamedTuple):
     """Why a remote, of that name if it has one, can never be reached."""
 

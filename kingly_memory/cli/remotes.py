@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted, duration, facts, table
+from kingly_memory.cli.output import Answer, Output, Table, counted, duration, facts
 from kingly_memory.cli.place import (
     command,
     forget_remote_command,
     place_of,
     reading,
-    remote_place,
     routing,
     sync_command,
     token_of,
     without_address,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, RemoteError
-from kingly_memory.models import DeliveryState, JsonObject, RemoteUse
+from kingly_memory.models import JsonObject, RemoteUse
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.remote_names import AddedRemote
+    from kingly_memory.router.outbox import OutboxEntry
 
 
-STATES = (DeliveryState.PENDING, DeliveryState.LEASED, DeliveryState.DEAD)
 _DURABILITY = {
     "power": "power (what is stored survives a power cut)",
     "process": "process (what is stored survives kill -9, not a power cut)",
 }
 
 
-def add(options: Options, out: Output) -> int:
+def add(options: Options, out: Output) -> Answer:
     """The token comes from --token-file (`-` is standard input) or from the variables, never from the command line."""
     from kingly_memory.app import home_remotes
 
@@ -88,34 +86,27 @@ def add(options: Options, out: Output) -> int:
         "home": str(place.home),
         "earlier": added.earlier,
     }
-    out.show({"added": told}, lines)
-    return 0
+    return Answer({"added": told}, lines)
 
 
-def remotes_list(options: Options, out: Output) -> int:
-    with reading(place_of(options, out, needs_record=True), out) as reader:
-        known = reader.remotes()
-    rows = [
-        (
-            one.label or "-",
-            "yes" if one.in_use else "no",
-            "-" if one.since is None else one.since.astimezone().date().isoformat(),
-            "too" if one.earlier else "-",
-            f"{one.delivered:,}",
-            f"{one.waiting:,}",
-            f"{one.dead:,}",
-            one.endpoint,
-        )
-        for one in known
-    ]
-    heads = ("NAME", "IN USE", "SINCE", "EARLIER", "DELIVERED", "WAITING", "DEAD", "ADDRESS")
-    none = "no remote is known; `kingly-memory remotes add NAME URL` adds one"
-    lines = table(rows, heads, is_whole=True) if rows else [none]
-    out.show({"remotes": [one.to_json() for one in known]}, lines)
-    return 0
+remotes_list_lines = Table(
+    ("NAME", "IN USE", "SINCE", "EARLIER", "DELIVERED", "WAITING", "DEAD", "ADDRESS"),
+    lambda one: (
+        one.label,
+        "yes" if one.in_use else "no",
+        None if one.since is None else one.since.astimezone().date().isoformat(),
+        "too" if one.earlier else None,
+        one.delivered,
+        one.waiting,
+        one.dead,
+        one.endpoint,
+    ),
+    "no remote is known; `kingly-memory remotes add NAME URL` adds one",
+    is_whole=True,
+)
 
 
-def remotes_forget(options: Options, out: Output) -> int:
+def remotes_forget(options: Options, out: Output) -> Answer:
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
     from kingly_memory.remote_names import added
@@ -136,29 +127,26 @@ def remotes_forget(options: Options, out: Output) -> int:
     if named is not None:
         home_remotes.drop(place, is_meant)
     if gone is None:
-        out.show({"forgotten": None}, [f"{named.name if named else said} is forgotten; nothing waited for it"])
-        return 0
+        return Answer({"forgotten": None}, [f"{named.name if named else said} is forgotten; nothing waited for it"])
     told = [f"{gone.endpoint} is forgotten; {counted(gone.waiting, 'memory')} waited for it; all stay on this machine"]
     if gone.delivered:
         told.append(f"  it keeps the {counted(gone.delivered, 'memory')} that it has got")
-    out.show({"forgotten": gone.to_json()}, told)
-    return 0
+    return Answer({"forgotten": gone.to_json()}, told)
 
 
 # --- the outbox -------------------------------------------------------------------------------------------------------
 
 
-def sync(options: Options, out: Output) -> int:
+def sync(options: Options, out: Output) -> Answer:
     """Exit code 1 when something is still waiting."""
-    place = remote_place(options, out)
-    if not options.timeout >= 0:
-        raise InvalidInput("timeout", f"{options.timeout} is not a number of seconds")
-    if place.remote_use is RemoteUse.ONCE:
-        with reading(place, out) as reader:
-            strange = next((one.endpoint for one in reader.remotes() if one.in_use and one.is_strange), None)
-        if strange is not None:
-            add = f"`kingly-memory remotes add NAME {strange}`"
-            raise InvalidInput("remote", f"{strange} is not enrolled here. {add} sends new memories there from then on")
+    place = place_of(options, out, needs_record=True)
+    validation.seconds("timeout", options.timeout)
+    with reading(place, out) as reader:
+        reader.routes(options.remote_label)  # raises where there is none
+        strange = next((one.endpoint for one in reader.remotes() if one.in_use and one.is_strange), None)
+    if place.remote_use is RemoteUse.ONCE and strange is not None:
+        add = f"`kingly-memory remotes add NAME {strange}`"
+        raise InvalidInput("remote", f"{strange} is not enrolled here. {add} sends new memories there from then on")
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()
@@ -171,63 +159,34 @@ def sync(options: Options, out: Output) -> int:
     for label, one in told.get("remotes", {}).items():
         done = f"{one['delivered']:,} delivered, {one['pending']:,} waiting, {one['dead']:,} dead"
         lines.append(f"{label}: {done}; {one['link']}" + (f": {one['reason']}" if one["reason"] else ""))
-    out.show(told, lines)
-    return 1 if report.reason else 0
+    return Answer(told, lines, 1 if report.reason else 0)
 
 
-def outbox_list(options: Options, out: Output) -> int:
-    place, states = remote_place(options, out), tuple(options.states or STATES)
-    for state in states:
-        if state not in STATES:
-            raise InvalidInput("state", f"{state[:40]!r} is unknown; choose one of {', '.join(STATES)}")
-    with reading(place, out) as reader:
-        entries = reader.outbox(states, options.remote_label)
+def outbox_list_lines(entries: Sequence[OutboxEntry], options: Options) -> list[str]:
     is_named = any(one.remote for one in entries)
-    rows = []
-    for one in entries:
+    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
+
+    def row(one: OutboxEntry) -> Sequence[object]:
         due = "by the next store or sync" if one.is_offline else "now"
         due = "-" if one.due_s is None else f"in {duration(one.due_s)}" if one.due_s > 0 else due
         where = [one.remote or ""] if is_named else []
-        rows.append((one.key or one.id, one.state.value, str(one.attempts), due, *where, one.last_error or ""))
-    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
-    lines = table(rows, heads) if rows else ["the outbox is empty"]
-    out.show({"entries": [entry.to_json() for entry in entries]}, lines)
-    return 0
+        return one.key or one.id, one.state.value, one.attempts, due, *where, one.last_error or ""
+
+    return Table(heads, row, "the outbox is empty")(entries, options)
 
 
-def outbox_retry(options: Options, out: Output) -> int:
-    place = remote_place(options, out)
-    ids = _ids(place, options.ids, out) or None
-    with routing(place, out) as router:
-        count = router.outbox_retry(ids, options.remote_label)
-    out.show({"retried": count}, [f"{counted(count, 'memory')} will be sent again"])
-    return 0
+def outbox_retry_lines(count: int, _: Options) -> list[str]:
+    return [f"{counted(count, 'memory')} will be sent again"]
 
 
-def outbox_drop(options: Options, out: Output) -> int:
-    place = remote_place(options, out)
-    ids = _ids(place, options.ids, out)
-    with routing(place, out) as router:
-        count = router.outbox_drop(ids, options.remote_label)
-    out.show({"dropped": count}, [f"{counted(count, 'memory')} will not be sent; kept on this machine"])
-    return 0
-
-
-def _ids(place: Place, names: list[str] | None, out: Output) -> list[str]:
-    """The ids of outbox entries named by key or id. Raises NothingUnder for the first that is not there."""
-    with reading(place, out) as reader:
-        entries = reader.outbox(STATES)
-    by_name = {name: one.id for one in entries for name in (one.key, one.id) if name is not None}
-    for name in names or ():
-        if name not in by_name:
-            raise NothingUnder(name, "is in the outbox")
-    return [by_name[name] for name in names or ()]
+def outbox_drop_lines(count: int, _: Options) -> list[str]:
+    return [f"{counted(count, 'memory')} will not be sent; kept on this machine"]
 
 
 # --- status -----------------------------------------------------------------------------------------------------------
 
 
-def status(options: Options, out: Output) -> int:
+def status(options: Options, out: Output) -> Answer:
     with reading(place_of(options, out), out) as reader:
         now = reader.status()
         strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
@@ -261,8 +220,7 @@ def status(options: Options, out: Output) -> int:
         lines += ["", f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."]
     if now["outbox"]["dead"]:
         lines += ["", f"The remote refused some memories: `{command(options, 'outbox list')}` shows why."]
-    out.show(now, lines)
-    return 0
+    return Answer(now, lines)
 
 
 def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
+from kingly_memory.cli.output import (
+    Answer,
+    Output,
+    ago,
+    counted,
+    duration,
+    harmless,
+    one_line,
+    shortened,
+    width,
+    wrapped,
+)
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
@@ -26,7 +37,7 @@ SOURCE_LIMIT_BYTES = 1_048_576
 _INDENT = " " * 6
 
 
-def search(options: Options, out: Output) -> int:
+def search(options: Options, out: Output) -> Answer:
     in_mode = (options.mode, options.min_confidence, options.min_similarity) != (None, None, None)
     if options.limit is not None and (options.verify or in_mode):
         validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
@@ -54,8 +65,7 @@ def search(options: Options, out: Output) -> int:
     elif options.budget_tokens is None and options.detail is None and not out.as_json:
         results = replace(results, shown=_passages(results, text))
     lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
-    out.show(told, lines)
-    return 0
+    return Answer(told, lines)
 
 
 def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
@@ -210,7 +220,7 @@ _BASIS: Mapping[str, str] = {
 }
 
 
-def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> int:
+def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
     if options.prefer_speed or options.detail is not None or options.budget_tokens is not None:
@@ -233,8 +243,7 @@ def _search_verified(options: Options, place: Place, text: str, said: dict[str, 
     now = datetime.now(UTC)
     for one in results:
         lines += ["", *_judged(one, now, len(told["folded"].get(one.memory.id, ())))]
-    out.show(results.to_json(), lines)
-    return 0
+    return Answer(results.to_json(), lines)
 
 
 def _verified(said: Mapping[str, Any]) -> str:

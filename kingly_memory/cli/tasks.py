@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines, summary
-from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
+from kingly_memory.cli.output import Answer, Output, Table, ago, counted, facts, one_line, table
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.models import JsonObject, Memory, Receipt, RemoteUse
 
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.thoughts import Thought
 
 
-def confidence(options: Options, out: Output) -> int:
+def confidence(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     # It reads like a question: a remote that is named for this command alone does not get the task's text.
     with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
         assessment = router.assess_confidence(" ".join(options.task), context_id=options.context_id)
-    out.show(assessment.to_json(), _assessment_lines(assessment))
-    return 0
+    return Answer(assessment.to_json(), _assessment_lines(assessment))
 
 
-def thought_list(options: Options, out: Output) -> int:
-    with routing(place_of(options, out), reads=True) as router:
-        found = router.thoughts(options.chain_id)
-    rows = [(str(one.position), one.thought_type, one_line(one.content)) for one in found]
-    out.show({"chain_id": options.chain_id, "thoughts": [one.to_json() for one in found]}, table(rows))
-    return 0
+thought_list_lines = Table((), lambda one: (one.position, one.thought_type, one.content))
+_CANDIDATES = Table(
+    ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
+    lambda one: (one.name, f"{one.score:.2f}", one.successes, one.failures),
+)
+links_lines = Table(
+    ("FROM", "TYPE", "TO", "STRENGTH"),
+    lambda one: (one.source, str(one.link_type), one.target, one.strength),
+    "no links",
+)
 
 
 def task_record_lines(receipt: Receipt, _: Options) -> list[str]:
     return receipt_lines(receipt)
 
 
-def task_route_lines(found: Routing, _: Options) -> list[str]:
-    rows = [(one.name, f"{one.score:.2f}", str(one.successes), str(one.failures)) for one in found.ranked]
-    return table(rows, ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"))
+def task_route_lines(found: Routing, options: Options) -> list[str]:
+    return _CANDIDATES(found.ranked, options)
 
 
 def thought_record_lines(thought: Thought, _: Options) -> list[str]:
@@ -51,11 +53,6 @@ def thought_record_lines(thought: Thought, _: Options) -> list[str]:
 
 def link_lines(made: Link, options: Options) -> list[str]:
     return [f"linked: {options.source} {made.link_type} {options.target}"]
-
-
-def links_lines(found: tuple[Link, ...], _: Options) -> list[str]:
-    rows = [(one.source, str(one.link_type), one.target, f"{one.strength:g}") for one in found]
-    return table(rows, ("FROM", "TYPE", "TO", "STRENGTH")) if rows else ["no links"]
 
 
 def context_lines(found: WorkingContext, _: Options) -> Iterator[str]:

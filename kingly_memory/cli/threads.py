@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
+from kingly_memory.cli.output import Answer, Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _ACTIONS_SHOWN = 20
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
-def threads_list(options: Options, out: Output) -> int:
+def threads_list(options: Options, out: Output) -> Answer:
     """The threads, under a line that says how they do."""
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
@@ -38,8 +38,7 @@ def threads_list(options: Options, out: Output) -> int:
         lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
     elif most == len(found) == MOST_LISTED:
         lines.append(f"no more than {MOST_LISTED:,} threads are listed")
-    out.show(told, lines)
-    return 0
+    return Answer(told, lines)
 
 
 def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
@@ -62,11 +61,10 @@ def threads_rename_lines(named: ThreadView, _: Options) -> list[str]:
     return [f"{named.id} is called {named.title}"]
 
 
-def suggestions(options: Options, out: Output) -> int:
+def suggestions(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out, reads=True) as router:
         told = router.threads.suggestions(options.context, within=inf).to_json()
-    out.show(told, _suggestion_lines(told, options))
-    return 0
+    return Answer(told, _suggestion_lines(told, options))
 
 
 def _table(found: Iterable[Glance]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
+from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
+OUTBOX_STATES = ("pending", "leased", "dead")
+LAST_POSITION = 2**62
 SEEN = (Standing.LIVE, Standing.CACHED)
 
 
@@ -170,8 +173,9 @@ class View:
 
     def page(self, query: Query, before: int | None) -> Page:
         """The most recently stored memories that pass the query's filters."""
+        start = None if before is None else validation.count("before", before, least=0, most=LAST_POSITION)
         standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
-        rows = self._store.reader.page(query, standings, query.limit, before)
+        rows = self._store.reader.page(query, standings, query.limit, start)
         alive = self._local.shown(rows, query, self._now_s())
         archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
         last = rows[-1].position if len(rows) == query.limit else None
@@ -295,10 +299,15 @@ class View:
         found = self._store.reader.facets("link", [route.link])
         return as_shown(Link.from_json(found[route.link]) if found else Link())
 
-    def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
+    def outbox(self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
         first, at most 1,000 entries. Raises InvalidInput."""
         from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
+
+        for state in states:
+            if state not in OUTBOX_STATES:
+                told = f"{validation.shown(state)!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}"
+                raise InvalidInput("states", told)
 
         reader, now_s, found = self._store.reader, self._now_s(), []
         for route in self.routes(remote):
@@ -316,6 +325,14 @@ class View:
                 listed.append(entry(row.memory, facet, now_s, label, probe))
         return listed
 
+    def ids_of(self, keys_or_ids: Sequence[str]) -> list[MemoryId]:
+        """The ids of memories that may wait for a remote. Raises NothingUnder."""
+        rows = {name: self.find(name) for name in keys_or_ids}
+        for name, row in rows.items():
+            if row is None:
+                raise NothingUnder(name, "is in the outbox")
+        return [row.memory.id for row in rows.values() if row is not None]
+
     def remotes(self) -> tuple[KnownRemote, ...]:
         """Every remote that the home knows or that is in use here."""
         from kingly_memory.router import known_remotes
@@ -326,7 +343,8 @@ class View:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""
         known = self._station.remotes
         if not known:
-            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
+            adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
+            raise InvalidInput("remote", f"this home has none; {adds}")
         chosen = tuple(route for route in known if remote in (None, route.label))
         if not chosen:
             names = ", ".join(route.label for route in known)
