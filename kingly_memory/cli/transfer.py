@@ -121,7 +121,7 @@ def import_path(options: Options, out: Output) -> int:
     return 1 if tally.problems else 0
 
 
-def _source(path: Path, options: Namespace, place: Place) -> Source:
+def _source(path: Path, options: Options, place: Place) -> Source:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     if options.format in (None, Format.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
