@@ -41,7 +41,6 @@ class Wire:
         params: JsonObject,
         *,
         project: str | None = None,
-        key: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:

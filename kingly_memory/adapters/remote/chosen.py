@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer
 from kingly_memory.adapters.remote.http import Transport
@@ -14,15 +14,14 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.retrying import Persistence, Together
 from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.remote.ultimate import UltimateRemote
+
+    Server = HubRemote | UltimateRemote
 
 T = TypeVar("T")
-
-
-class Server(Remote, Protocol):
-    """A remote that can be told what its server said to somebody else."""
-
-    async def greeted(self, offer: Offer) -> RemoteInfo: ...
 
 
 def dialects(setting: str, transport: Transport, *, project: str, call_timeout_s: float) -> list[Dialect]:

@@ -37,7 +37,7 @@ class Offer(NamedTuple):
         return self.tools is None or tool in self.tools
 
     def takes(self, tool: str, argument: str) -> bool:
-        """Whether a tool takes an argument, as far as is known. Strict servers refuse a call with an argument more."""
+        """Whether a tool takes an argument, as far as is known."""
         known = self.arguments.get(tool)
         return known is None or argument in known
 
@@ -61,23 +61,24 @@ class Dialect(Protocol):
         params: JsonObject,
         *,
         project: str | None = None,
-        key: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
         """The tool's own result, as JSON. One try; where it only `reads`, one more when its connection may have been a
-        kept one that had ended.
+        kept one that had ended. Parameters that the tool is not listed to take are left out: strict servers refuse a
+        call with one more.
 
-        `project` is the one the call is for, the router's own where it is None; `key` is the idempotency key, for a
-        dialect that says it beside the parameters too; `timeout_s` is the deadline of the whole, None for the usual.
+        `project` is the one the call is for, the router's own where it is None; `timeout_s` is the deadline of the
+        whole, None for the usual.
         """
         ...
 
     async def aclose(self) -> None: ...
 
 
-def beside(project: str, key: str | None) -> dict[str, str]:
+def beside(project: str, params: JsonObject) -> dict[str, str]:
     """The headers in which the project and the idempotency key travel too."""
+    key = params.get("idempotency_key")
     keyed = {} if key is None else {"Idempotency-Key": quote(key, safe="")}
     return {"Kingly-Project": quote(project, safe=""), **keyed}
 
@@ -110,14 +111,13 @@ class JsonCall:
         params: JsonObject,
         *,
         project: str | None = None,
-        key: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
         return await self._transport.post(
             "/mcp/call",
             {"method": tool, "params": params},
-            headers=beside(project or self._project, key),
+            headers=beside(project or self._project, params),
             timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
             reads=reads,
         )

@@ -93,17 +93,17 @@ class McpCall:
         params: JsonObject,
         *,
         project: str | None = None,
-        key: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
         if self._listed is not None and tool not in self._listed:
             raise RemoteRefused("unknown method", clear=True, unknown_method=True)
-        taken = None if self._listed is None else self._listed.get(tool)
+        taken, arguments = None if self._listed is None else self._listed.get(tool), params
         if taken is not None:  # the type of an optional argument need not allow nulls
-            params = {name: value for name, value in params.items() if value is not None or name in taken.required}
+            given = {name for name, value in params.items() if value is not None} | taken.required
+            arguments = {name: value for name, value in params.items() if name in taken.names & given}
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            told, extra = {"name": tool, "arguments": params}, beside(project or self._project, key)
+            told, extra = {"name": tool, "arguments": arguments}, beside(project or self._project, params)
             return called(await self._ask(exchange, "tools/call", told, extra, reads=reads))
 
     async def aclose(self) -> None:

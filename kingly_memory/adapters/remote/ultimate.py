@@ -13,6 +13,7 @@ from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.adapters.remote.outcomes import CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND
 from kingly_memory.adapters.remote.retrying import Persistence, Together, deadline
+from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
@@ -27,15 +28,13 @@ _MOST_ITEMS = 20
 _MOST_WITHOUT_EMBEDDING = 256
 
 
-class UltimateRemote:
-    """A remote with the tools of an Ultimate MCP server. What the outbox sends is tried several times, what somebody
-    waits for once."""
+class UltimateRemote(ToolRemote):
+    """A remote with the tools of an Ultimate MCP server."""
 
     def __init__(self, dialect: Dialect, persistence: Persistence, *, project: str) -> None:
-        self._dialect = dialect
-        self._persistence = persistence
-        self._project = project
+        super().__init__(dialect, persistence)
         self._offer = Offer("", None, None)
+        self._project = project
         self._workflows: dict[str, str] = {}
         self._getting: dict[str, Together[str]] = {}
         self._honours_keys = True
@@ -45,9 +44,6 @@ class UltimateRemote:
 
     def __repr__(self) -> str:
         return f"<UltimateRemote {self._dialect.address} without_embedding={len(self._without_embedding)}>"
-
-    async def connect(self) -> RemoteInfo:
-        return await self.greeted(await self._dialect.connect())
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
         """Take up what the server offers, and get the project's workflow before somebody waits for it."""
@@ -60,26 +56,9 @@ class UltimateRemote:
     async def aclose(self) -> None:
         for getting in self._getting.values():
             await getting.aclose()
-        await self._dialect.aclose()
+        await super().aclose()
 
     # --- what the outbox sends --------------------------------------------------------------------------------------
-
-    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
-        """By whatever this server can do: an update, else a new memory unless an earlier try has made it."""
-
-        async def bring(maybe_there: bool) -> str:
-            if remote_id is not None and await self._update(memory, remote_id):
-                return remote_id
-            if maybe_there and not self._honours_keys:
-                try:
-                    copies = await self._copies(memory, any_revision=remote_id is None)
-                except RemoteRefused:  # it cannot search: at least once is better than never
-                    copies = []
-                if copies:
-                    return copies[0]
-            return await self._create(memory, idempotency_key, supersedes=remote_id)
-
-        return await self._persistence.delivered(bring, repeated)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
@@ -121,8 +100,7 @@ class UltimateRemote:
 
         return await self._persistence.delivered(drop)
 
-    async def _update(self, memory: Memory, remote_id: str) -> bool:
-        """False where there is nothing to update: the server has no such tool, or no such memory any more."""
+    async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
         arguments = ultimate_wire.update_arguments(memory, remote_id, self._persistence.clock.now())
         project, was_late = memory.scope.project, self._was_late
 
@@ -160,6 +138,9 @@ class UltimateRemote:
         self._honours_keys = self._honours_keys and "idempotency_hit" in body
         await self._note_embedding(remote_id, body, project)
         return remote_id
+
+    async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
+        return next(iter(await self._copies(memory, any_revision=any_revision)), None)
 
     async def _copies(self, memory: Memory, *, any_revision: bool = True, dropped_too: bool = False) -> list[str]:
         """The remote ids of what bears the memory's tag."""
@@ -323,24 +304,16 @@ class UltimateRemote:
 
     async def _read(self, tool: str, arguments: JsonObject, project: str) -> Any:
         """One call that changes nothing."""
-        return await self._call(tool, arguments, project, reads=True)
+        return await self._dialect.call(tool, arguments, project=project, reads=True)
 
     async def _write(self, tool: str, arguments: JsonObject, project: str) -> Any:
         """One call that changes something. A database that is locked is worth trying again."""
         try:
-            return await self._call(tool, arguments, project, reads=False)
+            return await self._dialect.call(tool, arguments, project=project)
         except RemoteRefused as refused:
             if refused.code != LOCKED:
                 raise
             raise RemoteUnavailable(refused.reason, reached=True) from None
-
-    async def _call(self, tool: str, arguments: JsonObject, project: str, *, reads: bool) -> Any:
-        """Only tools that the server lists, with the arguments that they take."""
-        if not self._offer.offers(tool):
-            raise RemoteRefused(f"it has no tool {tool}", clear=True, unknown_method=True)
-        known = {name: value for name, value in arguments.items() if self._offer.takes(tool, name)}
-        key = known.get("idempotency_key")
-        return await self._dialect.call(tool, known, project=project, key=key, reads=reads)
 
 
 async def _repeated_on_conflict(write: Callable[[], Awaitable[T]]) -> T:

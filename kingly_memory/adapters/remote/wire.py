@@ -160,12 +160,8 @@ def forgotten(reply: Any) -> Forgotten:
 
 
 def hits(reply: Any) -> list[RemoteHit]:
-    """The memories in a reply, best first, one per remote id. Entries of an unknown shape are left out."""
-    return ranked(_hit(entry) for entry in _entries(reply, _ENTRY_LISTS))
-
-
-def answers(reply: Any) -> list[RemoteHit]:
-    """`hits` of a reply that must hold a list of memories; an empty list is one, and a memory alone is a list of one.
+    """The memories of a reply, best first, one per remote id; an empty list is an answer, and a memory alone a list of
+    one. Entries of an unknown shape are left out.
 
     Raises RemoteUnavailable when the reply holds no list, or nothing in it can be read as a memory: that is no answer.
     """
@@ -204,8 +200,11 @@ def ranked(found: Iterable[RemoteHit | None]) -> list[RemoteHit]:
 def links(reply: Any) -> list[JsonObject]:
     """The links in a reply, each once, whether it gave a list, or lists by direction or by memory. Entries that do not
     name both ends are left out."""
+    told = _unwrapped(reply)
+    if isinstance(told, Mapping):
+        told = next((told[name] for name in _LINK_LISTS if name in told), None)
     found: dict[tuple[str, str, str], JsonObject] = {}
-    for entry in _entries(reply, _LINK_LISTS):
+    for entry in [one for one in _flat(told) if isinstance(one, Mapping)][:MOST_ENTRIES]:
         source = _first_id(entry, "source_memory_id", "source_id", "source")
         target = _first_id(entry, "target_memory_id", "target_id", "target")
         if source is not None and target is not None:
@@ -291,13 +290,6 @@ def _unwrapped(reply: Any) -> Any:
     if isinstance(reply, Mapping) and isinstance(reply.get("data"), dict | list):
         return reply["data"]
     return reply
-
-
-def _entries(reply: Any, names: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    told = _unwrapped(reply)
-    if isinstance(told, Mapping):
-        told = next((told[name] for name in names if name in told), None)
-    return [entry for entry in _flat(told) if isinstance(entry, Mapping)][:MOST_ENTRIES]
 
 
 def _flat(value: Any) -> list[Any]:

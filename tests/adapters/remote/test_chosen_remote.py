@@ -20,7 +20,7 @@ from kingly_memory.models import JsonObject
 from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
-from tests.remote_samples import LIGHTHOUSE, chosen_at, stored
+from tests.remote_samples import chosen_at, stored
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 
@@ -240,26 +240,13 @@ async def test_a_server_without_memory_tools_is_unavailable_and_says_so(tools: f
     assert unavailable.value.reason == reason
 
 
-async def test_a_server_that_lists_what_its_tools_take_is_given_nothing_else() -> None:
-    class Strict(Spoken):
-        given: JsonObject
-
+async def test_a_server_whose_store_takes_no_key_honours_none() -> None:
+    class Keyless(Spoken):
         async def connect(self) -> Offer:
-            told = {"features": ["idempotency_keys"]}
-            return Offer("mcp", SEED, told, {"store_memory": frozenset({"content", "memory_type"})})
+            taken = {"store_memory": frozenset({"content", "memory_type"})}
+            return Offer("mcp", SEED, {"features": ["idempotency_keys"]}, taken)
 
-        async def call(self, tool: str, params: JsonObject, *, key: str | None = None, **_: Any) -> Any:
-            self.given = params
-            assert key == (LIGHTHOUSE.id if tool == "store_memory" else None)
-            return await super().call(tool, params)
-
-    spoken = Strict()
-    remote = remote_of(spoken)
-    assert not (await remote.connect()).honours_keys
-    assert await stored(remote) == "r1"
-    assert spoken.given.keys() == {"content", "memory_type"}
-    await remote.search("fog", limit=1, types=None, timeout_s=5)
-    assert spoken.given == {"query": "fog", "limit": 1, "memory_types": None}
+    assert not (await remote_of(Keyless(SEED)).connect()).honours_keys
 
 
 async def test_the_choice_is_made_again_at_each_connect() -> None:

@@ -63,7 +63,7 @@ async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedR
     assert offer.dialect == "mcp"
     assert offer.tools == frozenset(server.semantic.names)
     assert offer.told["features"] == ["idempotency_keys"]
-    reply = await mcp.call("store_memory", FOG, project="Ö", key="k1")
+    reply = await mcp.call("store_memory", FOG, project="Ö")
     assert reply == {"memory_id": "remote-1", "idempotency_hit": False}
     headers = server.requests[-1].headers
     assert headers["accept"] == "application/json, text/event-stream"
@@ -134,7 +134,7 @@ async def test_a_lost_session_is_opened_anew_once_and_the_call_repeated_with_its
         mcp = dialect(server.url)
         await mcp.connect()
         server.forget_sessions()
-        assert await mcp.call("store_memory", FOG, key="k1") == {"memory_id": "remote-1", "idempotency_hit": False}
+        assert await mcp.call("store_memory", FOG) == {"memory_id": "remote-1", "idempotency_hit": False}
         assert said(server).count("initialize") == 2
         assert [call.params for call in server.effects] == [FOG]
         assert server.effects[0].headers["idempotency-key"] == "k1"
@@ -213,7 +213,9 @@ async def test_a_tool_that_is_not_listed_is_not_asked_for(server: ScriptedRemote
     assert len(server.requests) == before
 
 
-async def test_a_null_is_left_out_where_the_list_does_not_ask_for_it(respx_mock: respx.MockRouter) -> None:
+async def test_what_a_tool_does_not_take_and_nulls_that_it_does_not_ask_for_are_left_out(
+    respx_mock: respx.MockRouter,
+) -> None:
     given: list[object] = []
     properties = {"query": {"type": "string"}, "memory_types": {"type": "array"}, "context": {}}
     schema = {"type": "object", "properties": properties, "required": ["query", "context"]}
@@ -230,8 +232,9 @@ async def test_a_null_is_left_out_where_the_list_does_not_ask_for_it(respx_mock:
 
     respx_mock.post("http://localhost:8000/mcp").side_effect = said
     mcp = dialect("http://localhost:8000")
-    await mcp.connect()
-    await mcp.call("look", {"query": "fog", "memory_types": None, "context": None})
+    offer = await mcp.connect()
+    assert (offer.takes("look", "query"), offer.takes("look", "volume")) == (True, False)
+    await mcp.call("look", {"query": "fog", "memory_types": None, "context": None, "volume": 11})
     assert given[-1] == {"query": "fog", "context": None}
 
 

@@ -46,13 +46,13 @@ Dialect = Literal["json-call", "mcp"]
 @pytest.mark.parametrize("reply", GARBAGE, ids=repr)
 def test_a_reply_in_which_nothing_can_be_read_is_no_answer(reply: Any) -> None:
     with pytest.raises(RemoteUnavailable, match=r"no list of memories|nothing in the reply can be read as a memory"):
-        wire.answers(reply)
+        wire.hits(reply)
 
 
 @pytest.mark.requirement("L3")
 @pytest.mark.parametrize("reply", EMPTY, ids=repr)
 def test_an_empty_list_is_an_answer(reply: Any) -> None:
-    assert wire.answers(reply) == []
+    assert wire.hits(reply) == []
 
 
 @pytest.mark.requirement("L3")
@@ -61,7 +61,7 @@ def test_an_empty_list_is_an_answer(reply: Any) -> None:
     [[SAID], {"results": [SAID]}, {"memories": {"1": {"content": "fog at sea"}}}, {"memories": {"a": [SAID]}}, SAID],
 )
 def test_a_list_of_memories_is_read_in_every_shape_it_comes_in(reply: Any) -> None:
-    assert [(hit.remote_id, hit.content) for hit in wire.answers(reply)] == [("1", "fog at sea")]
+    assert [(hit.remote_id, hit.content) for hit in wire.hits(reply)] == [("1", "fog at sea")]
 
 
 @pytest.mark.requirement("L3")
@@ -69,7 +69,7 @@ def test_of_a_list_that_can_be_read_in_part_the_rest_is_left_out_and_counted_in_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert len(wire.answers([7, SAID, {"content": "SECRET"}, None])) == 1
+        assert len(wire.hits([7, SAID, {"content": "SECRET"}, None])) == 1
         assert ultimate_wire.entries({"memories": [7, SAID, {"content": "SECRET"}, None]}) == [SAID]
     told = "3 of 4 entries in a reply are no memories and are left out"
     assert [record.getMessage() for record in caplog.records] == [told, told]
