@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore
+
+if TYPE_CHECKING:
+    from tests.cli_runner import Run
 
 pytest_plugins = ["tests.requirements_plugin"]
 
@@ -54,6 +58,21 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
     monkeypatch.chdir(work)
     return work
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs one command line in this process."""
+    from tests.cli_runner import runner
+
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def project(isolated_environment: Path) -> Path:
+    """A project folder, which is also the working directory."""
+    (isolated_environment / ".git").mkdir()
+    return isolated_environment
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
@@ -47,11 +47,6 @@ def test_core_imports_all_that_it_needs_and_nothing_that_an_extra_brings() -> No
     core = [path for path in PACKAGE.rglob("*.py") if not path.relative_to(PACKAGE).as_posix().startswith(EXTRA_ROOMS)]
     assert {path.name: more for path in core if (more := third_party(path) - importable)} == {}
     assert {name for path in core for name in third_party(path)} == importable
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 @pytest.mark.requirement("N29")

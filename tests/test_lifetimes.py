@@ -20,7 +20,7 @@ from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import USUAL, Imported
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.router_bench import PromptStore, router_over
 
 pytestmark = pytest.mark.requirement("N1")
@@ -38,11 +38,6 @@ KINDS = {"working": MINUTE_S * 30, "task_cache": MINUTE_S * 30} | {
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with router_over(store, None, clock) as router:
         yield router
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 async def ends_in_s(memory: MemoryRouter, clock: ManualClock, key: str) -> float | None:

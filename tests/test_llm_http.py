@@ -22,7 +22,7 @@ from kingly_memory.place import ModelPlace
 from kingly_memory.ports import LanguageModel
 from kingly_memory.settings import Pace, Settings
 from tests.chat_server import CALL, Answer, ChatServer, chatting, reply, said
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0), reply_limit_bytes=10_000)
 PATIENCE_S = 20.0
@@ -186,10 +186,7 @@ async def test_a_verified_search_asks_the_model_of_the_environment(
     assert "reviewed twice" not in caplog.text
 
 
-def test_the_command_line_goes_on_when_the_model_is_gone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run: Run = runner(capsys, monkeypatch)
+def test_the_command_line_goes_on_when_the_model_is_gone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with chatting() as server:
         pass
     monkeypatch.setenv("KINGLY_LLM_URL", server.url)

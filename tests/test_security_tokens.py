@@ -21,14 +21,9 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.place import Place, hub_token
 from kingly_memory.secret_file import LIMIT_BYTES, secret
 from kingly_memory.settings import Pace, Settings
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, send_tries=1), embedder="none")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def written(path: Path, content: str | bytes, mode: int = 0o600) -> Path:

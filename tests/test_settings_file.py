@@ -13,7 +13,7 @@ from kingly_memory.errors import InvalidSetting, LanguageModelError
 from kingly_memory.settings import HalfLives, Lifetimes, Settings, Tiers, said, settings_by_name
 from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
-from tests.cli_runner import Run, environment, process, runner
+from tests.cli_runner import Run, environment, process
 from tests.settings_samples import own, trusted
 
 DAY_S = 86_400
@@ -41,11 +41,6 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "project" / ".kingly" / "memory"
     folder.mkdir(parents=True)
     return folder
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def beside(home: Path, text: str, name: str = "config.toml") -> Path:

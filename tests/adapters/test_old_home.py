@@ -12,15 +12,10 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryType, SyncMemoryRouter
 from kingly_memory.adapters.local import old_home
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PLACE = ("--project", "atlas", "--agent", "ada")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 @pytest.fixture

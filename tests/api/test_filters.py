@@ -11,7 +11,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 from tests.router_bench import PromptStore, router_over
 
 
@@ -74,10 +74,7 @@ async def test_filters_that_make_no_sense_are_refused(router: MemoryRouter, how:
 
 
 @pytest.mark.requirement("N18")
-def test_the_commands_take_the_same_filters(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_the_commands_take_the_same_filters(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "home"), "--project", "app", "--json")
     run("store", "the deploy of a", "--key", "a", "--tag", "ops", "--metadata", '{"score": 3}', *place)
     run("store", "the deploy of b", "--key", "b", "--tag", "web", "--origin", "tool", *place)

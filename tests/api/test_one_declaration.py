@@ -15,7 +15,7 @@ from kingly_memory.declare import Arg, example, verb
 from kingly_memory.server import tools
 from kingly_memory.server.reference import tools_reference
 from kingly_memory.server.tools import TOOLSETS, tool_verbs
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 from tests.mcp_sessions import session
 from tools import declared
 
@@ -48,10 +48,7 @@ def test_the_table_is_what_is_declared() -> None:
 
 
 @pytest.mark.usefixtures("loud")
-def test_a_new_verb_is_a_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_a_new_verb_is_a_command(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "home"), "--project", "app")
     run("store", "Deploys need two reviews", "--key", "deploy", *place)
     told = run("shout", "--help").out

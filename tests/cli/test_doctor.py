@@ -16,15 +16,10 @@ from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.remote_names import RemotePlace
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.store_samples import memory
 
 NOBODY = "http://127.0.0.1:9"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 @pytest.fixture

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 
 
-def test_documents_are_put_read_found_and_deleted(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_documents_are_put_read_found_and_deleted(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "home"), "--project", "app")
     assert run("documents", "list", *place).out == "no document\n"
     put = run("documents", "put", "users/lydia", "profile", '{"city": "Oslo", "orders": 3}', *place)
@@ -36,10 +33,7 @@ def test_documents_are_put_read_found_and_deleted(
     assert (gone.code, gone.err) == (2, "kingly-memory: key: nothing is stored under 'draft' in this project\n")
 
 
-def test_items_of_a_session_are_appended_shown_and_taken_off(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "home"), "--project", "app")
     item = {"role": "user", "content": "Où est mon colis ?"}
     assert run("log", "append", "chat", json.dumps(item), "plain", *place).out == "chat has items up to 2\n"
@@ -53,8 +47,5 @@ def test_items_of_a_session_are_appended_shown_and_taken_off(
 
 
 @pytest.mark.parametrize("argv", [("list", "users"), ("search", "users")])
-def test_documents_belong_to_no_agent(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_documents_belong_to_no_agent(run: Run, argv: tuple[str, ...]) -> None:
     assert run("documents", *argv, "--agent", "planner").out == "no document\n"

@@ -13,12 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kingly_memory.cli.parser import parse
-from tests.cli_runner import Run, environment, process, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+from tests.cli_runner import Run, environment, process
 
 
 @pytest.fixture

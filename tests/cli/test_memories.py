@@ -11,12 +11,7 @@ import pytest
 from kingly_memory.cli.place import moment
 from kingly_memory.cli.search import notes
 from kingly_memory.models import MemoryType, Origin
-from tests.cli_runner import Run, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+from tests.cli_runner import Run
 
 
 def test_what_was_stored_is_found_and_shown(run: Run) -> None:

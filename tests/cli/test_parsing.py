@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 from kingly_memory.cli.commands import Command, commands, parameters_of
 from kingly_memory.cli.parser import UsageError, metavar, parse
 from kingly_memory.declare import NOT_GIVEN
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 COMMANDS = commands()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

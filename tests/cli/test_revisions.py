@@ -11,12 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import Run, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+from tests.cli_runner import Run
 
 
 @pytest.fixture

@@ -8,15 +8,10 @@ import re
 import pytest
 
 from kingly_memory.writing import estimated_tokens
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 RULE = "Deploys need two reviews."
 HANDBOOK = "The harbour opens at six. " * 30 + RULE + " Ferries leave at seven." * 40
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def test_repeats_are_named_below_the_hit_that_stands_for_them(run: Run) -> None:

@@ -11,15 +11,10 @@ import pytest
 from kingly_memory.cli import configuration, remotes
 from kingly_memory.cli.commands import Options
 from kingly_memory.version import __version__
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def test_status_tells_a_program_everything(run: Run, tmp_path: Path) -> None:

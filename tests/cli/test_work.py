@@ -7,12 +7,7 @@ import pytest
 from kingly_memory.cli import tasks
 from kingly_memory.cli.commands import Options
 from kingly_memory.cognition.context import WorkingContext
-from tests.cli_runner import Run, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+from tests.cli_runner import Run
 
 
 @pytest.mark.requirement("KNG-023")

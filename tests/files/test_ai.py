@@ -22,7 +22,7 @@ from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.threads.transfer import exported_focus, exported_threads
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
@@ -142,11 +142,6 @@ def home(tmp_path: Path) -> Iterator[Home]:
     opened = Home(tmp_path / "home")
     yield opened
     opened.store.close()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def parsed(data: Any, name: str = "thread.json", now: datetime = MARCH) -> ImportedThread:

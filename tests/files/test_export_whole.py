@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import SyncMemoryRouter
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 
 
 @pytest.mark.requirement("N6")
-def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(run: Run, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     with SyncMemoryRouter.open(first, False, project="app") as memory:
         memory.store("Deploys need two reviews", key="deploy")
@@ -44,10 +41,7 @@ def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(
         assert memory.log("chat").last() == ["a", {"b": 1}]
 
 
-def test_lines_that_make_no_link_document_or_item_are_named_and_passed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_lines_that_make_no_link_document_or_item_are_named_and_passed(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "some.jsonl"
     lines = (
         {"link": {"source": "a"}},

@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 
 MEMORIES = 10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 300
 WORDS = ("deploy", "Größe", "東京", "🦊\u2028", "a\r\nb", "\ufeffmark", "naïve", '{"json": "1"}', "#tag", "x\x1fy")
@@ -71,10 +71,7 @@ def filled(home: Path, number: int) -> None:
 
 
 @pytest.mark.requirement("N6")
-def test_an_export_of_a_trusted_import_is_the_same_byte_for_byte(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_an_export_of_a_trusted_import_is_the_same_byte_for_byte(run: Run, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     filled(first, MEMORIES)
     files = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]

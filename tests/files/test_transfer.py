@@ -11,12 +11,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import transfer
 from kingly_memory.validation import Imported
-from tests.cli_runner import Run, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+from tests.cli_runner import Run
 
 
 def lines(path: Path, count: int) -> Path:

@@ -41,12 +41,6 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return runner(capsys, monkeypatch)
 
 
-@pytest.fixture
-def project(isolated_environment: Path) -> Path:
-    (isolated_environment / ".git").mkdir()
-    return isolated_environment
-
-
 def server_of(host: str, wish: Wish = WISH) -> JsonObject:
     """The entry of our server in that host's words."""
     first = snippets(host, wish, start=Path("/nowhere"))[0]

@@ -33,13 +33,6 @@ HEAVY = (
 )
 
 
-@pytest.fixture
-def project(isolated_environment: Path) -> Path:
-    """A project folder, which is also the working directory."""
-    (isolated_environment / ".git").mkdir()
-    return isolated_environment
-
-
 def home_of(project: Path) -> Path:
     return project / ".kingly" / "memory"
 

@@ -23,12 +23,6 @@ PROMPT = "who has to review a deploy?"
 RULE = "Deploys need two reviews"
 
 
-@pytest.fixture
-def project(isolated_environment: Path) -> Path:
-    (isolated_environment / ".git").mkdir()
-    return isolated_environment
-
-
 def prompted(project: Path, said: str = PROMPT, session: str = SESSION) -> str:
     return noted(hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt=said, session_id=session)))
 

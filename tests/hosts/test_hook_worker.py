@@ -75,12 +75,6 @@ class Workers:
 
 
 @pytest.fixture
-def project(isolated_environment: Path) -> Path:
-    (isolated_environment / ".git").mkdir()
-    return isolated_environment
-
-
-@pytest.fixture
 def workers(tmp_path: Path) -> Iterator[Workers]:
     found = Workers(tmp_path / "workers")
     yield found

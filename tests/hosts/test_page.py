@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from kingly_memory.hosts.config import HOSTS
 from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.hosts.statements import WORTH, sort_of
@@ -15,12 +13,6 @@ from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, process
 
 PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def project(isolated_environment: Path) -> Path:
-    (isolated_environment / ".git").mkdir()
-    return isolated_environment
 
 
 def masked(text: str) -> str:

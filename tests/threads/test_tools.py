@@ -9,7 +9,7 @@ from shlex import split
 import pytest
 
 from kingly_memory.models import JsonObject
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.mcp_sessions import Session, session
 from tests.threads.samples import TOPICS
 
@@ -95,11 +95,6 @@ async def test_what_a_tool_cannot_do_is_one_sentence(
         said = await client.error(tool, **arguments)
     assert said.startswith(sentence)
     assert "\n" not in said
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_terminal(run: Run) -> None:

@@ -16,7 +16,7 @@ import pytest
 from kingly_memory import MemoryRouter, Put, SyncMemoryRouter
 from kingly_memory.adapters.local import backup, sql
 from kingly_memory.errors import InvalidInput, StoreError
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 
 pytestmark = pytest.mark.requirement("N6")
 
@@ -190,10 +190,7 @@ def test_a_damaged_store_gives_no_backup_of_its_damage(full: Path, tmp_path: Pat
     assert files(tmp_path) == []
 
 
-def test_the_commands_make_check_and_restore(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, full: Path, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_the_commands_make_check_and_restore(run: Run, full: Path, tmp_path: Path) -> None:
     place, file = ("--home", str(full), "--project", "app"), str(tmp_path / "one.backup")
     assert run("backup", "create", file, *place).out.startswith(f"{file} holds 3 memories of 1 project, ")
     assert run("backup", "check", file).out.startswith(f"{file} is whole: 3 memories of 1 project, ")

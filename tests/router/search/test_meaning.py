@@ -36,7 +36,7 @@ from kingly_memory.router.search.meaning import MARKS, Trail, VectorSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 from tests.router_bench import CALM, PromptStore
 from tests.store_samples import memory, put
 
@@ -411,10 +411,7 @@ def test_an_embedder_that_is_named_and_not_installed_is_said_at_opening(
         MemoryRouter.open(tmp_path, settings=named)
 
 
-def test_doctor_says_that_the_embedder_that_is_named_is_missing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_doctor_says_that_the_embedder_that_is_named_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def said() -> tuple[str, str | None]:
         [one] = [one for one in run("doctor", "--json").json["findings"] if one["about"] == "vectors"]
@@ -736,9 +733,8 @@ async def test_a_confidence_is_the_same_whether_vectors_are_there_or_not(tmp_pat
 
 @pytest.mark.parametrize("how", [(), ("--local",), ("--mode", "similarity")])
 def test_the_command_search_finds_by_meaning_what_no_router_has_made_vectors_of(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
+    run: Run, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
 ) -> None:
-    run = runner(capsys, monkeypatch)
     monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
     monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 30.0)
     monkeypatch.setattr("kingly_memory.cli.place.VECTORS_WAIT_S", 30.0)
@@ -751,10 +747,7 @@ def test_the_command_search_finds_by_meaning_what_no_router_has_made_vectors_of(
     assert run("search", "undo releases", "--json", "--prefer-speed").json["hits"] == []
 
 
-def test_a_command_that_has_no_time_for_all_vectors_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runner(capsys, monkeypatch)
+def test_a_command_that_has_no_time_for_all_vectors_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("store", "The deployment was rolled back")
     monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
     monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 0.0)
@@ -764,9 +757,8 @@ def test_a_command_that_has_no_time_for_all_vectors_says_so(
 
 
 def test_a_command_whose_question_is_answered_by_words_loads_no_model(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runner(capsys, monkeypatch)
     run("store", "The deployment was rolled back")
     monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
     monkeypatch.setattr("kingly_memory.app.meaning.by_meaning", None)
@@ -775,9 +767,8 @@ def test_a_command_whose_question_is_answered_by_words_loads_no_model(
 
 
 def test_the_command_status_says_how_many_memories_have_no_vector_yet(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runner(capsys, monkeypatch)
     run("store", "The deployment was rolled back")
     assert "vectors" not in run("status", "--json").json
     monkeypatch.setenv("KINGLY_EMBEDDER", "auto")

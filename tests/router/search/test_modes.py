@@ -27,7 +27,7 @@ from kingly_memory.router.search.local import LocalAnswer, LocalHit, Wording
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.cli_runner import ROOT, Run, runner
+from tests.cli_runner import ROOT, Run
 from tests.mcp_sessions import session
 
 UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
@@ -350,11 +350,6 @@ def test_a_search_without_a_mode_loads_nothing_of_the_modes() -> None:
 
 
 # --- the command line -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def test_a_search_in_a_mode_says_which_and_what_it_left_out(run: Run) -> None:

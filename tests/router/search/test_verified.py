@@ -23,7 +23,7 @@ from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from kingly_memory.testing.models import Reply
 from kingly_memory.validation import MOST_VERIFIED
 from kingly_memory.writing import estimated_tokens
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.mcp_sessions import session
 from tests.retrieval.test_verification import memory
 from tests.router_bench import PromptStore, router_over
@@ -518,11 +518,6 @@ async def test_the_tool_keeps_to_a_budget_and_says_how_it_asked(tmp_path: Path) 
 
 
 # --- on the command line --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
 
 
 def test_search_verify_holds_memories_against_a_file(run: Run, tmp_path: Path) -> None:
