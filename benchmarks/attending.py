@@ -51,7 +51,7 @@ def _memories(texts: Sequence[str], count: int) -> Iterator[Memory]:
         thread, place = divmod(at, EACH)
         copied = thread - 1 if thread % ALIKE == 1 else thread
         memory = said(texts[copied * EACH + place], number, "bench")
-        yield replace(memory, key=None, scope=Scope("bench", None, f"thread {thread}"))
+        yield replace(memory, key=None, scope=Scope("bench", context_id=f"thread {thread}"))
 
 
 async def _first(home: Path) -> float:

@@ -30,7 +30,7 @@ def said(text: str, number: int, project: str, *, tags: tuple[str, ...] = (), ti
         confidence=0.5,
         tags=tags,
         title=title or None,
-        scope=Scope(project, None, context),
+        scope=Scope(project, context_id=context),
         origin=Origin.USER,
         created_at=now,
         updated_at=now,

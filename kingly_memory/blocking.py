@@ -1354,6 +1354,7 @@ class SyncMemoryRouter(Portal):
         token_file: str | os.PathLike[str] | None = None,
         deliver_earlier: bool = False,
         project: str | None = None,
+        user: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -1361,8 +1362,9 @@ class SyncMemoryRouter(Portal):
     ) -> Self:
         """A router that its first verb opens, and that `close` or leaving `with` closes.
 
-        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
-        http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
+        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. What
+        belongs to a `user` nobody else sees: see `scoped`. `remote` is an http(s) address, True for
+        http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
         `remote_policy` says which memories go where: docs/remotes.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
@@ -1378,6 +1380,7 @@ class SyncMemoryRouter(Portal):
                 token_file=token_file,
                 deliver_earlier=deliver_earlier,
                 project=project,
+                user=user,
                 agent=agent,
                 settings=settings,
                 clock=clock,
@@ -1398,9 +1401,14 @@ class SyncMemoryRouter(Portal):
         return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
 
     @property
-    def project(self) -> str:
-        """Whose memories these are."""
+    def project(self) -> str | None:
+        """Whose memories these are; None where they belong to every project."""
         return self._awaiting.project
+
+    @property
+    def user(self) -> str | None:
+        """Whose memories these are, if they belong to somebody."""
+        return self._awaiting.user
 
     @property
     def agent(self) -> str | None:

@@ -156,13 +156,59 @@ class Source(StrEnum):
     LOCAL_FALLBACK = "local_fallback"
 
 
+_USER_ENDS = "\x1f"
+"""Between user and project in the name of a space. Neither may contain control characters."""
+
+
+def space_of(project: str | None, user: str | None = None) -> str:
+    """The space of a user in a project: what one caller sees together, and nobody else does.
+
+    Everything in the store is kept by space. Where there is no user it is called like the project. Without a project
+    it is what belongs to all projects of that user, or of nobody.
+    """
+    return project if project is not None and user is None else f"{user or ''}{_USER_ENDS}{project or ''}"
+
+
+def project_and_user(space: str) -> tuple[str | None, str | None]:
+    """Whose space that is: the inverse of `space_of`."""
+    user, is_apart, project = space.rpartition(_USER_ENDS)
+    return (project or None, user or None) if is_apart else (space, None)
+
+
+def space_named(scope: object) -> str | None:
+    """The space of a scope in JSON that somebody else wrote; None where it names neither project nor user."""
+    said = scope if isinstance(scope, dict) else {}
+    project, user = (one if isinstance(one, str) else None for one in (said.get("project"), said.get("user")))
+    return None if project is None and user is None else space_of(project, user)
+
+
+def spaces_read(space: str) -> tuple[str, ...]:
+    """The space itself and, behind it, what its user keeps for every project."""
+    return tuple(dict.fromkeys((space, space_of(None, project_and_user(space)[1]))))
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who may see a memory."""
+    """Who may see a memory: its project, or every project where that is None, and its user, if it belongs to one."""
 
-    project: str
+    project: str | None
+    user: str | None = None
     agent: str | None = None
     context_id: str | None = None
+
+    @classmethod
+    def within(cls, space: str, agent: str | None = None, context_id: str | None = None) -> Scope:
+        project, user = project_and_user(space)
+        return cls(project, user, agent, context_id)
+
+    @property
+    def space(self) -> str:
+        return space_of(self.project, self.user)
+
+    def to_json(self) -> JsonObject:
+        """`user` is there only where the memory belongs to one."""
+        user = {} if self.user is None else {"user": self.user}
+        return {"project": self.project, **user, "agent": self.agent, "context_id": self.context_id}
 
 
 _REPR_CHARACTERS = 60
@@ -208,11 +254,7 @@ class Memory:
             "confidence": self.confidence,
             "tags": list(self.tags),
             "title": self.title,
-            "scope": {
-                "project": self.scope.project,
-                "agent": self.scope.agent,
-                "context_id": self.scope.context_id,
-            },
+            "scope": self.scope.to_json(),
             "origin": self.origin.value,
             "created_at": self.created_at.isoformat(),
             "updated_at": self.updated_at.isoformat(),
@@ -233,7 +275,7 @@ class Memory:
             confidence=data["confidence"],
             tags=tuple(data["tags"]),
             title=data["title"],
-            scope=Scope(scope["project"], scope["agent"], scope["context_id"]),
+            scope=Scope(scope["project"], scope.get("user"), scope["agent"], scope["context_id"]),
             origin=Origin(data["origin"]),
             created_at=datetime.fromisoformat(data["created_at"]),
             updated_at=datetime.fromisoformat(data["updated_at"]),
@@ -249,13 +291,14 @@ class Query:
 
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
     may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
+    With `wide` what the user keeps for every project answers too.
     Without `neighbours` each memory answers for itself, whatever was said beside it; without `by_meaning` this machine
     looks at words alone. With `or_ended` memories that have ended answer when none that is alive does. The remote is
     asked for `remote_limit` hits, if that is said.
     """
 
     text: str
-    project: str
+    space: str
     limit: int = 10
     types: tuple[MemoryType, ...] | None = None
     tags: tuple[str, ...] | None = None
@@ -276,6 +319,12 @@ class Query:
     any_tags: tuple[str, ...] | None = None
     origins: tuple[Origin, ...] | None = None
     metadata: Filter | None = None
+    wide: bool = False
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Where it looks."""
+        return spaces_read(self.space) if self.wide else (self.space,)
 
     @property
     def asked(self) -> str | None:
@@ -285,7 +334,7 @@ class Query:
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""
         return (
-            memory.scope.project == self.project
+            memory.scope.space in self.spaces
             and (self.types is None or memory.type in self.types)
             and (self.tags is None or set(self.tags) <= set(memory.tags))
             and self.without_tags.isdisjoint(memory.tags)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import RemoteUse
+from kingly_memory.models import RemoteUse, space_of
 
 if TYPE_CHECKING:  # read where several remotes are named
     from kingly_memory.remote_names import Addresses, RemotePlace
@@ -25,7 +25,7 @@ class Place:
     """Where a router works and for whom, with every default resolved."""
 
     home: Path
-    project: str
+    project: str | None
     agent: str | None
     remotes: tuple[RemotePlace, ...] = ()
     """In the order in which they were named. One without an address can never be reached."""
@@ -34,6 +34,11 @@ class Place:
     """Whether enrolling a remote has earlier memories delivered there too."""
     unread: InvalidSetting | None = None
     """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
+    user: str | None = None
+
+    @property
+    def space(self) -> str:
+        return space_of(self.project, self.user)
 
     @property
     def has_remote(self) -> bool:
@@ -50,9 +55,10 @@ class Place:
         environment: Mapping[str, str] | None = None,
         start: Path | None = None,
         token_file: str | os.PathLike[str] | None = None,
+        user: str | None = None,
     ) -> Place:
         """Arguments win over `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN` (or `KINGLY_TOKEN_FILE`), `KINGLY_PROJECT`,
-        `KINGLY_AGENT`; those over the nearest project folder, and that over the user's data folder.
+        `KINGLY_USER`, `KINGLY_AGENT`; those over the nearest project folder, and that over the user's data folder.
 
         A remote that has a name has a token of its own, in `token` or `KINGLY_TOKEN_<NAME>`; one that is said without
         a name is the first remote's. Raises InvalidInput for names that cannot be used, InvalidSetting when `remote`
@@ -72,6 +78,7 @@ class Place:
             home=chosen_home,
             project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
             agent=agent or env.get("KINGLY_AGENT") or None,
+            user=user or env.get("KINGLY_USER") or None,
         )
         said = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
         if said is False:
@@ -106,7 +113,7 @@ class Place:
         from kingly_memory.remote_names import added, added_places
 
         known = added(path, self.home)
-        return added_places(said, known, self.project, token=token, token_file=token_file, environment=env)
+        return added_places(said, known, self.project or "", token=token, token_file=token_file, environment=env)
 
 
 def token_variable(one: RemotePlace) -> str | None:

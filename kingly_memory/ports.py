@@ -107,7 +107,7 @@ class Ends(NamedTuple):
 class DocumentReader(Protocol):
     """Reading documents and logs. `now_s` leaves out documents that have ended by then (Unix seconds)."""
 
-    def document(self, project: str, namespace: Namespace, key: str) -> Document | None:
+    def document(self, space: str, namespace: Namespace, key: str) -> Document | None:
         """The document in that place, also one that has ended."""
         ...
 
@@ -116,18 +116,18 @@ class DocumentReader(Protocol):
         ...
 
     def documents(
-        self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
+        self, space: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
     ) -> list[Document]:
         """Documents of the namespaces that begin with those labels, by namespace and key, from the first one behind
         `after`."""
         ...
 
-    def namespaces(self, project: str, prefix: Namespace, now_s: float) -> list[Namespace]:
+    def namespaces(self, space: str, prefix: Namespace, now_s: float) -> list[Namespace]:
         """Every namespace that has documents and begins with those labels, sorted."""
         ...
 
     def found(
-        self, project: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+        self, space: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
     ) -> list[tuple[int, float | None]]:
         """Where documents lie that hold one of the words, best first with their BM25 score (higher is better), or all
         of the pieces, letter by letter; all of them, the last changed first, where neither is given."""
@@ -137,17 +137,17 @@ class DocumentReader(Protocol):
         """The documents that lie there, with their places, in that order."""
         ...
 
-    def operation(self, project: str, operation: str) -> JsonObject | None:
+    def operation(self, space: str, operation: str) -> JsonObject | None:
         """What was noted of an operation."""
         ...
 
-    def log(self, project: str, session: str, before: int, limit: int) -> list[LogItem]:
+    def log(self, space: str, session: str, before: int, limit: int) -> list[LogItem]:
         """The last items before that position, the last one first, without those that cannot be read."""
         ...
 
-    def sessions(self, project: str) -> list[LogSession]: ...
+    def sessions(self, space: str) -> list[LogSession]: ...
 
-    def count(self, project: str) -> int:
+    def count(self, space: str) -> int:
         """How many documents and log items the project has."""
         ...
 
@@ -155,17 +155,17 @@ class DocumentReader(Protocol):
 class DocumentRows(DocumentReader, Protocol):
     """The same as one change sees them, and writing them."""
 
-    def put(self, project: str, document: Document, value: str, text: str) -> None:
+    def put(self, space: str, document: Document, value: str, text: str) -> None:
         """Write a document, in the place of one that lies there, with its value as JSON and the text to find it by."""
         ...
 
-    def last_version(self, project: str) -> int:
+    def last_version(self, space: str) -> int:
         """The highest version of any document that was removed from the project; 0 where none was."""
         ...
 
-    def remove(self, project: str, namespace: Namespace, key: str) -> None: ...
+    def remove(self, space: str, namespace: Namespace, key: str) -> None: ...
 
-    def extend(self, project: str, namespace: Namespace, key: str, now_s: float) -> None:
+    def extend(self, space: str, namespace: Namespace, key: str, now_s: float) -> None:
         """Let a document with a ttl begin it anew."""
         ...
 
@@ -174,22 +174,22 @@ class DocumentRows(DocumentReader, Protocol):
         operations. Returns how many documents those were."""
         ...
 
-    def purge(self, project: str) -> int:
+    def purge(self, space: str) -> int:
         """Remove every document and log item of a project, and what was noted of operations. Returns how many those
         were."""
         ...
 
-    def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
+    def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
 
-    def append(self, project: str, session: str, items: Sequence[str], now_s: float) -> int:
+    def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
         """Append items, each as JSON. Returns the position of the last item of the log, 0 for an empty one."""
         ...
 
-    def cut(self, project: str, session: str, position: int) -> int:
+    def cut(self, space: str, session: str, position: int) -> int:
         """Remove the items from that position on. Returns how many those were."""
         ...
 
-    def copy(self, project: str, session: str, to: str, until: int) -> int:
+    def copy(self, space: str, session: str, to: str, until: int) -> int:
         """Append a session's items up to that position to another session. Returns how many those were."""
         ...
 
@@ -221,9 +221,9 @@ class Transaction(Protocol):
 
     def row(self, memory_id: str) -> Row | None: ...
 
-    def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
+    def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
-    def is_said_in(self, project: str, context_id: str) -> bool:
+    def is_said_in(self, space: str, context_id: str) -> bool:
         """Whether any live or archived memory of the project belongs to that context."""
         ...
 
@@ -290,7 +290,7 @@ class Transaction(Protocol):
         """
         ...
 
-    def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
+    def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         """Live or archived memories of the project above that significance without a delivery facet for this remote,
         by id, from the first one beyond the id `after`."""
         ...
@@ -324,7 +324,7 @@ class MemoryReader(Protocol):
         """The change feed of the home, from the first line beyond that sequence."""
         ...
 
-    def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
+    def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         """The facets of that name that exist, by owner."""
@@ -354,11 +354,11 @@ class MemoryReader(Protocol):
         `offset` on."""
         ...
 
-    def counts(self, project: str) -> Mapping[str, int]:
+    def counts(self, space: str) -> Mapping[str, int]:
         """Live memories of the project by type name, and all archived ones under `archived`."""
         ...
 
-    def ends(self, project: str, now_s: float) -> Ends:
+    def ends(self, space: str, now_s: float) -> Ends:
         """How many live memories of the project have ended and wait for a sweep, and when the next one ends."""
         ...
 
@@ -484,11 +484,11 @@ class VectorRows(Protocol):
     A look goes over a few thousand rows, whoever's they are, in the order of their places; it finds `limit` at most.
     """
 
-    def made(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
+    def made(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
         """The project's facets of that name. One that was removed and written again lies behind."""
         ...
 
-    def lacking(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
+    def lacking(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
         """The project's memories, forgotten ones aside, whose facet of that name is missing or of another revision."""
         ...
 
@@ -521,11 +521,11 @@ class Line(NamedTuple):
 class ThreadRows(Protocol):
     """Reading what was said by contexts, and facets by their name."""
 
-    def talks(self, project: str, now_s: float) -> list[Talk]:
+    def talks(self, space: str, now_s: float) -> list[Talk]:
         """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
         ...
 
-    def said(self, project: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
+    def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         """What was said in each of the contexts first, and the last `most` times, in the order in which it was stored;
         of what is live and has not ended by `now_s`. About 0.1 ms for ten memories."""
         ...
@@ -567,12 +567,12 @@ class LocalStore(Protocol):
         """Versions of what the store is made of, for `status`."""
         ...
 
-    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
+    def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
         """Leave no byte of what was erased in the store's files: indexes are merged and the log is emptied. Damaged
         stores that were put aside, and what an interrupted restoring or recovery has left, are removed when they hold
         one of those memories. Stores that a backup has replaced stay, and are named when they hold one of them or
-        anything of the `project`. Blocks; takes about a second per 100,000 memories, while others go on writing. Raises
-        StoreError."""
+        anything of these `spaces`. Blocks; takes about a second per 100,000 memories, while others go on writing.
+        Raises StoreError."""
         ...
 
     def recovered(self) -> str | None:
@@ -667,7 +667,7 @@ class RemoteLink(NamedTuple):
     link_type: str
     strength: float
     description: str | None
-    project: str
+    space: str
 
 
 class Remote(Protocol):
@@ -712,7 +712,7 @@ class Remote(Protocol):
         """
         ...
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         """What was forgotten there since an earlier answer's `until`, by anybody, so that copies can be dropped.
 
         None from a remote that does not tell. One try, ended at `timeout_s`.
@@ -720,16 +720,16 @@ class Remote(Protocol):
         ...
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         """The remote's answers, best first, relevance in [0, 1]. One try, ended at `timeout_s`."""
         ...
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         """What the remote holds in working memory for a context, or for all of them. One try, ended at `timeout_s`."""
         ...
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         """The links that begin or end at any of the remote's memories, each once, as
         `{link_type, source_memory_id, target_memory_id, strength}`. One try, ended at `timeout_s`."""
         ...

@@ -111,7 +111,7 @@ class Draft:
         return replace(self, **kept)
 
     def memory(
-        self, memory_id: MemoryId, project: str, *, created_at: datetime, updated_at: datetime, revision: int = 1
+        self, memory_id: MemoryId, space: str, *, created_at: datetime, updated_at: datetime, revision: int = 1
     ) -> Memory:
         """The record that this becomes."""
         return Memory(
@@ -123,7 +123,7 @@ class Draft:
             confidence=self.confidence,
             tags=self.tags,
             title=self.title,
-            scope=Scope(project, self.agent, self.context_id),
+            scope=Scope.within(space, self.agent, self.context_id),
             origin=self.origin,
             created_at=created_at,
             updated_at=updated_at,
@@ -215,7 +215,7 @@ def draft(
 def query(
     text: object,
     *,
-    project: str,
+    space: str,
     limit: object = 10,
     types: object = None,
     tags: object = None,
@@ -242,7 +242,7 @@ def query(
         text=mended(said),
         is_excerpt=is_excerpt,
         key=mended(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
-        project=project,
+        space=space,
         limit=count("limit", limit, most=RESULTS_LIMIT),
         types=_types(types),
         tags=None if tags is None else tag_list("tags", tags) or None,

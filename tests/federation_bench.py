@@ -44,7 +44,7 @@ def federated(
     routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes)), use, earlier) if parts else None
     return MemoryRouter(
         Engine(
-            Station(home="here", project=project, durability="process", routes=routes),
+            Station(home="here", space=project, durability="process", routes=routes),
             store=store,
             remotes=parts,
             settings=settings,

@@ -30,7 +30,7 @@ LIGHTHOUSE = Memory(
     confidence=0.25,
     tags=("sea", "night"),
     title="Fog",
-    scope=Scope("Küste", "keeper", "watch-1"),
+    scope=Scope("Küste", None, "keeper", "watch-1"),
     origin=Origin.USER,
     created_at=MOMENT,
     updated_at=MOMENT,
@@ -55,7 +55,7 @@ def remote_at(
 ) -> HubRemote:
     """A server with the seed's tools, in that dialect; pauses between tries are left out unless a clock is given."""
     transport, persistence = _parts(url, clock or SystemClock(), token, options)
-    return HubRemote(speaks(transport, project=project, **options), persistence)
+    return HubRemote(speaks(transport, space=project, **options), persistence)
 
 
 def chosen_at(
@@ -64,15 +64,15 @@ def chosen_at(
     """A remote as the composition root makes one."""
     transport, persistence = _parts(url, clock or SystemClock(), None, options)
     call_timeout_s = options.pop("call_timeout_s", 5.0)
-    spoken = dialects(dialect, transport, project=project, call_timeout_s=call_timeout_s)
-    return ChosenRemote(spoken, persistence, project=project, connect_within_s=call_timeout_s)
+    spoken = dialects(dialect, transport, space=project, call_timeout_s=call_timeout_s)
+    return ChosenRemote(spoken, persistence, space=project, connect_within_s=call_timeout_s)
 
 
 def ultimate_at(url: str, *, project: str = "Küste", **options: Any) -> UltimateRemote:
     """An Ultimate server, without pauses between tries."""
     transport, persistence = _parts(url, SystemClock(), None, options)
-    dialect = McpCall(transport, project=project, **options)
-    return UltimateRemote(dialect, persistence, project=project)
+    dialect = McpCall(transport, space=project, **options)
+    return UltimateRemote(dialect, persistence, space=project)
 
 
 def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
@@ -58,8 +58,8 @@ class PromptStore:
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()
 
-    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
-        return self._disk.scrub(memory_ids, project)
+    def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
+        return self._disk.scrub(memory_ids, spaces)
 
     def recovered(self) -> str | None:
         return self._disk.recovered()
@@ -104,7 +104,7 @@ def router_over(
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     engine = Engine(
-        Station(home="here", project=project, durability="process", routes=routes, agent=agent),
+        Station(home="here", space=project, durability="process", routes=routes, agent=agent),
         store=store,
         remotes=parts,
         settings=settings,

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 def memory(content: str = "the kettle whistles", project: str = "alpha", **fields: Any) -> Memory:
     """A new memory; `agent` and `context_id` go into its scope."""
-    scope = Scope(project, fields.pop("agent", None), fields.pop("context_id", None))
+    scope = Scope(project, None, fields.pop("agent", None), fields.pop("context_id", None))
     plain = Memory(
         id=new_id(NOON),
         key=None,

@@ -35,11 +35,11 @@ HUGE = 10**5_000
         ("significance", lambda: validation.draft("x", content_limit_bytes=LIMIT, significance=-HUGE)),
         ("type", lambda: validation.draft("x", content_limit_bytes=LIMIT, type=HUGE)),
         ("metadata", lambda: validation.draft("x", content_limit_bytes=LIMIT, metadata={"deep": [HUGE]})),
-        ("limit", lambda: validation.query("x", project="p", limit=HUGE)),
+        ("limit", lambda: validation.query("x", space="p", limit=HUGE)),
         ("wait", lambda: validation.seconds("wait", 10**400)),
         ("wait", lambda: validation.seconds("wait", HUGE)),
-        ("since", lambda: validation.query("x", project="p", since="0001-01-01T00:00:00+05:00")),
-        ("until", lambda: validation.query("x", project="p", until="9999-12-31T23:59:59-05:00")),
+        ("since", lambda: validation.query("x", space="p", since="0001-01-01T00:00:00+05:00")),
+        ("until", lambda: validation.query("x", space="p", until="9999-12-31T23:59:59-05:00")),
         (
             "created_at",
             lambda: validation.draft(

@@ -76,20 +76,20 @@ class Shelf:
         self.shelf.pop(memory.id, None)
         return remote_id
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         return None
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         wanted = set(text.lower().split())
         found = [one for one in self.shelf.values() if wanted & set(one.content.lower().split())]
         return [RemoteHit(f"shelf/{one.id}", one.content, 0.6, one.id, one.to_json()) for one in found][:limit]
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         return []
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         return []
 
     async def aclose(self) -> None:

@@ -128,7 +128,7 @@ async def test_a_certificate_that_it_signed_itself_is_refused_and_nothing_said(
     server: Server, certificate: Path, dialect: type[JsonCall | McpCall]
 ) -> None:
     transport = Transport(endpoint(server.url), clock=SystemClock(), token="canary")
-    speaking = dialect(transport, project="app", call_timeout_s=30.0)
+    speaking = dialect(transport, space="app", call_timeout_s=30.0)
     with pytest.raises(RemoteUnavailable, match="certificate is not trusted") as refused:
         await speaking.connect()
     await speaking.aclose()
@@ -154,7 +154,7 @@ async def test_an_authority_of_ones_own_is_trusted_on_this_machine_too(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     speaking = dialect(
-        Transport(endpoint(server.url), clock=SystemClock(), token="t0ken"), project="app", call_timeout_s=30.0
+        Transport(endpoint(server.url), clock=SystemClock(), token="t0ken"), space="app", call_timeout_s=30.0
     )
     with suppress(RemoteError):  # that server knows little of either dialect
         await speaking.connect()
@@ -178,7 +178,7 @@ async def test_what_is_wrong_with_a_certificate_of_a_known_authority_is_said(
     monkeypatch.setenv("SSL_CERT_FILE", str(bad))
     with serving_with(bad) as server:
         there = Transport(endpoint(f"https://{host}:{server.port}"), clock=SystemClock())
-        speaking = JsonCall(there, project="app", call_timeout_s=30.0)
+        speaking = JsonCall(there, space="app", call_timeout_s=30.0)
         with pytest.raises(RemoteUnavailable, match=f"the server's certificate {said}"):
             await speaking.connect()
         await speaking.aclose()
@@ -187,7 +187,7 @@ async def test_what_is_wrong_with_a_certificate_of_a_known_authority_is_said(
 
 async def test_an_authority_that_cannot_be_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent/ca.pem")
-    speaking = JsonCall(Transport(endpoint(server.url), clock=SystemClock()), project="app", call_timeout_s=30.0)
+    speaking = JsonCall(Transport(endpoint(server.url), clock=SystemClock()), space="app", call_timeout_s=30.0)
     with pytest.raises(RemoteUnavailable, match="SSL_CERT_FILE"):
         await speaking.connect()
 

@@ -89,7 +89,9 @@ async def test_a_remote_that_answers_while_it_is_connected_to_has_not_failed(bes
 async def test_what_is_connected_in_the_end_begins_anew(beside: Beside) -> None:
     for _ in range(2):
         await beside.search()
-    await beside.side.ask("a search", lambda remote: remote.search("fog", limit=1, types=None, timeout_s=1.0))
+    await beside.side.ask(
+        "a search", lambda remote: remote.search("fog", space="app", limit=1, types=None, timeout_s=1.0)
+    )
     beside.clock.tick(3600)
     for _ in range(2):
         await beside.search()

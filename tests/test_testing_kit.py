@@ -196,7 +196,7 @@ async def test_the_fake_hangs_until_the_clock_reaches_the_deadline() -> None:
     clock = ManualClock()
     remote = FakeRemote(clock=clock)
     remote.hang()
-    search = asyncio.create_task(remote.search("fog", limit=1, types=None, timeout_s=0.15))
+    search = asyncio.create_task(remote.search("fog", space="app", limit=1, types=None, timeout_s=0.15))
     await clock.advance(0.14)
     assert not search.done()
     await clock.advance(0.01)

@@ -121,12 +121,12 @@ def test_metadata_is_a_copy_that_later_changes_do_not_reach() -> None:
 )
 def test_bad_filter_is_refused_by_its_name(field: str, said: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        validation.query(**{"text": "words", "project": "p", **said})
+        validation.query(**{"text": "words", "space": "p", **said})
     assert caught.value.field == field
 
 
 def test_query_of_a_megabyte_is_cut_and_not_refused() -> None:
-    assert 0 < len(validation.query("x" * 1_000_000, project="p").text) <= QUERY_CHARACTERS
+    assert 0 < len(validation.query("x" * 1_000_000, space="p").text) <= QUERY_CHARACTERS
 
 
 @pytest.mark.requirement("UNI-009")
@@ -140,13 +140,13 @@ def test_naive_times_are_taken_as_utc_and_others_converted() -> None:
 
 @pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5"])
 def test_a_day_means_its_beginning_or_its_end(day: str) -> None:
-    query = validation.query("x", project="app", since=day, until=day)
+    query = validation.query("x", space="app", since=day, until=day)
     assert query.since == datetime(2026, 5, 1, tzinfo=UTC)
     assert query.until == datetime(2026, 5, 1, 23, 59, 59, 999_999, tzinfo=UTC)
 
 
 def test_a_time_of_a_day_means_that_time() -> None:
-    until = validation.query("x", project="app", until="2026-05-01T00:00").until
+    until = validation.query("x", space="app", until="2026-05-01T00:00").until
     assert until == datetime(2026, 5, 1, tzinfo=UTC)
 
 
@@ -168,7 +168,7 @@ def test_record_survives_its_json_form(significance: float, confidence: float, t
         confidence=confidence,
         tags=tuple(tags),
         title=None,
-        scope=Scope("p", "a", "c"),
+        scope=Scope("p", None, "a", "c"),
         origin=Origin.TOOL,
         created_at=now,
         updated_at=now,

@@ -132,7 +132,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             self._engine,
             self._engine,
             partial(self.working_context, include_related=False),
-            project=self._engine.project,
+            space=self._engine.space,
             clock=self._engine.clock,
             content_limit_bytes=self._engine.settings.content_limit_bytes,
         )

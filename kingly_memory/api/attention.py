@@ -73,9 +73,7 @@ class AttentionVerbs(Family):
         engine = self._engine
 
         def look() -> Injection:
-            around = Surroundings(
-                engine.reader, self._prompt_layer, engine.project, engine.station.agent, engine.now_s()
-            )
+            around = Surroundings(engine.reader, self._prompt_layer, engine.space, engine.station.agent, engine.now_s())
             budget_s, log = engine.settings.local_search_s, engine.injections
             return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log, explain=explain)
 

@@ -76,7 +76,7 @@ class Documents(Family):
         """
         place, name = _namespace(namespace), validation.required("key", key)
         engine = self._engine
-        found = await engine.read(lambda: engine.reader.documents.document(engine.project, place, name))
+        found = await engine.read(lambda: engine.reader.documents.document(engine.space, place, name))
         return None if found is None or found.is_over(engine.clock.now()) else found
 
     @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)
@@ -111,7 +111,7 @@ class Documents(Family):
         operation = validation.label("operation_id", operation_id)
         engine = self._engine
         outcomes: list[Outcome] = await engine.write(
-            documents.write(engine.project, checked, engine.clock.now(), operation)
+            documents.write(engine.space, checked, engine.clock.now(), operation)
         )
         return tuple(outcomes)
 
@@ -132,7 +132,7 @@ class Documents(Family):
             raise InvalidInput("after", "is no document; give the last one of the page before")
         behind = None if after is None else (after.namespace, after.key)
         engine, now_s = self._engine, self._engine.now_s()
-        found = await engine.read(lambda: engine.reader.documents.documents(engine.project, place, now_s, most, behind))
+        found = await engine.read(lambda: engine.reader.documents.documents(engine.space, place, now_s, most, behind))
         return tuple(found)
 
     @verb("documents namespaces", "document_namespaces", "documents", "List namespaces", reads=True)
@@ -140,7 +140,7 @@ class Documents(Family):
     async def namespaces(self, prefix: Annotated[str | Sequence[str], PREFIX] = "") -> tuple[Namespace, ...]:
         """List every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
         place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
-        return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.project, place, now_s)))
+        return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.space, place, now_s)))
 
     @verb("documents search", "document_search", "documents", "Search documents", reads=True)
     @example('{"prefix": "users", "query": "parcel", "filter": {"status": "open"}}', "success found")
@@ -174,7 +174,7 @@ class Documents(Family):
 
         def look() -> list[FoundDocument]:
             reader = engine.reader.documents
-            found = documents.search(reader, engine.project, place, query, wanted=wanted, now_s=now_s)
+            found = documents.search(reader, engine.space, place, query, wanted=wanted, now_s=now_s)
             return list(islice(found, first, first + most))
 
         return tuple(await engine.read(look))
@@ -182,11 +182,11 @@ class Documents(Family):
     async def touch(self, documents: Iterable[Document]) -> None:
         """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
         places = [(one.namespace, one.key) for one in documents if one.ttl_s is not None]
-        project, now_s = self._engine.project, self._engine.now_s()
+        space, now_s = self._engine.space, self._engine.now_s()
 
         def change(transaction: Transaction) -> None:
             for place in places:
-                transaction.documents.extend(project, *place, now_s)
+                transaction.documents.extend(space, *place, now_s)
 
         if places:
             await self._engine.write(change)

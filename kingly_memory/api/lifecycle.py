@@ -170,7 +170,7 @@ class LifecycleVerbs(Family):
             row = await engine.read(lambda: engine.view.find(key_or_id))
             rows = [] if row is None else [row]
         else:
-            query = validation.query("", project=engine.project, tags=tags, context_id=context_id, agent=by_agent)
+            query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
             rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
             if not whole_project:
                 rows = [row for row in rows if not row.is_tombstone]
@@ -264,7 +264,7 @@ class LifecycleVerbs(Family):
         engine = self._engine
         await engine.flush()
         now_s = engine.now_s()
-        happened = await engine.read(lambda: activity.read(engine.reader, engine.project))
+        happened = await engine.read(lambda: activity.read(engine.reader, engine.space))
         return await asyncio.to_thread(self._condition.stats, happened, now_s)
 
     @cached_property
@@ -272,7 +272,7 @@ class LifecycleVerbs(Family):
         from kingly_memory.router.condition import Condition
 
         engine = self._engine
-        return Condition(engine.reader, engine.project, engine.rules)
+        return Condition(engine.reader, engine.space, engine.rules)
 
 
 class PutAway(NamedTuple):
@@ -285,6 +285,6 @@ class PutAway(NamedTuple):
 def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> PutAway:
     from kingly_memory.router import feedback, write
 
-    row = write.find(transaction, context.project, key_or_id)
+    row = write.find(transaction, context.space, key_or_id)
     was_there = row is not None and row.standing is Standing.ARCHIVED
     return PutAway(feedback.put_away(key_or_id, reason, context)(transaction), was_there)

@@ -99,7 +99,7 @@ class MemoryVerbs(Family):
     async def logs(self) -> tuple[LogSession, ...]:
         """Every session of the project whose log has items, by name. Raises StoreError."""
         engine = self._engine
-        return tuple(await engine.read(lambda: engine.reader.documents.sessions(engine.project)))
+        return tuple(await engine.read(lambda: engine.reader.documents.sessions(engine.space)))
 
     @verb("store", "memory_intelligent_store", "memory", "Store a memory", destroys=True)
     @example(
@@ -368,7 +368,7 @@ class MemoryVerbs(Family):
         how = request(fold, detail, budget_tokens, by_ranks)
         asked = validation.query(
             query,
-            project=self._engine.project,
+            space=self._engine.space,
             limit=limit,
             types=types,
             tags=tags,
@@ -444,7 +444,7 @@ class MemoryVerbs(Family):
         await engine.opened()
         asked = validation.query(
             query,
-            project=engine.project,
+            space=engine.space,
             types=types,
             tags=tags,
             agent=agent,
@@ -539,7 +539,7 @@ class MemoryVerbs(Family):
         engine = self._engine
         query = validation.query(
             "",
-            project=engine.project,
+            space=engine.space,
             limit=limit,
             types=types,
             tags=tags,

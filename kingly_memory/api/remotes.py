@@ -40,7 +40,7 @@ class RemoteVerbs(Family):
 
         def look() -> JsonObject:
             vectors = {} if engine.embedding is None else {"vectors": engine.embedding.status()}
-            in_focus = focus.status(engine.reader, engine.project, engine.station.agent)
+            in_focus = focus.status(engine.reader, engine.space, engine.station.agent)
             return {**engine.view.status(), **vectors, **in_focus}
 
         return await engine.read(look)
@@ -125,7 +125,7 @@ class RemoteVerbs(Family):
         changes = []
         for route in routes:
             dead = () if ids else await self.outbox(["dead"], route.label)
-            changes.append(outbox.retry(route.name, [*named, *(one.id for one in dead)], now_s, engine.project))
+            changes.append(outbox.retry(route.name, [*named, *(one.id for one in dead)], now_s, engine.space))
         count = await engine.write(lambda transaction: sum(change(transaction) for change in changes))
         engine.wake()
         return count
@@ -145,7 +145,7 @@ class RemoteVerbs(Family):
 
         engine = self._engine
         routes, named = engine.view.routes(remote), await engine.read(lambda: engine.view.ids_of(ids))
-        changes = [outbox.drop(route.name, named, engine.project) for route in routes]
+        changes = [outbox.drop(route.name, named, engine.space) for route in routes]
         return await engine.write(lambda transaction: sum(change(transaction) for change in changes))
 
     @verb("remotes list", reads=True)

@@ -37,24 +37,24 @@ class SessionLog(Family):
         most = BEHIND_ALL if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
         until = BEHIND_ALL if before is None else validation.count("before", before, most=BEHIND_ALL)
         engine = self._engine
-        found = await engine.read(lambda: engine.reader.documents.log(engine.project, self.session, until, most))
+        found = await engine.read(lambda: engine.reader.documents.log(engine.space, self.session, until, most))
         return tuple(reversed(found))
 
     async def pop(self) -> Any | None:
         """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""
-        project, session = self._engine.project, self.session
+        space, session = self._engine.space, self.session
 
         def change(transaction: Transaction) -> Any | None:
-            found = transaction.documents.log(project, session, BEHIND_ALL, 1)
-            transaction.documents.cut(project, session, found[0].position if found else 0)
+            found = transaction.documents.log(space, session, BEHIND_ALL, 1)
+            transaction.documents.cut(space, session, found[0].position if found else 0)
             return found[0].item if found else None
 
         return await self._engine.write(change)
 
     async def clear(self) -> int:
         """Remove all items for good. Returns how many those were. Raises StoreError."""
-        project, session = self._engine.project, self.session
-        return await self._engine.write(lambda tx: tx.documents.cut(project, session, 0))
+        space, session = self._engine.space, self.session
+        return await self._engine.write(lambda tx: tx.documents.cut(space, session, 0))
 
     async def replace(self, position: int, items: Iterable[object]) -> int:
         """Put items in the place of all from that position on, in one transaction. Returns the position of the last
@@ -68,19 +68,19 @@ class SessionLog(Family):
         if other == self.session:
             raise InvalidInput("to", "is this session itself; name another one")
         last = BEHIND_ALL if until is None else validation.count("until", until, most=BEHIND_ALL)
-        project, session = self._engine.project, self.session
-        return await self._engine.write(lambda tx: tx.documents.copy(project, session, other, last))
+        space, session = self._engine.space, self.session
+        return await self._engine.write(lambda tx: tx.documents.copy(space, session, other, last))
 
     async def _replaced(self, position: int | None, items: Iterable[object]) -> int:
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise InvalidInput("items", "are no list; put one item into a list: [item]")
         added = [json_text("items", one) for one in items]
-        project, session, now_s = self._engine.project, self.session, self._engine.now_s()
+        space, session, now_s = self._engine.space, self.session, self._engine.now_s()
 
         def change(transaction: Transaction) -> int:
             if position is not None:
-                transaction.documents.cut(project, session, position)
-            return transaction.documents.append(project, session, added, now_s)
+                transaction.documents.cut(space, session, position)
+            return transaction.documents.append(space, session, added, now_s)
 
         return await self._engine.write(change)
 

@@ -55,7 +55,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
-        names = [one.name for one in record if one.project == place.project]
+        names = [one.name for one in record if one.project == (place.project or "")]
         several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
         together = {**{one.label: one for one in several}, remote.label: remote}
         everywhere = replace(place, remotes=tuple(together.values()))
@@ -67,7 +67,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
             _tokens(path).mkdir(parents=True, exist_ok=True, mode=0o700)
             with replacing(Path(token_file)) as file:
                 file.write(f"{remote.token}\n")
-        new = AddedRemote(remote.label, remote.address or "", place.project, token_file)
+        new = AddedRemote(remote.label, remote.address or "", place.project or "", token_file)
         if remote.label not in names:
             record.append(new)
         elif token_file is not None:
@@ -111,10 +111,10 @@ def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: boo
     now_s = SystemClock().now().timestamp()
     earlier, after = 0, ""
     with closing(parts.open_store(place, settings)) as store:
-        enrol = known_remotes.enrol(name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
+        enrol = known_remotes.enrol(name, route.endpoint, place.space, now_s, about, earlier=with_earlier)
         store.write(enrol).result()
         while with_earlier:
-            batch = known_remotes.backfill(name, place.project, now_s, after, partial(routes.is_for, name))
+            batch = known_remotes.backfill(name, place.space, now_s, after, partial(routes.is_for, name))
             made_due = store.write(batch).result()
             earlier += made_due.due
             if made_due.last is None:

@@ -20,16 +20,16 @@ TOO_MANY = f"there are too many to read for one command; {_STAYING} has them"
 UNMADE = f"not all memories have theirs yet; {_STAYING} makes them"
 
 
-def by_meaning(words: LocalSearch, reader: StoreReader, project: str, settings: Settings) -> LocalLayer:
+def by_meaning(words: LocalSearch, reader: StoreReader, space: str, settings: Settings) -> LocalLayer:
     """A local side that finds by meaning too, if anything is there to do that with and to find. Takes up to 0.5 s
     and what the table takes."""
     try:
         embedder = parts.meaning(settings)
     except InvalidSetting:  # said by `doctor`; words answer all the same
         return words
-    if embedder is None or not reader.page(Query("", project), (Standing.LIVE,), 1, None):
+    if embedder is None or not reader.page(Query("", space), (Standing.LIVE,), 1, None):
         return words
-    vectors = VectorSearch(project, embedder, reader.vectors)
+    vectors = VectorSearch(space, embedder, reader.vectors)
     vectors.prepare()
     deadline_s = time.monotonic() + PATIENCE_S
     if not vectors.load(deadline_s):
@@ -40,21 +40,21 @@ def by_meaning(words: LocalSearch, reader: StoreReader, project: str, settings: 
     return MeaningSearch(words, vectors, reader.vectors, words_weight=settings.words_weight)
 
 
-def vectors_status(reader: StoreReader, project: str, settings: Settings) -> JsonObject:
+def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonObject:
     """What makes vectors, and how many memories have none, None when there is no time to count them; empty where
     memories are found by words alone. Loads no table."""
     try:
         name = parts.vectors_name(settings)
     except InvalidSetting:
         return {}
-    return {} if name is None else {"vectors": {"embedder": name, "waiting": _waiting(reader, project, name)}}
+    return {} if name is None else {"vectors": {"embedder": name, "waiting": _waiting(reader, space, name)}}
 
 
-def _waiting(reader: StoreReader, project: str, name: str) -> int | None:
+def _waiting(reader: StoreReader, space: str, name: str) -> int | None:
     deadline_s = time.monotonic() + COUNTING_S
     mark, count = Mark(), 0
     while time.monotonic() < deadline_s:
-        looked = reader.vectors.lacking(facet_of(name), project, mark, PAGE, deadline_s)
+        looked = reader.vectors.lacking(facet_of(name), space, mark, PAGE, deadline_s)
         count += len(looked.found)
         if looked.at_end:
             return count
@@ -67,7 +67,7 @@ def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> 
     """Make the vectors that are missing; False when there was no time for them all."""
     mark: Mark | None = Mark()
     while mark is not None and time.monotonic() < deadline_s:
-        looked: Looked[Row] = reader.vectors.lacking(vectors.facet, vectors.project, mark, PAGE, deadline_s)
+        looked: Looked[Row] = reader.vectors.lacking(vectors.facet, vectors.space, mark, PAGE, deadline_s)
         for row in looked.found:
             if time.monotonic() >= deadline_s:
                 return False

@@ -14,6 +14,7 @@ from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.dataclass import replace
+from kingly_memory.models import project_and_user
 from kingly_memory.observe import Observer
 from kingly_memory.place import Place
 from kingly_memory.ports import Clock
@@ -42,6 +43,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         token_file: str | os.PathLike[str] | None = None,
         deliver_earlier: bool = False,
         project: str | None = None,
+        user: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -49,8 +51,9 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
     ) -> Self:
         """A router that its first verb opens, and that `close` or leaving `async with` closes.
 
-        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
-        http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
+        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. What
+        belongs to a `user` nobody else sees: see `scoped`. `remote` is an http(s) address, True for
+        http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
         `remote_policy` says which memories go where: docs/remotes.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
@@ -60,7 +63,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         """
         from kingly_memory.app import parts
 
-        place = Place.resolve(home, remote, token, project, agent, token_file=token_file)
+        place = Place.resolve(home, remote, token, project, agent, token_file=token_file, user=user)
         if place.unread is not None:
             log.warning("%s; until then this machine alone is used", place.unread)
         return cls.at(
@@ -109,9 +112,14 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         return cls(engine)
 
     @property
-    def project(self) -> str:
-        """Whose memories these are."""
-        return self._engine.project
+    def project(self) -> str | None:
+        """Whose memories these are; None where they belong to every project."""
+        return project_and_user(self._engine.space)[0]
+
+    @property
+    def user(self) -> str | None:
+        """Whose memories these are, if they belong to somebody."""
+        return project_and_user(self._engine.space)[1]
 
     @property
     def agent(self) -> str | None:

@@ -68,7 +68,9 @@ def checked(place: Place) -> Place:
     """The place with its names checked. Raises InvalidInput."""
     if place.home.exists() and not place.home.is_dir():
         raise InvalidInput("home", f"{place.home} is no folder; name another one")
-    validation.required("project", place.project)
+    if place.project is not None:
+        validation.required("project", place.project)
+    validation.label("user", place.user)
     validation.label("agent", place.agent)
     return place
 
@@ -147,7 +149,7 @@ def injections(place: Place) -> InjectionLog:
     """What was put into the prompts of the project's sessions. Touches nothing yet."""
     from kingly_memory.adapters.local.injections import InjectionFiles
 
-    return InjectionFiles(place.home, place.project)
+    return InjectionFiles(place.home, place.space)
 
 
 def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
@@ -166,7 +168,7 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
     """Raises InvalidSetting when the setting `remote_policy` is none."""
     return Station(
         home=str(place.home),
-        project=place.project,
+        space=place.space,
         durability=settings.durability,
         routes=_routes(place, settings, remotes) if remotes else None,
         version=__version__,
@@ -209,13 +211,13 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
         transport = Transport(
             one.endpoint, token=_token(one.place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes
         )
-        spoken = dialects(settings.dialect, transport, project=place.project, call_timeout_s=call_s)
+        spoken = dialects(settings.dialect, transport, space=place.space, call_timeout_s=call_s)
         name = one.endpoint.remote_name
         lead = Leadership(place.home / f"deliver-{name}.lock")
         return RemotePart(
             name,
             str(one.endpoint),
-            ChosenRemote(spoken, persistence, project=place.project, connect_within_s=call_s),
+            ChosenRemote(spoken, persistence, space=place.space, connect_within_s=call_s),
             lead.take,
             lead.give_up,
             label=one.place.label,

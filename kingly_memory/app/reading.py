@@ -76,14 +76,14 @@ class LocalReader(View):
         words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
-        asked = validation.query(query, project=self._place.project, without_tags=unsought, **filters)
+        asked = validation.query(query, space=self._place.space, without_tags=unsought, **filters)
         asked = replace(asked, or_ended=not asked.include_archived)
         now_s, local_s = self._now_s(), self._settings.local_search_s
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
-            layer = by_meaning(words, self._reader, self._place.project, self._settings)
+            layer = by_meaning(words, self._reader, self._place.space, self._settings)
             answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.local_results(asked, answer)
         found = self.marked(found) if asked.include_archived else found
@@ -96,7 +96,7 @@ class LocalReader(View):
         from kingly_memory.router.attention.candidates import Surroundings
 
         now_s = self._now_s()
-        return Surroundings(self._reader, self._words, self._place.project, self._place.agent, now_s)
+        return Surroundings(self._reader, self._words, self._place.space, self._place.agent, now_s)
 
     def store(
         self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
@@ -108,7 +108,7 @@ class LocalReader(View):
         limit = self._settings.content_limit_bytes
         draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **said)
         context = write.WriteContext(
-            self._place.project,
+            self._place.space,
             self._place.agent,
             None,
             self._settings.lifetimes,
@@ -147,7 +147,7 @@ class LocalReader(View):
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         unsought = validation.unsought(filters.get("tags"))
-        query = validation.query("", project=self._place.project, limit=limit, without_tags=unsought, **filters)
+        query = validation.query("", space=self._place.space, limit=limit, without_tags=unsought, **filters)
         return self.page(query, before)
 
     def exported(self) -> Iterator[ExportedMemory]:
@@ -168,7 +168,7 @@ class LocalReader(View):
         from kingly_memory.imported import FROM_FILE
 
         for context_id in context_ids:
-            whose = owner(self._place.project, context_id)
+            whose = owner(self._place.space, context_id)
             facets = self._reader.facets_of({name: [whose] for name in FROM_FILE})
             if said := {name: facets[name][whose] for name in FROM_FILE if whose in facets[name]}:
                 yield context_id, said
@@ -184,18 +184,18 @@ class LocalReader(View):
 
     def documents(self) -> Iterator[tuple[Document, str]]:
         """Every document of the project that has not ended, and the text that it is found by."""
-        rows, project, last = self._reader.documents, self._place.project, None
-        while page := rows.documents(project, (), self._now_s(), DOCUMENTS_READ, last):
+        rows, space, last = self._reader.documents, self._place.space, None
+        while page := rows.documents(space, (), self._now_s(), DOCUMENTS_READ, last):
             for one in page:
-                yield one, rows.found_by(project, one.namespace, one.key)
+                yield one, rows.found_by(space, one.namespace, one.key)
             last = page[-1].namespace, page[-1].key
 
     def items(self) -> Iterator[tuple[str, int, LogItem]]:
         """Every item of every session's log: the session, its place in it, and the item."""
         from kingly_memory.documents import BEHIND_ALL
 
-        for one in self._reader.documents.sessions(self._place.project):
-            found = self._reader.documents.log(self._place.project, one.session, BEHIND_ALL, one.items)
+        for one in self._reader.documents.sessions(self._place.space):
+            found = self._reader.documents.log(self._place.space, one.session, BEHIND_ALL, one.items)
             for place, item in enumerate(reversed(found), start=1):
                 yield one.session, place, item
 
@@ -203,13 +203,13 @@ class LocalReader(View):
         """Every thread of the project, for files: archived and merged ones too."""
         from kingly_memory.router.threads.transfer import exported_threads
 
-        return exported_threads(self._reader, self._place.project)
+        return exported_threads(self._reader, self._place.space)
 
     def focus(self) -> JsonObject | None:
         """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
         from kingly_memory.router.threads.transfer import exported_focus
 
-        return exported_focus(self._reader, self._place.project, self._place.agent)
+        return exported_focus(self._reader, self._place.space, self._place.agent)
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
@@ -218,8 +218,8 @@ class LocalReader(View):
 
         return {
             **super().status(),
-            **vectors_status(self._reader, self._place.project, self._settings),
-            **focus.status(self._reader, self._place.project, self._place.agent),
+            **vectors_status(self._reader, self._place.space, self._settings),
+            **focus.status(self._reader, self._place.space, self._place.agent),
         }
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ def _source(path: Path, options: Options, place: Place) -> Source:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     if options.format in (None, Format.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
-        told = old_home.entries(path, rows, project=place.project, agent=place.agent, content_limit_bytes=limit)
+        told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
         return Source(Format.HOME, told)
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
 

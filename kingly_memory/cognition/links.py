@@ -161,7 +161,7 @@ def beside(reader: MemoryReader, memory_ids: Sequence[str]) -> dict[str, list[Li
 
 
 def linked_of(
-    reader: MemoryReader, project: str, memory_ids: Sequence[str], limit: int, is_shown: Callable[[Row], bool]
+    reader: MemoryReader, space: str, memory_ids: Sequence[str], limit: int, is_shown: Callable[[Row], bool]
 ) -> dict[str, tuple[JsonObject, ...]]:
     """For each memory that has any, up to `limit` memories of the project linked to it, the strongest links first.
 
@@ -174,7 +174,7 @@ def linked_of(
         if memory_id not in rows:
             rows[memory_id] = reader.row(memory_id)
         row = rows[memory_id]
-        return row.memory if row is not None and row.memory.scope.project == project and is_shown(row) else None
+        return row.memory if row is not None and row.memory.scope.space == space and is_shown(row) else None
 
     found: dict[str, tuple[JsonObject, ...]] = {}
     for memory_id, links in beside(reader, memory_ids).items():

@@ -11,19 +11,19 @@ _KEPT = 16_384
 """Names that are worked out once, some 300 bytes each: looking over all threads asks for each of theirs."""
 
 
-def owner(project: str, context_id: str) -> str:
+def owner(space: str, context_id: str) -> str:
     """Which facet a context has: a context belongs to a project, whichever agent works in it."""
-    return digest(project, context_id)
+    return digest(space, context_id)
 
 
-def current_owner(project: str, agent: str | None) -> str:
+def current_owner(space: str, agent: str | None) -> str:
     """Which facet says what an agent of a project last worked in."""
-    return digest(project, agent)
+    return digest(space, agent)
 
 
-def latest_owner(project: str) -> str:
+def latest_owner(space: str) -> str:
     """Which facet says what anybody of a project last worked in."""
-    return digest(project)
+    return digest(space)
 
 
 @lru_cache(_KEPT)

@@ -39,7 +39,7 @@ class TaskBook:
         writer: Writer,
         load_context: LoadContext,
         *,
-        project: str,
+        space: str,
         clock: Clock,
         content_limit_bytes: int,
     ) -> None:
@@ -48,7 +48,7 @@ class TaskBook:
         self.monotonic_s = clock.monotonic
         self._searcher = searcher
         self._writer = writer
-        self._project = project
+        self._space = space
 
     async def record(self, task: str, status: str, **said: Any) -> Receipt:
         """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
@@ -134,7 +134,7 @@ class TaskBook:
         alone the same record gives the same confidence, whichever vectors are made by now."""
         query = validation.query(
             description,
-            project=self._project,
+            space=self._space,
             limit=limit,
             types=EXPERIENCE,
             tags=tags,

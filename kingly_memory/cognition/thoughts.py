@@ -97,14 +97,14 @@ def chain_name(value: object) -> str:
     return name
 
 
-def place(transaction: Transaction, said: Step, project: str, now: datetime, found: Chain | None = None) -> Place:
+def place(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Place:
     """Where the thought belongs: after its parent, which is the chain's last thought unless another is named.
 
     `found` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
     """
-    parent = None if said.parent_id is None else _parent(transaction, said, project)
+    parent = None if said.parent_id is None else _parent(transaction, said, space)
     chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
-    chain = _chain(transaction.facet(FACET, digest(project, chain_id))) or found
+    chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or found
     if chain is None:
         return Place(chain_id, None if parent is None else parent.id, 1)
     if chain.position >= MOST_THOUGHTS:
@@ -122,10 +122,10 @@ def placed(said: Step, where: Place) -> Draft:
     )
 
 
-def note(transaction: Transaction, project: str, where: Place, memory_id: MemoryId) -> None:
+def note(transaction: Transaction, space: str, where: Place, memory_id: MemoryId) -> None:
     """The thought is stored, and is the last of its chain."""
     chain = Chain(memory_id, where.position)
-    transaction.set_facet(FACET, digest(project, where.chain_id), chain._asdict())
+    transaction.set_facet(FACET, digest(space, where.chain_id), chain._asdict())
 
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
@@ -168,9 +168,9 @@ def follows(child: Memory, parent: Memory) -> bool:
     return is_later and parent_of(child) == parent.id
 
 
-def is_noted(reader: MemoryReader, project: str, chain_id: str) -> bool:
+def is_noted(reader: MemoryReader, space: str, chain_id: str) -> bool:
     """True when this home has recorded a thought of that chain, which belongs to a project, whichever agent thinks."""
-    name = digest(project, chain_id)
+    name = digest(space, chain_id)
     return name in reader.facets(FACET, [name])
 
 
@@ -185,9 +185,9 @@ def _chain(facet: Mapping[str, Any] | None) -> Chain | None:
     return Chain(MemoryId(last), position) if isinstance(last, str) and isinstance(position, int) else None
 
 
-def _parent(transaction: Transaction, said: Step, project: str) -> Memory:
+def _parent(transaction: Transaction, said: Step, space: str) -> Memory:
     row = None if said.parent_id is None else transaction.row(said.parent_id)
-    if row is None or row.memory.scope.project != project or not is_thought(row.memory):
+    if row is None or row.memory.scope.space != space or not is_thought(row.memory):
         raise InvalidInput("parent_id", f"{validation.shown(said.parent_id)!r} is no thought of this project")
     if row.standing is Standing.FORGOTTEN:
         raise InvalidInput("parent_id", f"{row.memory.id!r} was forgotten; restore it first")

@@ -147,10 +147,10 @@ def _store(
         )
         for one in new
     ]
-    ids = [captured_id(one, session, place.project) for one in new]
+    ids = [captured_id(one, session, place.space) for one in new]
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
     with SyncMemoryRouter.open(
-        place.home, remote=False, project=place.project, agent=place.agent, settings=settings
+        place.home, remote=False, project=place.project, user=place.user, agent=place.agent, settings=settings
     ) as router:
         taken = router.remember([Imported(draft, one) for draft, one in zip(drafts, ids, strict=True)])
         with suppress(InvalidInput):  # one of them was forgotten just now

@@ -34,17 +34,24 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the namespace that the token opens, and what the headers say of project and idempotency key."""
+    """Who calls: the namespace that the token opens, and what the headers say of project, user and idempotency key.
+
+    `for_all`: it is about what the user keeps for every project, and no project is named.
+    """
 
     namespace: str
     project: str | None = None
     key: str | None = None
+    user: str | None = None
+    for_all: bool = False
 
     @classmethod
     def of(cls, namespace: str, headers: Mapping[str, str]) -> Caller:
         """`headers` has lower-case names; their values are percent-encoded."""
-        given = (headers.get("kingly-project"), headers.get("idempotency-key"))
-        return cls(namespace, *(None if one is None else unquote(one) for one in given))
+        said = {name: headers.get(f"kingly-{name}") for name in ("project", "user")}
+        said["key"], for_all = headers.get("idempotency-key"), said["project"] == "*"
+        given = {name: unquote(one) for name, one in said.items() if one is not None}
+        return cls(namespace, **{**given, "project": None} if for_all else given, for_all=for_all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from kingly_memory.hub.methods import (
 from kingly_memory.hub.recall import SENT, Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
@@ -64,9 +64,11 @@ class UnknownMemory(KinglyMemoryError):
         self.field = field
 
 
-def scope_name(namespace: str, project: str) -> str:
-    """The project of the local layer that a namespace's project lies in. Escaped, so that no two pairs meet."""
-    return f"{quote(namespace, safe='')}/{quote(project, safe='')}"
+def scope_name(namespace: str, project: str, user: str | None = None) -> str:
+    """The space of the local layer that a namespace's project lies in, or that of one of its users. Escaped, so that no
+    two meet; the project is empty where it is every project."""
+    own = f"{quote(namespace, safe='')}/{quote(project, safe='')}"
+    return space_of(own, None if user is None else quote(user, safe=""))
 
 
 class Engine:
@@ -238,7 +240,7 @@ class Engine:
     def _known(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
         row = self._store.reader.row(memory_id)
-        if row is None or row.memory.scope.project != scope:
+        if row is None or row.memory.scope.space != scope:
             raise UnknownMemory(field, memory_id)
         return row
 
@@ -251,8 +253,9 @@ class Engine:
 def answered(engine: Engine, caller: Caller, method: object, params: object) -> JsonObject:
     """Blocks while the disk works; safe from any thread. Raises what `refusal` words."""
     request = parsed(method, params, caller.key)
-    project = validation.label("Kingly-Project", caller.project) or "default"
-    return engine.answer(scope_name(caller.namespace, project), request)
+    project = "" if caller.for_all else validation.label("Kingly-Project", caller.project) or "default"
+    user = validation.label("Kingly-User", caller.user)
+    return engine.answer(scope_name(caller.namespace, project, user), request)
 
 
 def refusal(error: Exception) -> Refusal:
@@ -274,7 +277,7 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
     by_key = None if key is None else tx.id_of_key(scope, key)
     for one in (memory_id, by_key):
         row = None if one is None else tx.row(one)
-        if row is not None and row.memory.scope.project == scope:
+        if row is not None and row.memory.scope.space == scope:
             return row.memory
     return None
 

@@ -72,7 +72,7 @@ def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
             if strange:
                 raise InvalidInput(shown(strange[0]), f"unknown argument; {name} takes {', '.join(known)}")
             project = validation.label(PROJECT, arguments.get(PROJECT))
-            named = caller if project is None else replace(caller, project=project)
+            named = caller if project is None else replace(caller, project=project, for_all=False)
             params = {key: value for key, value in arguments.items() if key != PROJECT}
             return _answer(answered(engine, named, name, params))
         except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave

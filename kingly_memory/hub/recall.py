@@ -35,7 +35,7 @@ class Recall:
         """The nearest memories, best first; `partial` while some are still being loaded. Blank queries find nothing."""
         wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
         types = wanted and [validation.memory_type("memory_types", one) for one in wanted]
-        query = validation.query(request.query, project=scope, limit=request.limit, types=types)
+        query = validation.query(request.query, space=scope, limit=request.limit, types=types)
         if not query.text.strip():
             return {"memories": []}
         nearest, complete = self._vectors.nearest(scope, query.text, query.types, query.limit)
@@ -65,7 +65,7 @@ class Recall:
     def _live(self, scope: str, memory_ids: Sequence[str]) -> list[Memory]:
         """The memories that are alive and in the scope, in the order of their ids."""
         rows = [row for row in map(self._reader.row, memory_ids) if row is not None]
-        return [row.memory for row in rows if row.standing is Standing.LIVE and row.memory.scope.project == scope]
+        return [row.memory for row in rows if row.standing is Standing.LIVE and row.memory.scope.space == scope]
 
     def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""

@@ -50,46 +50,46 @@ class Vectors:
         """Part of a change: the vector beside its memory. None removes it."""
         tx.set_facet(self._facet, memory_id, None if vector is None else packed(vector))
 
-    def follow(self, project: str, memory_id: MemoryId) -> None:
+    def follow(self, space: str, memory_id: MemoryId) -> None:
         """Bring one memory's place in the matrix up to what is committed. Costs nothing for a scope not in use."""
         with self._lock:
-            scope = self._scopes.get(project)
+            scope = self._scopes.get(space)
         if scope is not None:
             with scope.lock:
                 self._read(scope.matrix, memory_id)
 
     def nearest(
-        self, project: str, text: str, kinds: Collection[MemoryType] | None, limit: int
+        self, space: str, text: str, kinds: Collection[MemoryType] | None, limit: int
     ) -> tuple[list[tuple[str, float]], bool]:
         """Ids of live memories with their similarity (0-1), the nearest first, and whether all were looked at.
 
         The first search of a large scope looks at its newest memories, so that nobody's deadline passes meanwhile.
         """
         vector = self.of(text)
-        scope = self.scope(project)
+        scope = self.scope(space)
         complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
             return scope.matrix.nearest(vector, kinds, limit), complete
 
-    def scope(self, project: str) -> _Scope:
+    def scope(self, space: str) -> _Scope:
         """A scope in use. One that nobody used begins to load."""
         with self._lock:
-            scope = self._scopes.get(project)
+            scope = self._scopes.get(space)
             if scope is None:
-                scope = self._scopes[project] = _Scope(self._embedder.dimensions)
-                threading.Thread(target=self._load, args=(scope, project), name="hub-load", daemon=True).start()
-            self._scopes.move_to_end(project)
+                scope = self._scopes[space] = _Scope(self._embedder.dimensions)
+                threading.Thread(target=self._load, args=(scope, space), name="hub-load", daemon=True).start()
+            self._scopes.move_to_end(space)
             if len(self._scopes) > _SCOPES_KEPT:
                 self._scopes.popitem(last=False)
             return scope
 
-    def _load(self, scope: _Scope, project: str) -> None:
+    def _load(self, scope: _Scope, space: str) -> None:
         """Fill the matrix, page by page. What goes wrong is logged, and the next search begins again."""
         try:
             before: int | None = None
             while True:
                 with scope.lock:  # read and put under one lock: a change that is committed later is followed later
-                    rows = self._store.reader.page(Query("", project), (Standing.LIVE,), _PAGE, before)
+                    rows = self._store.reader.page(Query("", space), (Standing.LIVE,), _PAGE, before)
                     known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
                     for row in rows:
                         if row.memory.id in known:
@@ -101,7 +101,7 @@ class Vectors:
         except Exception as error:  # noqa: BLE001  # the top of a thread
             log.warning("HubScopeNotLoaded %s", type(error).__name__)
             with self._lock:
-                self._scopes.pop(project, None)
+                self._scopes.pop(space, None)
         else:
             with scope.lock:
                 scope.matrix.weigh()

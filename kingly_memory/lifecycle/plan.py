@@ -127,7 +127,7 @@ class Plan:
 def plan(
     asked: Policies,
     now_s: float,
-    project: str,
+    space: str,
     *,
     counts: Mapping[str, int],
     ended: Iterable[Subject] = (),
@@ -143,7 +143,7 @@ def plan(
     waiting = 0
     for subject in ended if LIFETIMES in asked.names else ():
         verdict = policies.ended(subject, now_s)
-        is_elsewhere = subject.memory.scope.project != project
+        is_elsewhere = subject.memory.scope.space != space
         if isinstance(verdict, Keep):
             waiting += subject.awaited and not is_elsewhere
             continue

@@ -93,15 +93,15 @@ def memory_stats(counts: Mapping[Tier, int], surprise: float, activity: Activity
     }
 
 
-def owner(project: str) -> str:
-    return sha256(project.encode()).hexdigest()[:32]
+def owner(space: str) -> str:
+    return sha256(space.encode()).hexdigest()[:32]
 
 
-def add(transaction: Transaction, project: str, more: Callable[[Activity], Activity]) -> None:
+def add(transaction: Transaction, space: str, more: Callable[[Activity], Activity]) -> None:
     """Part of a change."""
-    after = more(Activity.from_json(transaction.facet(FACET, owner(project))))
-    transaction.set_facet(FACET, owner(project), after.to_json())
+    after = more(Activity.from_json(transaction.facet(FACET, owner(space))))
+    transaction.set_facet(FACET, owner(space), after.to_json())
 
 
-def read(reader: StoreReader, project: str) -> Activity:
-    return Activity.from_json(reader.facets(FACET, [owner(project)]).get(owner(project)))
+def read(reader: StoreReader, space: str) -> Activity:
+    return Activity.from_json(reader.facets(FACET, [owner(space)]).get(owner(space)))

@@ -40,16 +40,16 @@ class CompactionPlan:
     notes: tuple[Note, ...] = ()
 
 
-def plan(reader: StoreReader, project: str, how: Strategy, now_s: float) -> CompactionPlan:
+def plan(reader: StoreReader, space: str, how: Strategy, now_s: float) -> CompactionPlan:
     """What the strategy would do with the project's threads. Reads every live memory once."""
-    found = active.read(reader, project, now_s)
+    found = active.read(reader, space, now_s)
     planned = compact(found.active, how, now_s)
-    return CompactionPlan(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, project)))
+    return CompactionPlan(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, space)))
 
 
-def tally(reader: StoreReader, project: str, now_s: float) -> Tally:
+def tally(reader: StoreReader, space: str, now_s: float) -> Tally:
     """How many threads are active now, and what they weigh."""
-    return Tally.of(active.read(reader, project, now_s).active)
+    return Tally.of(active.read(reader, space, now_s).active)
 
 
 def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:
@@ -71,7 +71,7 @@ def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:
                 yield Decision(seen.memory_id, seen.revision, seen.mark, POLICY, verdict)
 
 
-def _notes(planned: Compaction, found: Threads, project: str) -> Iterator[Note]:
+def _notes(planned: Compaction, found: Threads, space: str) -> Iterator[Note]:
     """One for each facet."""
     facets: dict[str, dict[str, Any]] = {}
     before = {thread.id: thread for thread in found.active}
@@ -89,8 +89,8 @@ def _notes(planned: Compaction, found: Threads, project: str) -> Iterator[Note]:
     for thread_id, said in facets.items():
         was = found.facets.get(thread_id) or None
         becomes = {**(was or {}), "context_id": thread_id, **said}
-        yield Note(THREAD, owner(project, thread_id), was, becomes)
+        yield Note(THREAD, owner(space, thread_id), was, becomes)
     for thread in planned.left:
         if thread.weight != before[thread.id].weight:
             was = found.attention.get(thread.id) or None
-            yield Note(ATTENTION, owner(project, thread.id), was, {**(was or {}), "weight": thread.weight})
+            yield Note(ATTENTION, owner(space, thread.id), was, {**(was or {}), "weight": thread.weight})

@@ -31,11 +31,11 @@ class ArchivePage:
 class Condition:
     """Looks at one project's memories as the policies do."""
 
-    def __init__(self, reader: StoreReader, project: str, rules: LifecycleRules) -> None:
+    def __init__(self, reader: StoreReader, space: str, rules: LifecycleRules) -> None:
         self._reader = reader
-        self._project = project
+        self._space = space
         self._rules = rules
-        self._subjects = Subjects(reader, project)
+        self._subjects = Subjects(reader, space)
 
     def weak(self, now_s: float, agent: str | None = None) -> WeakMemories:
         return policies.weak(self._subjects.live(agent=agent), now_s, self._rules.strength)
@@ -69,7 +69,7 @@ class Condition:
         }
 
     def archived(self, limit: int, before: int | None) -> ArchivePage:
-        rows = self._reader.page(Query("", self._project), (Standing.ARCHIVED,), limit, before)
+        rows = self._reader.page(Query("", self._space), (Standing.ARCHIVED,), limit, before)
         why = self._why([row.memory for row in rows])
         entries = tuple(ArchiveEntry(row.memory, why.get(row.memory.id)) for row in rows)
         return ArchivePage(entries, rows[-1].position if len(rows) == limit else None)
@@ -86,7 +86,7 @@ class Condition:
             **memory_stats(tiers, surprise, activity, now_s),
             "strength": {state.value: states[state] for state in StrengthState},
             "searches": activity.lookups,
-            "archived": self._reader.counts(self._project)["archived"],
+            "archived": self._reader.counts(self._space)["archived"],
         }
 
     def _why(self, memories: list[Memory]) -> dict[str, Archived]:

@@ -89,8 +89,8 @@ class ContextGatherer:
             return Answer(side, error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
-            asked = remote.working_memory(context_id, timeout_s=timeout_s)
-            held, links = await asyncio.gather(asked, _links(remote, remote_ids, timeout_s))
+            asked = remote.working_memory(context_id, space=self._contexts.space, timeout_s=timeout_s)
+            held, links = await asyncio.gather(asked, _links(remote, remote_ids, self._contexts.space, timeout_s))
             return held, links
 
         try:
@@ -104,7 +104,7 @@ class ContextGatherer:
 
         The remotes were asked for one context: what they say of none belongs to that one.
         """
-        query = Query("", self._contexts.project, context_id=context_id)
+        query = Query("", self._contexts.space, context_id=context_id)
         now_s = self._contexts.clock.now().timestamp()
         found: dict[str, Memory] = {}
         for one in told:
@@ -162,11 +162,11 @@ def _within(context_id: str, hit: RemoteHit) -> RemoteHit:
     return hit._replace(record={**hit.record, "scope": {**scope, "context_id": context_id}})
 
 
-async def _links(remote: Remote, remote_ids: Sequence[str], timeout_s: float) -> list[JsonObject]:
+async def _links(remote: Remote, remote_ids: Sequence[str], space: str, timeout_s: float) -> list[JsonObject]:
     """Empty where the server cannot say: what is at hand is worth having without them."""
     if not remote_ids:
         return []
     try:
-        return await remote.linked(remote_ids, timeout_s=timeout_s)
+        return await remote.linked(remote_ids, space=space, timeout_s=timeout_s)
     except RemoteError:
         return []

@@ -68,8 +68,8 @@ def note(
 
     `used_s` is a use of the context that is not written down yet. In a full context, forgotten items make room first.
     """
-    project = memory.scope.project
-    name = owner(project, context_id)
+    space = memory.scope.space
+    name = owner(space, context_id)
     before = _context(transaction.facet(FACET, name), context_id).used(used_s)
     if len(before.items) >= rules.capacity:
         # To read every item for every store would take a fifth of its time. Forgetting says that there is a gap, and
@@ -80,7 +80,7 @@ def note(
     after = noted(before, memory.id, token_count(memory.content), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
-    for whose in (current_owner(project, agent), latest_owner(project)):
+    for whose in (current_owner(space, agent), latest_owner(space)):
         if transaction.facet(CURRENT_FACET, whose) != pointer:
             transaction.set_facet(CURRENT_FACET, whose, pointer)
     return after
@@ -91,15 +91,15 @@ def forgotten(transaction: Transaction, memory: Memory) -> None:
     context_id = memory.scope.context_id
     if context_id is None:
         return
-    name = owner(memory.scope.project, context_id)
+    name = owner(memory.scope.space, context_id)
     context = _context(transaction.facet(FACET, name), context_id)
     if memory.id in context.items and not context.has_gaps:
         transaction.set_facet(FACET, name, replace(context, has_gaps=True).to_json())
 
 
-def advance(transaction: Transaction, project: str, due: Due) -> bool:
+def advance(transaction: Transaction, space: str, due: Due) -> bool:
     """Say that the whispers are made. False, and nothing said, when the context has moved on meanwhile."""
-    name = owner(project, due.before.context_id)
+    name = owner(space, due.before.context_id)
     now = _context(transaction.facet(FACET, name), due.before.context_id)
     if (now.tokens, now.whispers) != (due.before.tokens, due.before.whispers):
         return False
@@ -126,7 +126,7 @@ class Contexts:
 
     def __init__(
         self,
-        project: str,
+        space: str,
         agent: str | None,
         *,
         reader: StoreReader,
@@ -135,7 +135,7 @@ class Contexts:
         rules: ContextRules,
         usage: UsageBuffer,
     ) -> None:
-        self.project = project
+        self.space = space
         self.reader = reader
         self.local = local
         self.clock = clock
@@ -152,7 +152,7 @@ class Contexts:
         agent stored something here, else the last in which anybody of the project did."""
         if context_id != CURRENT or self._current:
             return self._current if context_id == CURRENT else context_id
-        names = (current_owner(self.project, self._agent), latest_owner(self.project))
+        names = (current_owner(self.space, self._agent), latest_owner(self.space))
         facets = self.reader.facets(CURRENT_FACET, names)
         return next((str(facets[name]["context_id"]) for name in names if name in facets), CURRENT)
 
@@ -168,7 +168,7 @@ class Contexts:
     def at_hand(self, context_id: str) -> AtHand:
         """What is at hand in a context; nothing when it is over or was never used."""
         now_s = self.clock.now().timestamp()
-        name = owner(self.project, context_id)
+        name = owner(self.space, context_id)
         facet = self.reader.facets(FACET, [name]).get(name)
         context = _context(facet, context_id)
         if facet is None or context.used(self.last_use(context_id)).is_over(now_s, self._rules.lifetime_s):
@@ -186,12 +186,12 @@ class Contexts:
         """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
         if context_id is None:
             return 0.0
-        name = owner(self.project, context_id)
+        name = owner(self.space, context_id)
         return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
-        name, size = owner(self.project, context_id), self._rules.whisper_tokens
+        name, size = owner(self.space, context_id), self._rules.whisper_tokens
         context = _context(self.reader.facets(FACET, [name]).get(name), context_id)
         count = min(context.due(size), WHISPERS_AT_ONCE)
         if not count:

@@ -43,7 +43,7 @@ Outcome = Document | None
 
 
 def write(
-    project: str, writes: Sequence[Write], now: datetime, operation: str | None
+    space: str, writes: Sequence[Write], now: datetime, operation: str | None
 ) -> Callable[[Transaction], list[Outcome]]:
     """All of the changes or none of them. An operation that was done before is not done again: its outcome is told.
 
@@ -52,14 +52,14 @@ def write(
     def change(transaction: Transaction) -> list[Outcome]:
         rows = transaction.documents
         if operation is None:
-            return [_write(rows, project, one, now) for one in writes]
+            return [_write(rows, space, one, now) for one in writes]
         told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
         digest = sha256(json.dumps(told).encode()).hexdigest()
-        known = rows.operation(project, operation)
+        known = rows.operation(space, operation)
         if known is None:
-            outcomes = [_write(rows, project, one, now) for one in writes]
+            outcomes = [_write(rows, space, one, now) for one in writes]
             rows.note_operation(
-                project, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp()
+                space, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp()
             )
             return outcomes
         if known["of"] != digest:
@@ -72,10 +72,10 @@ def write(
     return change
 
 
-def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Outcome:
-    old = rows.document(project, write.namespace, write.key)
+def _write(rows: DocumentRows, space: str, write: Write, now: datetime) -> Outcome:
+    old = rows.document(space, write.namespace, write.key)
     if old is not None and old.is_over(now):
-        rows.remove(project, write.namespace, write.key)
+        rows.remove(space, write.namespace, write.key)
         old = None
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
@@ -85,14 +85,14 @@ def _write(rows: DocumentRows, project: str, write: Write, now: datetime) -> Out
             "Read it again, and decide by what it says now"
         )
     if write.removes:
-        rows.remove(project, write.namespace, write.key)
+        rows.remove(space, write.namespace, write.key)
         return old
     ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)
     created_at = now if old is None else old.created_at
     # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
-    version = (found or rows.last_version(project)) + 1
+    version = (found or rows.last_version(space)) + 1
     document = Document(write.namespace, write.key, write.value, version, created_at, now, ends_at, write.ttl_s)
-    rows.put(project, document, write.json, write.text)
+    rows.put(space, document, write.json, write.text)
     return document
 
 
@@ -118,15 +118,15 @@ def tidy(now_s: float) -> Callable[[Transaction], int]:
 
 
 def search(
-    reader: DocumentReader, project: str, prefix: Namespace, query: str, *, wanted: Filter | None, now_s: float
+    reader: DocumentReader, space: str, prefix: Namespace, query: str, *, wanted: Filter | None, now_s: float
 ) -> Iterator[FoundDocument]:
     """The documents that hold a word of the query and pass the filter, best first; without a query the last changed
     first."""
     words, pieces = terms(query) if query.strip() else ((), ())
-    places = reader.found(project, prefix, now_s, words, ()) if words or not pieces else []
+    places = reader.found(space, prefix, now_s, words, ()) if words or not pieces else []
     if pieces:
         known = {place for place, _ in places}
-        places += [one for one in reader.found(project, prefix, now_s, (), pieces) if one[0] not in known]
+        places += [one for one in reader.found(space, prefix, now_s, (), pieces) if one[0] not in known]
     relevance = {place: None if score is None else score / (score + 1) for place, score in places}
     for first in range(0, len(places), READ_TOGETHER):
         some = [place for place, _ in places[first : first + READ_TOGETHER]]

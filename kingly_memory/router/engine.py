@@ -104,7 +104,7 @@ class Engine:
         self._erase_records = erase_records
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
-        self.usage = UsageBuffer(station.project)
+        self.usage = UsageBuffer(station.space)
         self.store_futures = StoreFutures()
         self.threads = SharedThreads("kingly-reader", 4)
         self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
@@ -113,7 +113,7 @@ class Engine:
 
         reader = store.reader
         words = LocalSearch(reader, self.usage.last_use)
-        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, reader.vectors)
+        self._vectors = None if meaning is None else VectorSearch(station.space, meaning, reader.vectors)
         self.embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
         local = self.local_layer(words)
         self.view = View(station, store=store, local=words, clock=clock)
@@ -123,7 +123,7 @@ class Engine:
             RemoteConnection(
                 part,
                 routes,
-                project=station.project,
+                space=station.space,
                 store=store,
                 store_futures=self.store_futures,
                 clock=clock,
@@ -145,7 +145,7 @@ class Engine:
             settings=settings,
         )
         self.contexts = Contexts(
-            station.project,
+            station.space,
             station.agent,
             reader=reader,
             local=words,
@@ -247,8 +247,8 @@ class Engine:
     # --- reading and writing ------------------------------------------------------------------------------------------
 
     @property
-    def project(self) -> str:
-        return self.station.project
+    def space(self) -> str:
+        return self.station.space
 
     @property
     def reader(self) -> StoreReader:
@@ -271,7 +271,7 @@ class Engine:
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now."""
         return WriteContext(
-            self.project,
+            self.space,
             self.station.agent,
             self.station.routes,
             self.settings.lifetimes,
@@ -403,7 +403,7 @@ class Engine:
         which it can be repeated: tombstones among the rows are looked for in the files again."""
         from kingly_memory.router import purging  # few routers purge
 
-        planned = await self.read(lambda: purging.plan(self.reader, self.project, rows, whole_project=whole_project))
+        planned = await self.read(lambda: purging.plan(self.reader, self.space, rows, whole_project=whole_project))
         if dry_run:
             return planned
         if not force:
@@ -423,12 +423,12 @@ class Engine:
             copies += done.copies
         documents = 0
         if whole_project:
-            documents = await self.write(lambda transaction: transaction.documents.purge(self.project))
+            documents = await self.write(lambda transaction: transaction.documents.purge(self.space))
         ids = tuple(one.id for one in gone)
         texts = [one.content for one in gone]
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         lines = await self.read(lambda: self._erase_records(texts))  # first: a purge that is repeated knows no text
-        scrubbed = await self.read(lambda: self.store.scrub(buried, self.project if whole_project else None))
+        scrubbed = await self.read(lambda: self.store.scrub(buried, (self.space,) if whole_project else ()))
         return purging.Purged(
             ids,
             documents=documents,
@@ -528,7 +528,7 @@ class Engine:
         while True:
             await self.clock.sleep(interval_s)
             try:
-                last_s = await self.read(lambda: self.sweeper.last_s(self.project))
+                last_s = await self.read(lambda: self.sweeper.last_s(self.space))
                 # One that lies in the future, because a clock was ahead, puts off nothing.
                 if last_s is None or not 0 <= self.now_s() - last_s < interval_s:
                     await self.sweep(self.policies(None), dry_run=False)

@@ -11,9 +11,9 @@ PLACES = ("working", "episodic")
 """In the facet: pairs of an id and the order in which the memory was experienced."""
 
 
-def owner(project: str, agent_id: str) -> str:
+def owner(space: str, agent_id: str) -> str:
     """Which facet the memory of an agent has."""
-    return digest(project, agent_id)
+    return digest(space, agent_id)
 
 
 def let_go(transaction: Transaction, memory: Memory) -> None:
@@ -21,7 +21,7 @@ def let_go(transaction: Transaction, memory: Memory) -> None:
     scope = memory.scope
     if memory.metadata.get("record") != EXPERIENCE or scope.agent is None:
         return
-    name = owner(scope.project, scope.agent)
+    name = owner(scope.space, scope.agent)
     facet = transaction.facet(FACET, name)
     if facet is not None and all(isinstance(facet.get(place), list) for place in PLACES):
         left = {place: [one for one in facet[place] if one[0] != memory.id] for place in PLACES}

@@ -49,13 +49,13 @@ def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) ->
 
 def _end(transaction: Transaction, memory_id: str, context: WriteContext) -> str:
     row = transaction.row(memory_id)
-    is_another = row is not None and row.memory.scope.project != context.project
-    return derived_id(memory_id, context.project) if is_another else memory_id
+    is_another = row is not None and row.memory.scope.space != context.space
+    return derived_id(memory_id, context.space) if is_another else memory_id
 
 
 def _note_context(transaction: Transaction, one: ImportedContext, context: WriteContext) -> None:
     """What was said of the context here counts more than what the file says."""
-    whose = owner(context.project, one.context_id)
+    whose = owner(context.space, one.context_id)
     for name, said in one.beside.items():
         facet = {**said, "context_id": one.context_id} if name == THREAD else said
         transaction.set_facet(name, whose, {**facet, **(transaction.facet(name, whose) or {})})
@@ -63,27 +63,27 @@ def _note_context(transaction: Transaction, one: ImportedContext, context: Write
 
 def _put(rows: DocumentRows, one: ImportedDocument, context: WriteContext) -> bool:
     """Write a document as the file has it, unless it has ended, or what is here says the same or was written later."""
-    document, project = one.document, context.project
+    document, space = one.document, context.space
     value = json_text("value", document.value)
-    there = rows.document(project, document.namespace, document.key)
+    there = rows.document(space, document.namespace, document.key)
     if there is not None and there.is_over(context.now):
-        rows.remove(project, document.namespace, document.key)
+        rows.remove(space, document.namespace, document.key)
         there = None
     is_here = there is not None and (json_text("value", there.value) == value or there.updated_at > document.updated_at)
     if is_here or document.is_over(context.now):
         return False
     # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
-    before = rows.last_version(project) if there is None else there.version
+    before = rows.last_version(space) if there is None else there.version
     text = mended(texts_in(document.value)) if one.found_by is None else one.found_by
-    rows.put(project, document._replace(version=max(document.version, before + 1)), value, text)
+    rows.put(space, document._replace(version=max(document.version, before + 1)), value, text)
     return True
 
 
 def _append(rows: DocumentRows, one: ImportedItem, context: WriteContext) -> bool:
     """Append an item to its log, unless that has one in its place: it was imported before."""
-    last = rows.log(context.project, one.session, BEHIND_ALL, 1)
+    last = rows.log(context.space, one.session, BEHIND_ALL, 1)
     if last and one.place <= last[0].position:
         return False
     at: datetime = one.at or context.now
-    rows.append(context.project, one.session, [json_text("item", one.item)], at.timestamp())
+    rows.append(context.space, one.session, [json_text("item", one.item)], at.timestamp())
     return True

@@ -35,15 +35,15 @@ def unused(endpoint: str) -> JsonObject:
     return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": [], "said": {}}
 
 
-def remotes_of(transaction: Transaction, project: str) -> list[str]:
+def remotes_of(transaction: Transaction, space: str) -> list[str]:
     """The remotes that this project sends to, in use now or not."""
     facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
-    return [name for name, facet in facets if facet is not None and project in facet["projects"]]
+    return [name for name, facet in facets if facet is not None and space in facet["projects"]]
 
 
-def gets_nothing(transaction: Transaction, remote: str, project: str) -> bool:
+def gets_nothing(transaction: Transaction, remote: str, space: str) -> bool:
     """Whether the policy of the process that used the remote last sends none of the project's memories there."""
-    return _said(transaction.facet("remote", remote) or unused(""), project) == NOTHING
+    return _said(transaction.facet("remote", remote) or unused(""), space) == NOTHING
 
 
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
@@ -54,14 +54,14 @@ def know(transaction: Transaction, remote: str, endpoint: str) -> None:
 
 def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
     """Whether the memory was there before its project was enrolled at the remote, and is not meant to go there."""
-    known, project = transaction.facet("remote", remote), memory.scope.project
-    if known is None or project not in known["projects"] or project in known["earlier"]:
+    known, space = transaction.facet("remote", remote), memory.scope.space
+    if known is None or space not in known["projects"] or space in known["earlier"]:
         return False
-    return made_s(memory.id, 0.0) < float(known["projects"][project])
+    return made_s(memory.id, 0.0) < float(known["projects"][space])
 
 
 def enrol(
-    remote: str, endpoint: str, project: str, now_s: float, said: str = EVERYTHING, *, earlier: bool = False
+    remote: str, endpoint: str, space: str, now_s: float, said: str = EVERYTHING, *, earlier: bool = False
 ) -> Callable[[Transaction], bool]:
     """The project's new memories go to this remote, as far as the policy says so (`Policy.about`), and with `earlier`
     those that it has already.
@@ -72,39 +72,39 @@ def enrol(
 
     def change(transaction: Transaction) -> bool:
         known = transaction.facet("remote", remote) or unused(endpoint)
-        is_new = project not in known["projects"]
+        is_new = space not in known["projects"]
         if is_new and said == NOTHING:
             return False
-        is_changed = not is_new and _said(known, project) != said
-        is_earlier = earlier and said != NOTHING and project not in known["earlier"]
-        was_undone = project in known["backlog"]
+        is_changed = not is_new and _said(known, space) != said
+        is_earlier = earlier and said != NOTHING and space not in known["earlier"]
+        was_undone = space in known["backlog"]
         if is_new or is_changed or is_earlier:
             is_undone = said != NOTHING and (is_changed or is_earlier or was_undone)
-            others = [one for one in known["backlog"] if one != project]
+            others = [one for one in known["backlog"] if one != space]
             known = {
                 **known,
-                "projects": {project: now_s, **known["projects"]},
-                "earlier": [*known["earlier"], project] if is_earlier else known["earlier"],
-                "backlog": [*others, project] if is_undone else others,
-                "said": {**known["said"], project: said},
+                "projects": {space: now_s, **known["projects"]},
+                "earlier": [*known["earlier"], space] if is_earlier else known["earlier"],
+                "backlog": [*others, space] if is_undone else others,
+                "said": {**known["said"], space: said},
             }
             transaction.set_facet("remote", remote, known)
-        return project in known["backlog"]
+        return space in known["backlog"]
 
     return change
 
 
-def is_undone(reader: StoreReader, remote: str, project: str, *, earlier: bool) -> bool:
+def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
     """Whether somebody has taken the remote out of the home, or its backfill has not ended, or `earlier` memories are
     wanted and it was enrolled again without them."""
     known = reader.facets("remote", [remote]).get(remote)
-    if known is None or project not in known["projects"] or project in known["backlog"]:
+    if known is None or space not in known["projects"] or space in known["backlog"]:
         return True
-    return earlier and project not in known["earlier"]
+    return earlier and space not in known["earlier"]
 
 
-def _said(known: JsonObject, project: str) -> str:
-    return str(known["said"].get(project, EVERYTHING))
+def _said(known: JsonObject, space: str) -> str:
+    return str(known["said"].get(space, EVERYTHING))
 
 
 # --- backfill ---------------------------------------------------------------------------------------------------------
@@ -118,21 +118,21 @@ class MadeDue(NamedTuple):
 
 
 def backfill(
-    remote: str, project: str, now_s: float, after: str, is_for: Callable[[Memory], bool] = lambda _: True
+    remote: str, space: str, now_s: float, after: str, is_for: Callable[[Memory], bool] = lambda _: True
 ) -> Callable[[Transaction], MadeDue]:
     """Make a batch of earlier memories due at a remote, where that was asked for: those beyond the id `after`."""
 
     def change(transaction: Transaction) -> MadeDue:
         known = transaction.facet("remote", remote)
-        if known is None or project not in known["projects"]:  # taken out of the home meanwhile
+        if known is None or space not in known["projects"]:  # taken out of the home meanwhile
             return MadeDue(0, None)
-        is_wanted = project in known["earlier"]
-        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
+        is_wanted = space in known["earlier"]
+        batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
         wanted = list(filter(is_for, batch))
         for memory in wanted:
             set_delivery(transaction, remote, memory.id, first_delivery(transaction, remote, memory, now_s))
         if not batch:
-            backlog = [one for one in known["backlog"] if one != project]
+            backlog = [one for one in known["backlog"] if one != space]
             transaction.set_facet("remote", remote, {**known, "backlog": backlog})
         return MadeDue(len(wanted), batch[-1].id if batch else None)
 
@@ -140,14 +140,14 @@ def backfill(
 
 
 def send_after_all(
-    remote: str, memory_ids: Sequence[str], project: str, now_s: float, is_for: Callable[[Memory], bool]
+    remote: str, memory_ids: Sequence[str], space: str, now_s: float, is_for: Callable[[Memory], bool]
 ) -> Callable[[Transaction], None]:
     """Make due what an earlier policy kept from the remote and this one names it for."""
 
     def change(transaction: Transaction) -> None:
         for memory_id in memory_ids:
             facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
-            if facet is None or row is None or row.memory.scope.project != project:
+            if facet is None or row is None or row.memory.scope.space != space:
                 continue
             if facet.state is DeliveryState.LOCAL_ONLY and is_for(row.memory):
                 set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
@@ -188,12 +188,12 @@ class KnownRemote:
         }
 
 
-def known_remotes(reader: StoreReader, in_use: Sequence[Route], project: str) -> tuple[KnownRemote, ...]:
+def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> tuple[KnownRemote, ...]:
     """Those in use here in their order, then the others by their addresses."""
     found = []
     for route in (*in_use, *_others(reader, in_use)):
         known = reader.facets("remote", [route.name]).get(route.name)
-        since_s = None if known is None else known["projects"].get(project)
+        since_s = None if known is None else known["projects"].get(space)
         counts = reader.outbox_counts(route.name)
         is_used = route in in_use
         one = KnownRemote(
@@ -205,7 +205,7 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], project: str) ->
             waiting=counts["pending"] + counts["leased"],
             dead=counts["dead"],
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
-            earlier=known is not None and project in known["earlier"],
+            earlier=known is not None and space in known["earlier"],
             is_strange=known is None,
         )
         found.append(one)
@@ -242,15 +242,15 @@ def elsewhere(reader: StoreReader, in_use: Sequence[Route]) -> list[JsonObject]:
     return [{"endpoint": endpoint, "waiting": count} for endpoint, count in waiting if count]
 
 
-def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, project: str) -> int | None:
+def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: str) -> int | None:
     """How many earlier memories are going to be sent to a remote and are not in its outbox yet: 0 for none, None for
     too many to count."""
     known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
     is_asked_for = routes.earlier and routes.use is RemoteUse.ENROL
-    is_wanted = project in known["backlog"] if project in known["earlier"] else is_asked_for
+    is_wanted = space in known["backlog"] if space in known["earlier"] else is_asked_for
     if not is_wanted or routes.policy.about(route.label) == NOTHING:
         return 0
-    rows = reader.page(Query("", project), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
+    rows = reader.page(Query("", space), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
     if len(rows) > COUNTED:
         return None
     owners = [f"{route.name}:{row.memory.id}" for row in rows if route in routes.of(row.memory)]

@@ -50,7 +50,7 @@ def linked(
     link, is_news = links.write(transaction, *ends, said, created_at or context.now)
     routes = context.routes
     once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
-    remotes = known_remotes.remotes_of(transaction, context.project)
+    remotes = known_remotes.remotes_of(transaction, context.space)
     for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
         outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
     return link, is_news
@@ -60,10 +60,10 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
     """Store a thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Recorded:
-        where = thoughts.place(transaction, said, context.project, context.now, found)
+        where = thoughts.place(transaction, said, context.space, context.now, found)
         draft = thoughts.placed(said, where)
         stored = write.store(draft, context)(transaction)
-        thoughts.note(transaction, context.project, where, stored.receipt.id)
+        thoughts.note(transaction, context.space, where, stored.receipt.id)
         thought = Thought(
             id=stored.receipt.id,
             chain_id=where.chain_id,
@@ -79,7 +79,7 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
 
 
 def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:
-    row = write.find(transaction, context.project, key_or_id)
+    row = write.find(transaction, context.space, key_or_id)
     if row is None:
         raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     if row.standing is Standing.FORGOTTEN:
@@ -114,7 +114,7 @@ class Associations:
         def is_shown(row: Row) -> bool:
             return row.standing in SEEN and self._local.is_alive(row, now_s)
 
-        return links.linked_of(self._reader, self._station.project, memory_ids, limit, is_shown)
+        return links.linked_of(self._reader, self._station.space, memory_ids, limit, is_shown)
 
     def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
         """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
@@ -136,11 +136,11 @@ class Associations:
             row = self._reader.row(said.parent_id)
             is_thought = row is not None and thoughts.is_thought(row.memory)
             chain_id = row.memory.metadata["chain_id"] if row is not None and is_thought else None
-        if chain_id is None or thoughts.is_noted(self._reader, self._station.project, chain_id):
+        if chain_id is None or thoughts.is_noted(self._reader, self._station.space, chain_id):
             return None
         return thoughts.end_of(self._chain(chain_id))
 
     def _chain(self, chain_id: str) -> list[Memory]:
-        query = Query("", self._station.project, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
+        query = Query("", self._station.space, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
         found = (row.memory for row in pages(self._reader, query))
         return [one for one in found if thoughts.is_thought(one) and one.metadata["chain_id"] == chain_id]

@@ -241,8 +241,8 @@ def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | Non
     row = transaction.row(link.source)
     if source is None or target is None or row is None:
         return None
-    project = row.memory.scope.project
-    return RemoteLink(source, target, link.link_type.value, link.strength, link.description, project)
+    space = row.memory.scope.space
+    return RemoteLink(source, target, link.link_type.value, link.strength, link.description, space)
 
 
 def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:
@@ -321,21 +321,21 @@ def _each(
 
 
 def retry(
-    remote: str, memory_ids: Collection[str], now_s: float, project: str | None = None
+    remote: str, memory_ids: Collection[str], now_s: float, space: str | None = None
 ) -> Callable[[Transaction], int]:
     """Dead deliveries become due again, waiting ones become due now. Only the project's, if one is named."""
-    return _chosen(remote, memory_ids, project, lambda facet: delivery.retried(facet, now_s))
+    return _chosen(remote, memory_ids, space, lambda facet: delivery.retried(facet, now_s))
 
 
-def drop(remote: str, memory_ids: Collection[str], project: str) -> Callable[[Transaction], int]:
+def drop(remote: str, memory_ids: Collection[str], space: str) -> Callable[[Transaction], int]:
     """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
     return _chosen(
-        remote, memory_ids, project, lambda facet: None if facet.remote_id is None else delivery.at_rest(facet)
+        remote, memory_ids, space, lambda facet: None if facet.remote_id is None else delivery.at_rest(facet)
     )
 
 
 def _chosen(
-    remote: str, memory_ids: Collection[str], project: str | None, move: Callable[[Delivery], Delivery | None]
+    remote: str, memory_ids: Collection[str], space: str | None, move: Callable[[Delivery], Delivery | None]
 ) -> Callable[[Transaction], int]:
     """Move those that are dead or waiting, and the project's. Returns how many."""
 
@@ -343,7 +343,7 @@ def _chosen(
         count = 0
         for memory_id in memory_ids:
             facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
-            own = project is None or (row is not None and row.memory.scope.project == project)
+            own = space is None or (row is not None and row.memory.scope.space == space)
             if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
                 set_delivery(transaction, remote, memory_id, move(facet))
                 count += 1

@@ -76,18 +76,18 @@ def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
         last = rows[-1].position
 
 
-def plan(reader: StoreReader, project: str, rows: Iterable[Row], *, whole_project: bool) -> Purged:
+def plan(reader: StoreReader, space: str, rows: Iterable[Row], *, whole_project: bool) -> Purged:
     """What purging those would take away."""
     alive = [row for row in rows if not row.is_tombstone]
     found = [row.memory for row in alive]
-    whose = {one.id: {one.id, owner(project, one.scope.context_id or "")} for one in found}
+    whose = {one.id: {one.id, owner(space, one.scope.context_id or "")} for one in found}
     facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
     pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
     return Purged(
         tuple(one.id for one in found),
         dry_run=True,
         names=tuple(one.key or one.id for one in found),
-        documents=reader.documents.count(project) if whole_project else 0,
+        documents=reader.documents.count(space) if whole_project else 0,
         elsewhere=sum(row.standing is Standing.CACHED for row in alive),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
@@ -145,7 +145,7 @@ def _drop_copy(transaction: Transaction, memory: Memory) -> None:
 def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:
     """Leave a tombstone, by which remotes are told. Names the addresses of those."""
     erase(transaction, memory.id)
-    scope = Scope(memory.scope.project)
+    scope = Scope(memory.scope.space)
     bare = replace(memory, key=None, content="", title=None, tags=(), metadata={}, scope=scope)
     transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
     transaction.unlearn(memory)

@@ -101,7 +101,7 @@ class RemoteConnection:
         part: RemotePart,
         routes: Routes,
         *,
-        project: str,
+        space: str,
         store: LocalStore,
         store_futures: StoreFutures,
         clock: Clock,
@@ -120,7 +120,7 @@ class RemoteConnection:
             label=part.label,
             heard_s=part.heard_s,
         )
-        cache = RemoteCache(part.name, project, store=store, clock=clock, settings=settings)
+        cache = RemoteCache(part.name, space, store=store, clock=clock, settings=settings)
         self.side = RemoteSide(part.name, part.remote, self._link, cache, label=part.label)
         self._sender = Sender(
             part.name,
@@ -137,7 +137,7 @@ class RemoteConnection:
         self._name = part.name
         self._remote = part.remote
         self._routes = routes
-        self._project = project
+        self._space = space
         self._store = store
         self._store_futures = store_futures
         self._clock = clock
@@ -158,9 +158,7 @@ class RemoteConnection:
             nothing.set_result(False)
             return nothing
         said, earlier = self._routes.policy.about(self.part.label), self._routes.earlier
-        change = known_remotes.enrol(
-            self._name, self.part.endpoint, self._project, self._now_s(), said, earlier=earlier
-        )
+        change = known_remotes.enrol(self._name, self.part.endpoint, self._space, self._now_s(), said, earlier=earlier)
         return self._store.write(change)
 
     async def run(self, begun: Future[bool]) -> None:
@@ -183,7 +181,7 @@ class RemoteConnection:
         end_s = self._clock.monotonic() + timeout_s
         if self._enrols and self._enrolled.is_set():
             reader, earlier = self._store.reader, self._routes.earlier
-            if known_remotes.is_undone(reader, self._name, self._project, earlier=earlier):
+            if known_remotes.is_undone(reader, self._name, self._space, earlier=earlier):
                 self._enrolled.clear()
                 self._undone.set()
         is_enrolled = await self._clock.wait(self._enrolled, timeout_s)
@@ -352,16 +350,16 @@ class RemoteConnection:
     async def _backfill(self) -> None:
         """Make due what an earlier policy has kept back, then the earlier memories: the backlog is done when that says
         so."""
-        name, project = self._name, self._project
+        name, space = self._name, self._space
         held = self._store.reader.outbox_page(name, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
         ids = [memory_id for memory_id, _ in held]
         for start in range(0, len(ids), known_remotes.AT_ONCE):
             some = ids[start : start + known_remotes.AT_ONCE]
-            change = known_remotes.send_after_all(name, some, project, self._now_s(), self._is_for)
+            change = known_remotes.send_after_all(name, some, space, self._now_s(), self._is_for)
             await self._store_futures.of(self._store.write(change))
         due, after = 0, ""
         while True:
-            batch = known_remotes.backfill(name, project, self._now_s(), after, self._is_for)
+            batch = known_remotes.backfill(name, space, self._now_s(), after, self._is_for)
             made = await self._store_futures.of(self._store.write(batch))
             due += made.due
             if made.last is None:

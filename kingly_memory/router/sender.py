@@ -414,7 +414,7 @@ def _row(item: Leased) -> str | None:
     if not isinstance(item.subject, Memory):
         return None
     scope = item.subject.scope
-    return f"{scope.project}\n{scope.context_id or ''}"
+    return f"{scope.space}\n{scope.context_id or ''}"
 
 
 async def _all_done(tasks: Iterable[asyncio.Task[Any]]) -> None:

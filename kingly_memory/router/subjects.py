@@ -27,15 +27,15 @@ T = TypeVar("T")
 class Subjects:
     """Reads the subjects of one project, and what has ended anywhere in the store."""
 
-    def __init__(self, reader: StoreReader, project: str, remotes: Sequence[str] = ()) -> None:
+    def __init__(self, reader: StoreReader, space: str, remotes: Sequence[str] = ()) -> None:
         """`remotes` are those that memories may wait for."""
         self._reader = reader
-        self._project = project
+        self._space = space
         self._remotes = remotes
 
     def live(self, *, agent: str | None = None, standings: Sequence[Standing] = (Standing.LIVE,)) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
-        query, start = Query("", self._project, agent=agent), None
+        query, start = Query("", self._space, agent=agent), None
         while rows := self._reader.page(query, standings, PAGE, start, oldest_first=True):
             yield from self.of(rows)
             start = rows[-1].position

@@ -50,7 +50,7 @@ def _telling(transaction: Transaction, memory: Memory) -> Iterator[Row]:
     behind = (transaction.facet(archive.FACET, memory.id) or {}).get("summary")
     for summary_id in dict.fromkeys([*_named(transaction, memory.id), *([] if behind is None else [behind])]):
         row = transaction.row(summary_id)
-        if row is not None and row.memory.scope.project == memory.scope.project:
+        if row is not None and row.memory.scope.space == memory.scope.space:
             yield row
 
 

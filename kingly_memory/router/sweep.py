@@ -131,14 +131,14 @@ class Sweeper:
             done = await self._carry_out(sweep, found.decisions, found.notes)
             if not done.skipped:
                 return found.planned.to_json(dry_run=False)
-            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.project, context.now_s)
+            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.space, context.now_s)
             return found.planned.to_json(dry_run=False, after=left)
 
     async def undo(self, context: WriteContext) -> Undone:
         """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
         since. Raises SweepUnderWay, StoreError."""
         with self._alone():
-            last = self._last(context.project) or {"id": "", "pages": 0}
+            last = self._last(context.space) or {"id": "", "pages": 0}
             memories = threads = 0
             for page in reversed(range(last["pages"])):
                 change = partial(sweep_changes.take_back, sweep_id=last["id"], page=page, context=context)
@@ -146,13 +146,13 @@ class Sweeper:
                 memories, threads = memories + undone.memories, threads + undone.threads
             return Undone(memories, threads)
 
-    def last_s(self, project: str) -> float | None:
+    def last_s(self, space: str) -> float | None:
         """When the last sweep of that project began, in Unix seconds."""
-        last = self._last(project)
+        last = self._last(space)
         return None if last is None else last["at"]
 
-    def _last(self, project: str) -> JsonObject | None:
-        owner = sweep_changes.last(project)
+    def _last(self, space: str) -> JsonObject | None:
+        owner = sweep_changes.last(space)
         return self._store.reader.facets(sweep_changes.FACET, [owner]).get(owner)
 
     @contextmanager
@@ -174,25 +174,25 @@ class Sweeper:
 
     async def _plan(self, policies: Policies, context: WriteContext) -> Plan:
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
-        reader, project = self._store.reader, context.project
-        subjects = Subjects(reader, project, remotes)
+        reader, space = self._store.reader, context.space
+        subjects = Subjects(reader, space, remotes)
 
         def make() -> Plan:
             ended, live = subjects.ended(context.now_s), subjects.live()
-            return plan(policies, context.now_s, project, counts=reader.counts(project), ended=ended, live=live)
+            return plan(policies, context.now_s, space, counts=reader.counts(space), ended=ended, live=live)
 
         return await asyncio.to_thread(make)
 
     async def _compaction(self, how: Strategy, context: WriteContext) -> CompactionPlan:
-        return await asyncio.to_thread(compaction.plan, self._store.reader, context.project, how, context.now_s)
+        return await asyncio.to_thread(compaction.plan, self._store.reader, context.space, how, context.now_s)
 
     def _census(self, policies: Policies, context: WriteContext) -> Census:
         """How it is now, where it is not what was planned."""
         reader, tiers = self._store.reader, Counter[Tier]()
         is_tiered = TIERS in policies.names
-        for one in Subjects(reader, context.project).live() if is_tiered else ():
+        for one in Subjects(reader, context.space).live() if is_tiered else ():
             tiers[one.placed(policies.rules.tiers).tier] += 1
-        counts = reader.counts(context.project)
+        counts = reader.counts(context.space)
         live = sum(counts[kind.value] for kind in MemoryType)
         return Census(live, counts["archived"], {tier: tiers[tier] for tier in Tier} if is_tiered else {})
 

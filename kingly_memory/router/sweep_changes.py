@@ -76,9 +76,9 @@ class Behind(NamedTuple):
     summary_id: MemoryId | None = None
 
 
-def last(project: str) -> str:
+def last(space: str) -> str:
     """Whose facet says what that project's last sweep was."""
-    return f"last.{activity.owner(project)}"
+    return f"last.{activity.owner(space)}"
 
 
 def page_of(sweep_id: str, number: int) -> str:
@@ -88,7 +88,7 @@ def page_of(sweep_id: str, number: int) -> str:
 
 def begin(transaction: Transaction, sweep: Sweep) -> JsonObject:
     """Note that a sweep is under way, and say what the one before it was: only the last one can be taken back."""
-    owner = last(sweep.context.project)
+    owner = last(sweep.context.space)
     before = transaction.facet(FACET, owner)
     # A compaction, which asks no policies, puts off no sweep.
     at_s = sweep.context.now_s if sweep.policies.names or before is None else before["at"]
@@ -104,7 +104,7 @@ def drop_pages(transaction: Transaction, sweep_id: str, pages: Sequence[int]) ->
 
 def note_time(transaction: Transaction, sweep: Sweep) -> None:
     """Note that there was a sweep and nothing for it to do: the one before it can still be taken back."""
-    owner = last(sweep.context.project)
+    owner = last(sweep.context.space)
     before = transaction.facet(FACET, owner) or {"id": sweep.id, "pages": 0}
     transaction.set_facet(FACET, owner, {**before, "at": sweep.context.now_s})
 
@@ -112,18 +112,18 @@ def note_time(transaction: Transaction, sweep: Sweep) -> None:
 def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonObject], page: int) -> None:
     if not entries:
         return
-    project, did = sweep.context.project, Counter(entry["did"] for entry in entries)
+    space, did = sweep.context.space, Counter(entry["did"] for entry in entries)
     if did[PROMOTED] or did[DEMOTED]:
         moves = {"promotions": did[PROMOTED], "demotions": did[DEMOTED]}
-        activity.add(transaction, project, lambda before: before.moved(sweep.context.now_s, **moves))
+        activity.add(transaction, space, lambda before: before.moved(sweep.context.now_s, **moves))
     transaction.set_facet(FACET, page_of(sweep.id, page), {"entries": list(entries)})
     _set_pages(transaction, sweep.id, sweep.context, page + 1)
 
 
 def _set_pages(transaction: Transaction, sweep_id: str, context: WriteContext, pages: int) -> None:
     """Note up to which page there is something to take back."""
-    before = transaction.facet(FACET, last(context.project)) or {"at": context.now_s}
-    transaction.set_facet(FACET, last(context.project), {"id": sweep_id, "at": before["at"], "pages": pages})
+    before = transaction.facet(FACET, last(context.space)) or {"at": context.now_s}
+    transaction.set_facet(FACET, last(context.space), {"id": sweep_id, "at": before["at"], "pages": pages})
 
 
 # --- carrying out ---------------------------------------------------------------------------------------------------

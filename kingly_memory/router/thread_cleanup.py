@@ -24,28 +24,28 @@ def clean_up(transaction: Transaction, memories: Iterable[Memory], *, erased: bo
         if memory.scope.context_id is None:
             strip(transaction, memory.id)
         else:
-            places.add((memory.scope.project, memory.scope.context_id))
-    for project, context_id in sorted(places):
-        if not transaction.is_said_in(project, context_id):
-            _clean_up(transaction, project, context_id, erased=erased)
+            places.add((memory.scope.space, memory.scope.context_id))
+    for space, context_id in sorted(places):
+        if not transaction.is_said_in(space, context_id):
+            _clean_up(transaction, space, context_id, erased=erased)
 
 
-def clear(transaction: Transaction, project: str, context_id: str) -> None:
+def clear(transaction: Transaction, space: str, context_id: str) -> None:
     """Leave nothing beside a context of which nothing is left."""
-    if not transaction.is_said_in(project, context_id):
-        strip(transaction, owner(project, context_id), whole=True)
+    if not transaction.is_said_in(space, context_id):
+        strip(transaction, owner(space, context_id), whole=True)
 
 
-def _clean_up(transaction: Transaction, project: str, context_id: str, *, erased: bool) -> None:
-    merged = _merged_with(transaction, project, context_id)
-    is_left = any(transaction.is_said_in(project, one) for one in merged)
+def _clean_up(transaction: Transaction, space: str, context_id: str, *, erased: bool) -> None:
+    merged = _merged_with(transaction, space, context_id)
+    is_left = any(transaction.is_said_in(space, one) for one in merged)
     for one in [context_id] if is_left else merged:
         facet = merged[one]
         if is_left and into(facet) is None:
             continue  # what is said of it is said of what was merged into it, too
         merges = {name: value for name, value in facet.items() if name in _MERGES}
         keeps_merges = ("into" in merges or "holds" in merges) and (is_left or not erased)
-        strip(transaction, owner(project, one), merges if keeps_merges else None, whole=erased and not is_left)
+        strip(transaction, owner(space, one), merges if keeps_merges else None, whole=erased and not is_left)
 
 
 def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, *, whole: bool = False) -> None:
@@ -55,11 +55,11 @@ def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, 
         transaction.set_facet(name, whose, None)
 
 
-def _merged_with(transaction: Transaction, project: str, context_id: str) -> dict[str, JsonObject]:
+def _merged_with(transaction: Transaction, space: str, context_id: str) -> dict[str, JsonObject]:
     """The contexts that are one thread with that one, itself among them, each with its facet `thread`."""
 
     def facet_of(one: str) -> JsonObject:
-        return transaction.facet(THREAD, owner(project, one)) or {}
+        return transaction.facet(THREAD, owner(space, one)) or {}
 
     found = {context_id: facet_of(context_id)}
     root = context_id

@@ -85,9 +85,9 @@ def weighed(facets: Iterable[JsonObject]) -> Weighed:
     return Weighed(weight, pinned)
 
 
-def facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+def facets(reader: StoreReader, name: str, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
     """The facets of that name, by context."""
-    owners = {owner(project, context_id): context_id for context_id in context_ids}
+    owners = {owner(space, context_id): context_id for context_id in context_ids}
     return {owners[whose]: facet for whose, facet in reader.facets(name, list(owners)).items()}
 
 
@@ -102,12 +102,12 @@ def all_facets(reader: StoreReader, name: str) -> Iterator[tuple[str, JsonObject
 # --- which contexts are one thread ------------------------------------------------------------------------------------
 
 
-def threads(reader: StoreReader, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+def threads(reader: StoreReader, space: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
     """The facet `thread` of each context and of every thread it was merged into; empty where there is none."""
     wanted = set(context_ids)
     found: dict[str, JsonObject] = {}
     while wanted:
-        found |= {one: {} for one in wanted} | facets(reader, THREAD, project, wanted)
+        found |= {one: {} for one in wanted} | facets(reader, THREAD, space, wanted)
         wanted = {one for facet in found.values() if (one := into(facet)) is not None} - found.keys()
     return found
 
@@ -122,28 +122,28 @@ def root(context_id: str, known: Mapping[str, JsonObject]) -> str:
     return passed[-1]
 
 
-def members(reader: StoreReader, project: str, thread_id: str) -> dict[str, JsonObject]:
+def members(reader: StoreReader, space: str, thread_id: str) -> dict[str, JsonObject]:
     """The contexts that are this thread now, its own first, each with its facet `thread`."""
-    found = {thread_id: facets(reader, THREAD, project, [thread_id]).get(thread_id, {})}
+    found = {thread_id: facets(reader, THREAD, space, [thread_id]).get(thread_id, {})}
     waiting = [thread_id]
     while waiting:
         parents = {child: one for one in waiting for child in texts(found[one], "holds") if child not in found}
-        read = facets(reader, THREAD, project, parents)
+        read = facets(reader, THREAD, space, parents)
         waiting = [child for child, parent in parents.items() if into(read.get(child, {})) == parent]
         found |= {child: read[child] for child in waiting}
     return found
 
 
-def contexts_of(reader: StoreReader, project: str, thread: Named) -> dict[str, JsonObject]:
+def contexts_of(reader: StoreReader, space: str, thread: Named) -> dict[str, JsonObject]:
     """As `members`; none for a memory that belongs to no context."""
-    return {} if thread.is_alone else members(reader, project, thread.id)
+    return {} if thread.is_alone else members(reader, space, thread.id)
 
 
-def rows(reader: StoreReader, project: str, thread: Named, context_ids: Iterable[str]) -> Iterator[Row]:
+def rows(reader: StoreReader, space: str, thread: Named, context_ids: Iterable[str]) -> Iterator[Row]:
     """The memories of a thread, live and archived, in the order in which they were stored."""
 
     def said_in(context_id: str) -> Iterator[Row]:
-        query, start = Query("", project, context_id=context_id), None
+        query, start = Query("", space, context_id=context_id), None
         while found := reader.page(query, VISIBLE, _PAGE, start, oldest_first=True):
             yield from found
             start = found[-1].position
@@ -157,41 +157,39 @@ def rows(reader: StoreReader, project: str, thread: Named, context_ids: Iterable
 # --- which thread somebody means --------------------------------------------------------------------------------------
 
 
-def named(reader: StoreReader, project: str, said: str) -> Named:
+def named(reader: StoreReader, space: str, said: str) -> Named:
     """The thread with that id, or the one it was merged into; else the thread of the memory with that key or id. Raises
     InvalidInput."""
-    if is_thread(reader, project, said):
-        return of_context(reader, project, said)
-    thread = of_row(reader, project, reader.row(reader.id_of_key(project, said) or said))
+    if is_thread(reader, space, said):
+        return of_context(reader, space, said)
+    thread = of_row(reader, space, reader.row(reader.id_of_key(space, said) or said))
     if thread is None:
         raise InvalidInput("thread_id", f"there is no thread {shown(said)!r} in this project, and no such memory")
     return thread
 
 
-def is_thread(reader: StoreReader, project: str, said: str) -> bool:
+def is_thread(reader: StoreReader, space: str, said: str) -> bool:
     """Whether it is the id of a thread that still has a memory."""
-    known = threads(reader, project, [said])
-    names = members(reader, project, root(said, known)) if any(known.values()) else ()
-    return any(
-        reader.page(Query("", project, context_id=one), VISIBLE, 1, None) for one in dict.fromkeys((said, *names))
-    )
+    known = threads(reader, space, [said])
+    names = members(reader, space, root(said, known)) if any(known.values()) else ()
+    return any(reader.page(Query("", space, context_id=one), VISIBLE, 1, None) for one in dict.fromkeys((said, *names)))
 
 
-def of_context(reader: StoreReader, project: str, context_id: str) -> Named:
-    thread_id = root(context_id, threads(reader, project, [context_id]))
-    return Named(thread_id, owner(project, thread_id))
+def of_context(reader: StoreReader, space: str, context_id: str) -> Named:
+    thread_id = root(context_id, threads(reader, space, [context_id]))
+    return Named(thread_id, owner(space, thread_id))
 
 
-def of_row(reader: StoreReader, project: str, row: Row | None) -> Named | None:
+def of_row(reader: StoreReader, space: str, row: Row | None) -> Named | None:
     """The thread of a memory; None where it is gone or belongs to another project."""
-    if row is None or row.standing not in VISIBLE or row.memory.scope.project != project:
+    if row is None or row.standing not in VISIBLE or row.memory.scope.space != space:
         return None
     if (context_id := row.memory.scope.context_id) is not None:
-        return of_context(reader, project, context_id)
+        return of_context(reader, space, context_id)
     return Named(row.memory.id, row.memory.id, is_alone=True)
 
 
-def titled(reader: StoreReader, project: str, topic: str) -> list[Named]:
+def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
     """Threads whose given title is the topic, then those in whose title a word begins with it; the latest first."""
     wanted = _one_line(topic)
     before = r"(?<!\w)" if wanted[:1].isascii() else ""  # some scripts have no breaks between words
@@ -199,12 +197,12 @@ def titled(reader: StoreReader, project: str, topic: str) -> list[Named]:
     ranks: dict[Named, tuple[bool, int]] = {}
     for whose, facet in all_facets(reader, THREAD):
         title, context_id = _one_line(text(facet, "title") or ""), text(facet, "context_id")
-        if not beginning.search(title) or (context_id is not None and owner(project, context_id) != whose):
+        if not beginning.search(title) or (context_id is not None and owner(space, context_id) != whose):
             continue
         row = reader.row(whose) if context_id is None else None
-        thread = of_row(reader, project, row) if context_id is None else of_context(reader, project, context_id)
+        thread = of_row(reader, space, row) if context_id is None else of_context(reader, space, context_id)
         if thread is not None and (context_id is not None or thread.is_alone):
-            queries = [Query("", project, context_id=one) for one in contexts_of(reader, project, thread)]
+            queries = [Query("", space, context_id=one) for one in contexts_of(reader, space, thread)]
             latest = [row] if row else [one for query in queries for one in reader.page(query, VISIBLE, 1, None)]
             if latest:
                 rank = title != wanted, -max(one.position for one in latest)

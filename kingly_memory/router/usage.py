@@ -16,8 +16,8 @@ class UsageBuffer:
     """Collects uses from any thread, and how many searches found something and did not. `take` hands them to a change;
     until that is `written` they still count here."""
 
-    def __init__(self, project: str) -> None:
-        self._project = project
+    def __init__(self, space: str) -> None:
+        self._space = space
         self._used: Used = {}
         self._taken: Used = {}
         self._searches = [0, 0]
@@ -60,7 +60,7 @@ class UsageBuffer:
         def change(transaction: Transaction) -> None:
             if found or missed:
                 more = {"found": found, "missed": missed}
-                activity.add(transaction, self._project, lambda before: before.looked_up(**more))
+                activity.add(transaction, self._space, lambda before: before.looked_up(**more))
             for memory_id, (times, last_s) in taken.items():
                 note(transaction, memory_id, last_s, times=times)
 

@@ -46,7 +46,7 @@ class Station(NamedTuple):
     """Where we are: the home, the project, the durability, the remotes if any are named, and who stores."""
 
     home: str
-    project: str
+    space: str
     durability: str
     routes: Routes | None = None
     version: str = ""
@@ -85,7 +85,7 @@ class View:
     def _check_whole(self, key_or_id: str) -> None:
         """Nothing was found under that name: raise RecordDamaged where there is something."""
         reader = self._store.reader
-        memory_id = reader.id_of_key(self._station.project, key_or_id)
+        memory_id = reader.id_of_key(self._station.space, key_or_id)
         if memory_id is not None or (reader.row(key_or_id) is None and reader.is_there(key_or_id)):
             raise RecordDamaged(memory_id or key_or_id)
 
@@ -99,11 +99,11 @@ class View:
         row = self.find(key_or_id)
         if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return ()
-        reader, project = self._store.reader, self._station.project
+        reader, space = self._store.reader, self._station.space
         if row is not None:
             return (*self._ending([row.memory]), *reader.revisions(row.memory.id))
-        earlier = reader.revisions(reader.id_of_key(project, key_or_id) or key_or_id)
-        return tuple(one for one in earlier if one.scope.project == project and key_or_id in (one.key, one.id))
+        earlier = reader.revisions(reader.id_of_key(space, key_or_id) or key_or_id)
+        return tuple(one for one in earlier if one.scope.space == space and key_or_id in (one.key, one.id))
 
     def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
         """The texts of two revisions as a unified diff: of the last two, or of `a` and the latest."""
@@ -150,12 +150,10 @@ class View:
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""
-        name, reader, project = validation.required("key_or_id", key_or_id), self._store.reader, self._station.project
-        memory_id = reader.id_of_key(project, name)
+        name, reader, space = validation.required("key_or_id", key_or_id), self._store.reader, self._station.space
+        memory_id = reader.id_of_key(space, name)
         row = reader.row(memory_id or name)
-        is_it = (
-            row is not None and row.memory.scope.project == project and (memory_id is None or row.memory.key == name)
-        )
+        is_it = row is not None and row.memory.scope.space == space and (memory_id is None or row.memory.key == name)
         return row if is_it else None
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
@@ -190,7 +188,7 @@ class View:
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
-        for rows in _pages(self._store.reader, Query("", self._station.project)):
+        for rows in _pages(self._store.reader, Query("", self._station.space)):
             for row, memory in zip(rows, self._ending([row.memory for row in rows]), strict=True):
                 yield memory, row.standing
 
@@ -205,14 +203,14 @@ class View:
         `damaged` only when a damaged store was replaced, and says where it is kept.
         """
         station, reader = self._station, self._store.reader
-        counts = Counter(reader.counts(station.project))
-        ends = reader.ends(station.project, self._now_s())
+        counts = Counter(reader.counts(station.space))
+        ends = reader.ends(station.space, self._now_s())
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
         counts.subtract(ends.over)
         archived = counts.pop("archived")
         status: JsonObject = {
             "home": station.home,
-            "project": station.project,
+            "project": station.space,
             "durability": station.durability,
             "memories": {
                 "total": sum(counts.values()),
@@ -268,7 +266,7 @@ class View:
             oldest = reader.outbox_page(route.name, ["pending", "leased"], 1)
             waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
             if routes is not None:
-                earlier.append(known_remotes.earlier_waiting(reader, routes, route, self._station.project))
+                earlier.append(known_remotes.earlier_waiting(reader, routes, route, self._station.space))
         told["outbox"] = {
             "pending": memories["pending"],
             "leased": memories["leased"],
@@ -321,7 +319,7 @@ class View:
         listed = []
         for memory_id, facet, label, probe in found:
             row = rows[memory_id]
-            if row is not None and row.memory.scope.project == self._station.project:
+            if row is not None and row.memory.scope.space == self._station.space:
                 listed.append(entry(row.memory, facet, now_s, label, probe))
         return listed
 
@@ -337,7 +335,7 @@ class View:
         """Every remote that the home knows or that is in use here."""
         from kingly_memory.router import known_remotes
 
-        return known_remotes.known_remotes(self._store.reader, self._station.remotes, self._station.project)
+        return known_remotes.known_remotes(self._store.reader, self._station.remotes, self._station.space)
 
     def routes(self, remote: str | None = None) -> tuple[Route, ...]:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""

@@ -34,7 +34,7 @@ CHANGES_KEPT_S = 90 * 86_400.0
 class WriteContext:
     """What every change needs to know: whose memories these are, which remotes are in use, and what time it is."""
 
-    project: str
+    space: str
     agent: str | None
     routes: Routes | None
     lifetimes: Lifetimes
@@ -82,7 +82,7 @@ def store(
     working context, of which a use may not be written down yet. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored:
-        before = _by_key(transaction, context.project, draft.key)
+        before = _by_key(transaction, context.space, draft.key)
         _check_revision(draft.key, before, if_revision)
         memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
@@ -136,7 +136,7 @@ def update(
     nothing. None when there is no such memory. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored | None:
-        before = find(transaction, context.project, key_or_id)
+        before = find(transaction, context.space, key_or_id)
         if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
@@ -157,7 +157,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
     """Store the whispers that are due, unless the context has moved on meanwhile: then False, and nothing is stored."""
 
     def change(transaction: Transaction) -> bool:
-        if not contexts.advance(transaction, context.project, due):
+        if not contexts.advance(transaction, context.space, due):
             return False
         for draft in due.drafts:
             memory = _memory(draft, None, context)
@@ -188,20 +188,20 @@ def _import_earlier(transaction: Transaction, item: Imported, context: WriteCont
     """What a memory said before, if the memory comes from the same file and has no history here."""
     memory_id = MemoryId(item.id or "")
     there = transaction.row(memory_id)
-    if there is not None and there.memory.scope.project != context.project:
-        memory_id = derived_id(memory_id, context.project)
-    if transaction.row(memory_id) is None and _by_key(transaction, context.project, item.draft.key) is None:
+    if there is not None and there.memory.scope.space != context.space:
+        memory_id = derived_id(memory_id, context.space)
+    if transaction.row(memory_id) is None and _by_key(transaction, context.space, item.draft.key) is None:
         created_at = item.draft.created_at or context.now
         times = {"created_at": created_at, "updated_at": item.updated_at or created_at}
-        transaction.keep_revision(item.draft.memory(memory_id, context.project, **times, revision=item.revision))
+        transaction.keep_revision(item.draft.memory(memory_id, context.space, **times, revision=item.revision))
 
 
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
-    before, wanted_id = _by_key(transaction, context.project, item.draft.key), item.id
+    before, wanted_id = _by_key(transaction, context.space, item.draft.key), item.id
     if wanted_id is not None:
         there = transaction.row(wanted_id)
-        if there is not None and there.memory.scope.project != context.project:
-            wanted_id = derived_id(wanted_id, context.project)
+        if there is not None and there.memory.scope.space != context.space:
+            wanted_id = derived_id(wanted_id, context.space)
             there = transaction.row(wanted_id)
         if there is not None and there.is_tombstone:
             return _receipt(transaction, there.memory, context.routes), "kept"
@@ -266,10 +266,10 @@ def _memory(
     if before is None:
         created = draft.created_at or context.now
         memory_id = MemoryId(wanted_id or new_id(context.now))
-        return said.memory(memory_id, context.project, created_at=created, updated_at=updated_at or created)
+        return said.memory(memory_id, context.space, created_at=created, updated_at=updated_at or created)
     old = before.memory
     return said.memory(
-        old.id, context.project, created_at=old.created_at, updated_at=context.now, revision=old.revision + 1
+        old.id, context.space, created_at=old.created_at, updated_at=context.now, revision=old.revision + 1
     )
 
 
@@ -326,20 +326,20 @@ def revise(transaction: Transaction, memory: Memory, context: WriteContext, stan
     _deliver(transaction, memory, context)
 
 
-def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
+def find(transaction: Transaction, space: str, key_or_id: str) -> Row | None:
     """The project's memory under that key, else under that id."""
-    return _by_key(transaction, project, key_or_id) or _by_id(transaction, project, key_or_id)
+    return _by_key(transaction, space, key_or_id) or _by_id(transaction, space, key_or_id)
 
 
-def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
-    memory_id = None if key is None else transaction.id_of_key(project, key)
+def _by_key(transaction: Transaction, space: str, key: str | None) -> Row | None:
+    memory_id = None if key is None else transaction.id_of_key(space, key)
     row = None if memory_id is None else transaction.row(memory_id)
     return row if row is not None and row.memory.key == key else None  # else its pointer is damaged
 
 
-def _by_id(transaction: Transaction, project: str, memory_id: str) -> Row | None:
+def _by_id(transaction: Transaction, space: str, memory_id: str) -> Row | None:
     row = transaction.row(memory_id)
-    return row if row is not None and row.memory.scope.project == project else None
+    return row if row is not None and row.memory.scope.space == space else None
 
 
 # --- forgetting and restoring -----------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gon
     Summaries tell no more of it; a text that was learned is forgotten whole."""
 
     def change(transaction: Transaction) -> Gone | None:
-        row = find(transaction, context.project, key_or_id)
+        row = find(transaction, context.space, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
@@ -373,7 +373,7 @@ def restore(
     InvalidInput for a revision that is not there."""
 
     def change(transaction: Transaction) -> Memory | None:
-        row = find(transaction, context.project, key_or_id)
+        row = find(transaction, context.space, key_or_id)
         if row is None or row.is_tombstone:
             return None
         earlier = _earlier(transaction, row.memory, revision)
@@ -512,14 +512,14 @@ def _deliver(
 def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_said: bool) -> list[str]:
     """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
     enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
-    known, routes = remotes_of(transaction, memory.scope.project), context.routes
-    if routes is None or memory.scope.project != context.project:
+    known, routes = remotes_of(transaction, memory.scope.space), context.routes
+    if routes is None or memory.scope.space != context.space:
         return known
     others = [route for route in routes.of(memory) if route.name not in known]
     if routes.use is RemoteUse.ENROL:
         for route in others:
             said = routes.policy.about(route.label)
-            enrol(route.name, route.endpoint, context.project, context.now_s, said)(transaction)
+            enrol(route.name, route.endpoint, context.space, context.now_s, said)(transaction)
     else:
         is_sent = is_said and routes.use is RemoteUse.ONCE
         others = [route for route in others if is_sent or delivery_of(transaction, route.name, memory.id) is not None]
@@ -531,7 +531,7 @@ def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *,
 def _is_for(transaction: Transaction, remote: str, memory: Memory, context: WriteContext) -> bool:
     """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
     if context.routes is None or context.routes.named(remote) is None:
-        return not gets_nothing(transaction, remote, memory.scope.project)
+        return not gets_nothing(transaction, remote, memory.scope.space)
     return context.routes.is_for(remote, memory)
 
 
@@ -541,7 +541,7 @@ def _receipt(
     """Where the memory stands, as of this transaction; what is `due` was just written and need not be read again."""
     if routes is None:
         if due is None:
-            names = remotes_of(transaction, memory.scope.project)
+            names = remotes_of(transaction, memory.scope.space)
             due = {name: one for name in names if (one := delivery_of(transaction, name, memory.id)) is not None}
         return receipt_of(memory, {}, None, waits=any(one.waits for one in due.values()))
     known = dict(due or {})

@@ -34,7 +34,7 @@ class UltimateMCPMemoryAdapter:
         self.connected = False
         self._remote = JsonCall(
             Transport(endpoint(self.endpoint), clock=SystemClock()),
-            project=str(said.get("project", "default")),
+            space=str(said.get("project", "default")),
             call_timeout_s=self.timeout / 1000,
         )
 

@@ -118,11 +118,11 @@ class FakeRemote:
                 self.effects.append(idempotency_key)
             return remote_id or self._known_keys.get(memory.id)
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         return self.forgotten_elsewhere
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         wanted = None if types is None else tuple(types)
         async with self._call("search", timeout_s, text=text, limit=limit, types=wanted, timeout_s=timeout_s):
@@ -134,7 +134,7 @@ class FakeRemote:
             ]
             return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         async with self._call("working_memory", timeout_s, context_id=context_id, timeout_s=timeout_s):
             found = [
                 _hit(remote_id, memory, 0.0)
@@ -143,7 +143,7 @@ class FakeRemote:
             ]
             return [*found, *self.working_elsewhere]
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         async with self._call("linked", timeout_s, remote_ids=list(remote_ids), timeout_s=timeout_s):
             return [
                 {

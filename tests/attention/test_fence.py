@@ -58,7 +58,7 @@ def memory(content: str, *, origin: Origin = Origin.USER, agent: str | None = "c
         type=MemoryType.SEMANTIC,
         confidence=0.5,
         tags=(),
-        scope=Scope("app", agent, None),
+        scope=Scope("app", agent=agent),
         origin=origin,
         created_at=NOW,
         updated_at=NOW,

@@ -113,7 +113,7 @@ def clock() -> ManualClock:
 
 def injected(memory: MemoryRouter, store: PromptStore, memory_id: str, at: datetime = AT) -> None:
     """Each time into a session of its own."""
-    log = memory._engine.injections = InjectionFiles(store.home, memory._engine.project)
+    log = memory._engine.injections = InjectionFiles(store.home, memory._engine.space)
     log.note(f"{memory_id} {at}", [memory_id], at.timestamp())
 
 

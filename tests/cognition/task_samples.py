@@ -47,7 +47,7 @@ def stored(draft: Draft, number: int = 1) -> Memory:
 def hit(number: int, status: str | None, relevance: float = 0.8, *, agent: str | None = None, **metadata: Any) -> Hit:
     """A task that ended with that status; None: a memory that says nothing of the kind."""
     said = metadata if status is None else {"status": status, **metadata}
-    return Hit(remembered(number, metadata=said, scope=Scope("app", agent)), relevance, ("local",))
+    return Hit(remembered(number, metadata=said, scope=Scope("app", agent=agent)), relevance, ("local",))
 
 
 def hits(told: Sequence[Told]) -> list[Hit]:

@@ -175,9 +175,9 @@ async def test_the_remote_is_asked_for_five_similar_tasks_in_the_design_s_words(
     asked: list[tuple[str, int, list[str] | None]] = []
 
     class Listening(FakeRemote):
-        async def search(self, text, *, limit, types, timeout_s):  # type: ignore[no-untyped-def]  # as the port says
+        async def search(self, text, *, space, limit, types, timeout_s):  # type: ignore[no-untyped-def]  # as the port says
             asked.append((text, limit, None if types is None else [str(one) for one in types]))
-            return await super().search(text, limit=limit, types=types, timeout_s=timeout_s)
+            return await super().search(text, space=space, limit=limit, types=types, timeout_s=timeout_s)
 
     store = PromptStore(tmp_path)
     memory = router_over(store, Listening(clock=clock), clock)

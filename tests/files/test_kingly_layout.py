@@ -22,7 +22,19 @@ from tests.files.samples import LIMIT, NOON, as_draft, from_a_file, memories, pa
 def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:
     context_id = changes.pop("context_id", None)
     made = Memory(
-        new_id(NOON), None, content, type, 0.5, 0.5, (), None, Scope("p", None, context_id), Origin.USER, NOON, NOON, 1
+        new_id(NOON),
+        None,
+        content,
+        type,
+        0.5,
+        0.5,
+        (),
+        None,
+        Scope("p", context_id=context_id),
+        Origin.USER,
+        NOON,
+        NOON,
+        1,
     )
     return replace(made, **changes)
 

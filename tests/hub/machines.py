@@ -16,7 +16,7 @@ from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, project_and_user
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -40,14 +40,14 @@ class Wire:
         tool: str,
         params: JsonObject,
         *,
-        project: str | None = None,
+        space: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
         if self.is_down:
             raise RemoteUnavailable("the hub is down")
         self.called.append(tool)
-        scope = scope_name("default", project or self._project)
+        scope = scope_name("default", *(project_and_user(space) if space else (self._project,)))
         return self._engine.answer(scope, parsed(tool, params))
 
     async def aclose(self) -> None:

@@ -196,7 +196,7 @@ async def test_a_client_goes_on_with_a_hub_that_was_killed_and_started_again(tmp
 def our_own(hub: HubProcess) -> HubRemote:
     """What the router would speak through."""
     clock = SystemClock()
-    dialect = McpCall(Transport(endpoint(hub.url), clock=clock), project="Küste", call_timeout_s=30.0)
+    dialect = McpCall(Transport(endpoint(hub.url), clock=clock), space="Küste", call_timeout_s=30.0)
     return HubRemote(dialect, Persistence(clock, tries=1))
 
 
@@ -259,13 +259,13 @@ async def test_our_own_client_understands_what_the_hub_refuses(hub: HubProcess, 
             await dialect.call(tool, params)
         return refusal.value.clear, refusal.value.unknown_method
 
-    dialect = McpCall(Transport(endpoint(hub.url), clock=SystemClock()), project="app", call_timeout_s=30.0)
+    dialect = McpCall(Transport(endpoint(hub.url), clock=SystemClock()), space="app", call_timeout_s=30.0)
     assert await refused("store_memory", {"content": ""}) == (True, False)
     assert await refused("store_memory", {"content": "x", "colour": 1}) == (True, False)
     assert await refused("update_memory", {"content": "x", "memory_id": "gone"}) == (False, False)
     assert await refused("divine", {}) == (True, True)
     await dialect.aclose()
-    strange = McpCall(Transport(endpoint(guarded.url), clock=SystemClock(), token="wrong"), project="app")
+    strange = McpCall(Transport(endpoint(guarded.url), clock=SystemClock(), token="wrong"), space="app")
     with pytest.raises(RemoteUnauthorised):
         await strange.connect()
     await strange.aclose()

@@ -111,7 +111,7 @@ def placed(
         number,
         days_old=age_s / DAY_S,
         significance=significance,
-        scope=Scope("app", agent),
+        scope=Scope("app", agent=agent),
         tags=tags,
         metadata=metadata or {},
         usage=Usage(accesses, used_s),

@@ -121,7 +121,7 @@ mixtures = st.lists(
             "lifetime": lifetimes,
             "placement": placements,
             "usage": st.builds(Usage, st.integers(0, 9), st.one_of(st.none(), st.floats(NOON_S - 1e7, NOON_S + 1e6))),
-            "scope": st.sampled_from([Scope("app"), Scope("app"), Scope("app", "cleo"), Scope("other")]),
+            "scope": st.sampled_from([Scope("app"), Scope("app"), Scope("app", agent="cleo"), Scope("other")]),
             "tags": st.sampled_from([(), ("one",), ("two", "one")]),
         }
     ),

@@ -155,7 +155,7 @@ def test_every_memory_is_in_one_group_and_order_is_kept(texts: list[str]) -> Non
         {"title": "Ann"},
         {"tags": ("Anna",)},
         {"origin": Origin.WEB},
-        {"scope": Scope("app", "planner")},
+        {"scope": Scope("app", agent="planner")},
         {"metadata": {"speaker": "Bert"}},
         {"metadata": {"record": "task_outcome", "status": "failed"}},
     ],
@@ -165,7 +165,7 @@ def test_who_said_it_and_what_it_is_called_count_too(said: dict[str, Any]) -> No
 
 
 def test_the_same_said_by_the_same_in_two_contexts_is_one_hit_that_names_both() -> None:
-    told = [memory("yes, gladly", scope=Scope("app", "planner", context)) for context in ("monday", "tuesday")]
+    told = [memory("yes, gladly", scope=Scope("app", None, "planner", context)) for context in ("monday", "tuesday")]
     hits = [Hit(one, 1, ("local",)) for one in told]
     assert fold(hits).under == {told[0].id: (told[1].id,)}
 

@@ -237,7 +237,7 @@ def test_a_replaced_store_is_named_and_stays_and_what_an_attempt_left_goes(
     assert memory.purge(gone.id).left_in == (str(home / "store.replaced-1"),)
     assert sorted(one.name for one in home.glob("store.*")) == ["store.corrupt-1", *names[:2], "store.replaced-3"]
     assert (beyond / "cache.db").exists()
-    (home / "store.replaced-2" / "cache.db").write_text('{"scope":{"project":"app"}}')
+    (home / "store.replaced-2" / "cache.db").write_text('{"scope":{"project":"app","agent":null}}')
     assert memory.purge(whole_project=True, force=True).left_in == tuple(str(home / name) for name in names[:2])
 
 

@@ -319,7 +319,7 @@ def _message(thread_id: str, place: int, memory: Memory, standing: Standing, usu
     message["record"] = {name: told[name] for name in _RECORDED if told[name] is not None}
     named = message.get("id")
     expected = message_id(thread_id, place if named in (None, "") else str(named))
-    if memory.id not in (expected, derived_id(expected, memory.scope.project)):
+    if memory.id not in (expected, derived_id(expected, memory.scope.space)):
         message["memory_id"] = memory.id
     return message if standing is usual else {**message, "standing": standing.value}
 

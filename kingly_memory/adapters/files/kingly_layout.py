@@ -41,7 +41,7 @@ def write(
     folder: Path,
     memories: Iterable[Memory],
     *,
-    project: str,
+    project: str | None,
     now: datetime,
     remote_id: Callable[[Memory], str | None] = lambda memory: None,
 ) -> dict[str, int]:

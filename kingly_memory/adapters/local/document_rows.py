@@ -34,27 +34,27 @@ class DocumentReader:
     def __init__(self, ask: Callable[[str, Iterable[Any]], list[Any]]) -> None:
         self._ask = ask
 
-    def document(self, project: str, namespace: Namespace, key: str) -> Document | None:
-        found = self._ask(sql.GET_DOCUMENT, (project, _column(namespace), key))
+    def document(self, space: str, namespace: Namespace, key: str) -> Document | None:
+        found = self._ask(sql.GET_DOCUMENT, (space, _column(namespace), key))
         return next(iter(_documents(found)), None)
 
-    def found_by(self, project: str, namespace: Namespace, key: str) -> str:
-        found = self._ask(sql.TEXT_OF_DOCUMENT, (project, _column(namespace), key))
+    def found_by(self, space: str, namespace: Namespace, key: str) -> str:
+        found = self._ask(sql.TEXT_OF_DOCUMENT, (space, _column(namespace), key))
         return str(found[0][0]) if found else ""
 
     def documents(
-        self, project: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
+        self, space: str, prefix: Namespace, now_s: float, limit: int, after: tuple[Namespace, str] | None
     ) -> list[Document]:
         behind = ("", "") if after is None else (_column(after[0]), after[1])
-        return _documents(self._ask(sql.DOCUMENT_PAGE, (*_within(project, prefix, now_s), *behind, limit)))
+        return _documents(self._ask(sql.DOCUMENT_PAGE, (*_within(space, prefix, now_s), *behind, limit)))
 
-    def namespaces(self, project: str, prefix: Namespace, now_s: float) -> list[Namespace]:
-        return sorted(_labels(one) for (one,) in self._ask(sql.NAMESPACES, _within(project, prefix, now_s)))
+    def namespaces(self, space: str, prefix: Namespace, now_s: float) -> list[Namespace]:
+        return sorted(_labels(one) for (one,) in self._ask(sql.NAMESPACES, _within(space, prefix, now_s)))
 
     def found(
-        self, project: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+        self, space: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
     ) -> list[tuple[int, float | None]]:
-        within = _within(project, prefix, now_s)
+        within = _within(space, prefix, now_s)
         if words:
             matched = self._ask(sql.DOCUMENT_MATCHES, (*within, any_of(words)))
             return [(place, -score) for place, score in matched]
@@ -65,13 +65,13 @@ class DocumentReader:
         found = {place: document for place, *columns in rows_at for document in _documents([columns])}
         return [(place, found[place]) for place in places if place in found]
 
-    def operation(self, project: str, operation: str) -> JsonObject | None:
-        found = self._ask(sql.OPERATION, (project, operation))
+    def operation(self, space: str, operation: str) -> JsonObject | None:
+        found = self._ask(sql.OPERATION, (space, operation))
         return json.loads(found[0][0]) if found else None
 
-    def log(self, project: str, session: str, before: int, limit: int) -> list[LogItem]:
+    def log(self, space: str, session: str, before: int, limit: int) -> list[LogItem]:
         found: list[LogItem] = []
-        while len(found) < limit and (page := self._ask(sql.LOG_PAGE, (project, session, before, limit - len(found)))):
+        while len(found) < limit and (page := self._ask(sql.LOG_PAGE, (space, session, before, limit - len(found)))):
             for position, item, at_s in page:
                 try:
                     found.append(LogItem(position, json.loads(item), _moment(at_s)))
@@ -80,12 +80,12 @@ class DocumentReader:
                 before = position
         return found
 
-    def sessions(self, project: str) -> list[LogSession]:
-        found = self._ask(sql.LOG_SESSIONS, (project,))
+    def sessions(self, space: str) -> list[LogSession]:
+        found = self._ask(sql.LOG_SESSIONS, (space,))
         return [LogSession(session, items, _moment(last_s)) for session, items, last_s in found]
 
-    def count(self, project: str) -> int:
-        found = self._ask(sql.COUNT_DOCUMENTS, (project,))
+    def count(self, space: str) -> int:
+        found = self._ask(sql.COUNT_DOCUMENTS, (space,))
         return int(found[0][0]) if found else 0
 
 
@@ -96,24 +96,24 @@ class DocumentRows(DocumentReader):
         super().__init__(lambda statement, values: connection.execute(statement, tuple(values)).fetchall())
         self._connection = connection
 
-    def put(self, project: str, document: Document, value: str, text: str) -> None:
+    def put(self, space: str, document: Document, value: str, text: str) -> None:
         times = (document.created_at.timestamp(), document.updated_at.timestamp())
         ends_s = None if document.expires_at is None else document.expires_at.timestamp()
-        place = (project, _column(document.namespace), document.key)
+        place = (space, _column(document.namespace), document.key)
         ((position,),) = self._ask(sql.PUT_DOCUMENT, (*place, value, document.version, *times, ends_s, document.ttl_s))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (json.dumps([position]),))
         if text:
             self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
 
-    def last_version(self, project: str) -> int:
-        found = self._ask(sql.GET, (rows.facet_row(_LAST_VERSION, project),))
+    def last_version(self, space: str) -> int:
+        found = self._ask(sql.GET, (rows.facet_row(_LAST_VERSION, space),))
         return int(json.loads(found[0][0])["version"]) if found else 0
 
-    def remove(self, project: str, namespace: Namespace, key: str) -> None:
-        self._drop(self._ask(sql.DOCUMENT_ROW, (project, _column(namespace), key)))
+    def remove(self, space: str, namespace: Namespace, key: str) -> None:
+        self._drop(self._ask(sql.DOCUMENT_ROW, (space, _column(namespace), key)))
 
-    def extend(self, project: str, namespace: Namespace, key: str, now_s: float) -> None:
-        self._connection.execute(sql.EXTEND_DOCUMENT, (project, _column(namespace), key, now_s))
+    def extend(self, space: str, namespace: Namespace, key: str, now_s: float) -> None:
+        self._connection.execute(sql.EXTEND_DOCUMENT, (space, _column(namespace), key, now_s))
 
     def tidy(self, now_s: float, operations_before_s: float) -> int:
         ended = self._ask(sql.ENDED_DOCUMENTS, (now_s, _AT_ONCE))
@@ -123,33 +123,33 @@ class DocumentRows(DocumentReader):
 
     def _drop(self, found: Sequence[tuple[int]]) -> None:
         places = json.dumps([place for (place,) in found])
-        for project, version in self._ask(sql.LAST_VERSIONS, (places,)):
-            told = rows.dump({"version": max(version, self.last_version(project))})
-            self._connection.execute(sql.UPSERT, (rows.facet_row(_LAST_VERSION, project), time.time(), None, told))
+        for space, version in self._ask(sql.LAST_VERSIONS, (places,)):
+            told = rows.dump({"version": max(version, self.last_version(space))})
+            self._connection.execute(sql.UPSERT, (rows.facet_row(_LAST_VERSION, space), time.time(), None, told))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
 
-    def purge(self, project: str) -> int:
-        self._connection.execute(sql.UNINDEX_PROJECT, (project,))
-        self._connection.execute(sql.DROP_PROJECTS_OPERATIONS, (project,))
-        dropped = (self._connection.execute(one, (project,)) for one in sql.DROP_PROJECT)
+    def purge(self, space: str) -> int:
+        self._connection.execute(sql.UNINDEX_PROJECT, (space,))
+        self._connection.execute(sql.DROP_PROJECTS_OPERATIONS, (space,))
+        dropped = (self._connection.execute(one, (space,)) for one in sql.DROP_PROJECT)
         return sum(one.rowcount for one in dropped)
 
-    def note_operation(self, project: str, operation: str, outcome: JsonObject, now_s: float) -> None:
-        self._connection.execute(sql.NOTE_OPERATION, (project, operation, rows.dump(outcome), now_s))
+    def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None:
+        self._connection.execute(sql.NOTE_OPERATION, (space, operation, rows.dump(outcome), now_s))
 
-    def append(self, project: str, session: str, items: Sequence[str], now_s: float) -> int:
-        ((end,),) = self._ask(sql.LOG_END, (project, session))
-        added = [(project, session, position, item, now_s) for position, item in enumerate(items, start=end + 1)]
+    def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
+        ((end,),) = self._ask(sql.LOG_END, (space, session))
+        added = [(space, session, position, item, now_s) for position, item in enumerate(items, start=end + 1)]
         self._connection.executemany(sql.APPEND_TO_LOG, added)
         return int(end) + len(added)
 
-    def cut(self, project: str, session: str, position: int) -> int:
-        return self._connection.execute(sql.CUT_LOG, (project, session, position)).rowcount
+    def cut(self, space: str, session: str, position: int) -> int:
+        return self._connection.execute(sql.CUT_LOG, (space, session, position)).rowcount
 
-    def copy(self, project: str, session: str, to: str, until: int) -> int:
-        ((end,),) = self._ask(sql.LOG_END, (project, to))
-        return self._connection.execute(sql.COPY_LOG, (project, session, to, end, until)).rowcount
+    def copy(self, space: str, session: str, to: str, until: int) -> int:
+        ((end,),) = self._ask(sql.LOG_END, (space, to))
+        return self._connection.execute(sql.COPY_LOG, (space, session, to, end, until)).rowcount
 
 
 def _column(namespace: Namespace) -> str:
@@ -160,10 +160,10 @@ def _labels(column: str) -> Namespace:
     return tuple(column.split(_SEPARATOR)[:-1])
 
 
-def _within(project: str, prefix: Namespace, now_s: float) -> tuple[str, str, str, float]:
+def _within(space: str, prefix: Namespace, now_s: float) -> tuple[str, str, str, float]:
     """The values for `_LIVING`: from the namespace itself to what begins behind its last separator."""
     beginning = _column(prefix)
-    return project, beginning, beginning[:-1] + _BEHIND if beginning else _LAST, now_s
+    return space, beginning, beginning[:-1] + _BEHIND if beginning else _LAST, now_s
 
 
 def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
@@ -196,19 +196,19 @@ class Kept(NamedTuple):
 def kept_document(columns: Sequence[Any]) -> Kept | None:
     """A row of bytes; None when it says nothing that we understand. What it is found by are all texts in it."""
     try:
-        project, *read = [one.decode() if isinstance(one, bytes) else one for one in columns]
+        space, *read = [one.decode() if isinstance(one, bytes) else one for one in columns]
     except ValueError:
         return None
-    found = _documents([read]) if isinstance(project, str) else []
-    return Kept(lambda rows: rows.put(project, found[0], read[2], texts_in(found[0].value))) if found else None
+    found = _documents([read]) if isinstance(space, str) else []
+    return Kept(lambda rows: rows.put(space, found[0], read[2], texts_in(found[0].value))) if found else None
 
 
 def kept_item(columns: Sequence[Any]) -> Kept | None:
     """The same for an item. It may get another position, behind those before it."""
     try:
-        project, session, item = [one.decode() for one in columns[:3]]
+        space, session, item = [one.decode() for one in columns[:3]]
         json.loads(item)
         at_s = _moment(columns[3]).timestamp()
     except (ValueError, TypeError, AttributeError, OverflowError):
         return None
-    return Kept(lambda rows: rows.append(project, session, [item], at_s))
+    return Kept(lambda rows: rows.append(space, session, [item], at_s))

@@ -45,10 +45,10 @@ class _Entry(NamedTuple):
 class InjectionFiles:
     """The log of one project: see `ports.InjectionLog`. Makes no home."""
 
-    def __init__(self, home: Path, project: str) -> None:
+    def __init__(self, home: Path, space: str) -> None:
         self._path = home / FOLDER
-        self._project = project
-        self._mark = f"{_digest(project)[:16]}-"
+        self._space = space
+        self._mark = f"{_digest(space)[:16]}-"
 
     def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
         for first in range(0, len(memory_ids), _MOST_IDS):
@@ -113,7 +113,7 @@ class InjectionFiles:
 
     def _name(self, session: str) -> str:
         """A host's words never become part of a name."""
-        return f"{self._mark}{_digest(self._project, session)[:32]}.jsonl"
+        return f"{self._mark}{_digest(self._space, session)[:32]}.jsonl"
 
 
 @contextmanager

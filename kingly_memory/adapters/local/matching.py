@@ -134,7 +134,7 @@ def admitted(query: Query, position: str = "km_text.rowid") -> tuple[str, list[A
 
 def _scope(query: Query) -> list[list[str]]:
     """Scope tokens: of each list a row must have one."""
-    wanted = [[token("p", query.project)]]
+    wanted = [[token("p", query.space)]]
     if query.types is not None:
         wanted.append([type_token(kind) for kind in query.types])
     if query.agent is not None:
@@ -261,7 +261,7 @@ class Matching:
         is_done, has_passed_over, at_end = not weighed, False, True
         only = admitted(query)
         is_first = offset == 0 and not only[0]  # what the index finds anywhere would be sorted out with great pains
-        if weighed and is_first and not page.in_time(lambda: self._is_small(query.project), True):
+        if weighed and is_first and not page.in_time(lambda: self._is_small(query.space), True):
             # The first page is looked for without the scope in the expression and sorted out afterwards: BM25 weighs
             # every phrase, and a scope that most rows share costs more than the words.
             room = limit * 2
@@ -340,8 +340,8 @@ class Matching:
         found = self._ask(sql.MATCHES.format(admitted=only[0]), (expression, *only[1], limit, offset))
         return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
 
-    def _is_small(self, project: str) -> bool:
-        own = sum(count for _, count in self._ask(sql.COUNTS, (token("p", project),)))
+    def _is_small(self, space: str) -> bool:
+        own = sum(count for _, count in self._ask(sql.COUNTS, (token("p", space),)))
         return bool(own <= min(FEW, int(self._stored() * SMALL_SHARE)))
 
     def _stored(self) -> int:

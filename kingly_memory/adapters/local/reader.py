@@ -82,8 +82,8 @@ class Reader:
         found = self._all(sql.NAMED, (first, f"{first}~", limit))
         return [MemoryId(key.removeprefix(rows.memory_row(""))) for key, _ in found]
 
-    def id_of_key(self, project: str, key: str) -> MemoryId | None:
-        found = self._all(sql.GET, (rows.key_row(project, key),))
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        found = self._all(sql.GET, (rows.key_row(space, key),))
         return rows.read_key(found[0][0]) if found else None
 
     def is_there(self, memory_id: str) -> bool:
@@ -140,12 +140,12 @@ class Reader:
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]
 
-    def counts(self, project: str) -> Mapping[str, int]:
-        counted = dict(self._all(sql.COUNTS, (rows.token("p", project),)))
+    def counts(self, space: str) -> Mapping[str, int]:
+        counted = dict(self._all(sql.COUNTS, (rows.token("p", space),)))
         return {name: counted.get(name, 0) for name in (*map(str, MemoryType), "archived")}
 
-    def ends(self, project: str, now_s: float) -> Ends:
-        of_project = rows.live_in_tag(project)
+    def ends(self, space: str, now_s: float) -> Ends:
+        of_project = rows.live_in_tag(space)
         over = self._all(sql.ENDED, (of_project, now_s, *(f" {rows.type_token(kind)} " for kind in MemoryType)))
         if not over:  # nothing was ever stored
             return Ends({}, None)
@@ -203,7 +203,7 @@ class Reader:
     def frequencies(
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
     ) -> dict[str, int]:
-        own = matching.in_scope([rows.token("p", query.project)])
+        own = matching.in_scope([rows.token("p", query.space)])
         counted: dict[str, int] = {}
         with self._connections.until(deadline_s):
             for term in terms:
@@ -230,7 +230,7 @@ class Reader:
     def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         standings = " ".join(map(rows.standing_token, matching.readable(query)))
         episodic = f" {rows.type_token(MemoryType.EPISODIC)} "
-        said = (rows.project_in_tag(query.project), episodic, f" {standings} ")
+        said = (rows.project_in_tag(query.space), episodic, f" {standings} ")
         lenders = [(position, rows.digest(context_id)) for position, context_id in said_in.items()]
         found: dict[int, Beside] = {}
         with self._connections.until(deadline_s):
@@ -298,21 +298,21 @@ class ThreadRows:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def talks(self, project: str, now_s: float) -> list[Talk]:
-        found = self._connections.rows(sql.TALKS, (rows.live_in_tag(project), now_s))
+    def talks(self, space: str, now_s: float) -> list[Talk]:
+        found = self._connections.rows(sql.TALKS, (rows.live_in_tag(space), now_s))
         return [
             Talk(context_id, memories, mark, _time_s(first), _time_s(last))
             for context_id, memories, mark, first, last in found
             if isinstance(context_id, str)
         ]
 
-    def said(self, project: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
+    def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         from kingly_memory.topics import READ
 
         if not context_ids:
             return []
         values = (
-            rows.live_in_tag(project),
+            rows.live_in_tag(space),
             now_s,
             matching.in_scope(rows.token("c", one) for one in context_ids),
             READ,
@@ -343,11 +343,11 @@ class VectorRows:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def made(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
+    def made(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
         prefix = rows.facet_row(facet, "")
 
         def look(end: int) -> tuple[list[Made], list[Mark]]:
-            asked = (len(prefix) + 1, mark.position, end, prefix, facet + ";", project, limit)
+            asked = (len(prefix) + 1, mark.position, end, prefix, facet + ";", space, limit)
             found = self._connections.rows(sql.MADE, asked)
             parsed = ((row, rows.read_facet(facet, value), bool(gone)) for _, row, value, gone in found)
             made = [Made(MemoryId(row[len(prefix) :]), value, gone) for row, value, gone in parsed]
@@ -355,8 +355,8 @@ class VectorRows:
 
         return self._looked(mark, limit, deadline_s, look)
 
-    def lacking(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
-        prefix, own = rows.facet_row(facet, ""), rows.project_in_tag(project)
+    def lacking(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
+        prefix, own = rows.facet_row(facet, ""), rows.project_in_tag(space)
 
         def look(end: int) -> tuple[list[Row], list[Mark]]:
             found = self._connections.rows(sql.LACKING, (mark.position, end, own, prefix, limit))

@@ -38,9 +38,9 @@ def facet_row(name: str, owner: str) -> str:
     return f"{name}:{owner}"
 
 
-def key_row(project: str, key: str) -> str:
+def key_row(space: str, key: str) -> str:
     """Keys are digested: no text of a user's is ever part of a row name, and lengths stay small."""
-    return "key:" + digest(f"{len(project)}:{project}{key}", 40)
+    return "key:" + digest(f"{len(space)}:{space}{key}", 40)
 
 
 def passage_row(position: int, number: int) -> int:
@@ -92,7 +92,7 @@ def _digest_of(text: str) -> str:
 def tokens(memory: Memory, standing: Standing) -> str:
     """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token."""
     scope = memory.scope
-    found = [standing_token(standing), token("p", scope.project)]
+    found = [standing_token(standing), token("p", scope.space)]
     if scope.agent is not None:
         found.append(token("a", scope.agent))
     if scope.context_id is not None:
@@ -116,14 +116,14 @@ def standing_token(standing: Standing) -> str:
     return "v" + standing.value
 
 
-def project_in_tag(project: str) -> str:
+def project_in_tag(space: str) -> str:
     """How the project's token stands in the tag of a memory row."""
-    return f" {token('p', project)} "
+    return f" {token('p', space)} "
 
 
-def live_in_tag(project: str) -> str:
+def live_in_tag(space: str) -> str:
     """How the tag of a live memory row of the project begins."""
-    return standing_token(Standing.LIVE) + project_in_tag(project)
+    return standing_token(Standing.LIVE) + project_in_tag(space)
 
 
 def counted_as(tag: object) -> tuple[str, str] | None:
@@ -197,7 +197,7 @@ def _memory(value: Any) -> Memory:
         raise ValueError("its digest is another one")
     memory: Any = Memory.from_json(json.loads(value))
     scope = memory.scope
-    texts = (memory.id, memory.content, scope.project, *memory.tags)
+    texts = (memory.id, memory.content, scope.space, *memory.tags)
     labels = [one for one in (memory.key, memory.title, scope.agent, scope.context_id) if one is not None]
     is_sound = (
         all(isinstance(one, str) for one in (*texts, *labels))

@@ -11,13 +11,14 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import StoreUnwritable
+from kingly_memory.models import Scope
 from kingly_memory.own_files import CAREFULLY
 from kingly_memory.ports import Scrubbed
 
@@ -27,7 +28,7 @@ MERGED = 2
 """Rows that a merge changes at least: fewer say that there was nothing left to merge (sqlite.org/fts5.html, 6.7)."""
 
 
-def scrub(folder: Folder, memory_ids: Collection[str], project: str | None, lock_wait_s: float) -> Scrubbed:
+def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lock_wait_s: float) -> Scrubbed:
     """See `ports.LocalStore.scrub`."""
     needles = [one.encode() for one in memory_ids]
     try:
@@ -42,7 +43,7 @@ def scrub(folder: Folder, memory_ids: Collection[str], project: str | None, lock
         left_in = [
             str(replaced)
             for replaced in _folders(folder.home, "store.replaced-*")
-            if _holds(replaced, needles) or (project is not None and _holds_project(replaced, project))
+            if _holds(replaced, needles) or any(_holds_space(replaced, space) for space in spaces)
         ]
     except OSError as error:
         raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
@@ -83,12 +84,14 @@ def _holds(aside: Path, needles: Collection[bytes]) -> bool:
     return False
 
 
-def _holds_project(aside: Path, project: str) -> bool:
-    if _holds(aside, [f'"project":"{rows.dump_text(project)}"'.encode()]):
+def _holds_space(aside: Path, space: str) -> bool:
+    """Whether it has a memory or a document of that space."""
+    said = rows.dump(Scope.within(space).to_json())[1:].partition('"agent":')  # the space comes first in a record
+    if _holds(aside, ["".join(said[:2]).encode()]):
         return True
     database = aside / "cache.db"
     if not database.is_file() or database.is_symlink():
         return False
     with suppress(sqlite3.Error), closing(safety.connect_read_only(database)) as connection:
-        return bool(connection.execute(sql.COUNT_DOCUMENTS, (project,)).fetchone()[0])
+        return bool(connection.execute(sql.COUNT_DOCUMENTS, (space,)).fetchone()[0])
     return False

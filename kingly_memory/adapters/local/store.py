@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
@@ -101,10 +101,10 @@ class DiskStore:
         layout = self._connections.layout() or sql.LAYOUT
         return {"layout": str(layout), "sqlite": sqlite3.sqlite_version}
 
-    def scrub(self, memory_ids: Collection[str], project: str | None = None) -> Scrubbed:
+    def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
         from kingly_memory.adapters.local.scrubbing import scrub
 
-        return scrub(self._folder, memory_ids, project, self._lock_wait_s)
+        return scrub(self._folder, memory_ids, spaces, self._lock_wait_s)
 
     def recovered(self) -> str | None:
         """The folder in which the newest damaged store is kept, if one ever had to be replaced and is still there."""

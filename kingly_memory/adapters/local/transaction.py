@@ -160,12 +160,12 @@ class DiskTransaction:
             return rows.read_row(position, value, tag, memory_id)
         return None
 
-    def id_of_key(self, project: str, key: str) -> MemoryId | None:
-        found = self._all(sql.GET, rows.key_row(project, key))
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        found = self._all(sql.GET, rows.key_row(space, key))
         return rows.read_key(found[0][0]) if found else None
 
-    def is_said_in(self, project: str, context_id: str) -> bool:
-        return bool(self._all(sql.IS_SAID_IN, rows.digest(context_id), rows.project_in_tag(project)))
+    def is_said_in(self, space: str, context_id: str) -> bool:
+        return bool(self._all(sql.IS_SAID_IN, rows.digest(context_id), rows.project_in_tag(space)))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
@@ -191,7 +191,7 @@ class DiskTransaction:
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
         if memory.key is not None:
-            self._put(rows.key_row(memory.scope.project, memory.key), {"id": memory.id})
+            self._put(rows.key_row(memory.scope.space, memory.key), {"id": memory.id})
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         positions = self._unindex(memory_ids)
@@ -238,8 +238,8 @@ class DiskTransaction:
     def unlearn(self, memory: Memory) -> None:
         self._vocabulary.unlearn(memory)
 
-    def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
-        beyond, own = rows.memory_row(after), rows.project_in_tag(project)
+    def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
+        beyond, own = rows.memory_row(after), rows.project_in_tag(space)
         found = rows.read_rows(self._all(sql.UNDELIVERED, beyond, above, own, remote, limit))
         return [row.memory for row in found]
 
@@ -302,9 +302,9 @@ class DiskTransaction:
 
     def _unbind(self, before: Memory, but: str | None = None) -> None:
         """Let go of the key that the memory has now, unless it is that one."""
-        project, key = before.scope.project, before.key
-        if key not in (None, but) and self.id_of_key(project, key) == before.id:
-            self._connection.execute(sql.DELETE, (rows.key_row(project, key),))
+        space, key = before.scope.space, before.key
+        if key not in (None, but) and self.id_of_key(space, key) == before.id:
+            self._connection.execute(sql.DELETE, (rows.key_row(space, key),))
 
     def _unindex(self, memory_ids: Collection[str]) -> set[int]:
         """Take rows out of the indexes and the counts before they change. Returns where they stand."""

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def dialects(setting: str, transport: Transport, *, project: str, call_timeout_s: float) -> list[Dialect]:
+def dialects(setting: str, transport: Transport, *, space: str, call_timeout_s: float) -> list[Dialect]:
     """Those that are tried at an address, one after the other."""
     known: dict[str, type[JsonCall] | type[McpCall]] = {"json-call": JsonCall, "mcp": McpCall}
     names = ["mcp", "json-call"] if transport.endpoint.path.endswith("/mcp") else ["json-call", "mcp"]
     chosen = names if setting == "auto" else [setting]
-    return [known[name](transport, project=project, call_timeout_s=call_timeout_s) for name in chosen]
+    return [known[name](transport, space=space, call_timeout_s=call_timeout_s) for name in chosen]
 
 
 class ChosenRemote:
@@ -37,12 +37,12 @@ class ChosenRemote:
     is. Calls before that connect first, all of them together and within their own deadlines."""
 
     def __init__(
-        self, dialects: Sequence[Dialect], persistence: Persistence, *, project: str, connect_within_s: float = 5.0
+        self, dialects: Sequence[Dialect], persistence: Persistence, *, space: str, connect_within_s: float = 5.0
     ) -> None:
         """`connect_within_s` is for all that connecting takes, however many dialects are tried."""
         self._dialects = dialects
         self._persistence = persistence
-        self._project = project
+        self._space = space
         self._connect_within_s = connect_within_s
         self._spoken: Dialect | None = None
         self._server: Server | None = None
@@ -75,21 +75,41 @@ class ChosenRemote:
         server = await self._ready()
         return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
-        return await self._within(timeout_s, lambda server, left_s: server.forgotten(since, timeout_s=left_s))
-
-    async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
-    ) -> list[RemoteHit]:
+    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
         return await self._within(
-            timeout_s, lambda server, left_s: server.search(text, limit=limit, types=types, timeout_s=left_s)
+            timeout_s, lambda server, left_s: server.forgotten(since, space=space or self._space, timeout_s=left_s)
         )
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
-        return await self._within(timeout_s, lambda server, left_s: server.working_memory(context_id, timeout_s=left_s))
+    async def search(
+        self,
+        text: str,
+        *,
+        space: str | None = None,
+        limit: int,
+        types: Iterable[MemoryType] | None,
+        timeout_s: float,
+    ) -> list[RemoteHit]:
+        return await self._within(
+            timeout_s,
+            lambda server, left_s: server.search(
+                text, space=space or self._space, limit=limit, types=types, timeout_s=left_s
+            ),
+        )
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
-        return await self._within(timeout_s, lambda server, left_s: server.linked(remote_ids, timeout_s=left_s))
+    async def working_memory(
+        self, context_id: str | None, *, space: str | None = None, timeout_s: float
+    ) -> list[RemoteHit]:
+        return await self._within(
+            timeout_s,
+            lambda server, left_s: server.working_memory(context_id, space=space or self._space, timeout_s=left_s),
+        )
+
+    async def linked(
+        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
+    ) -> list[JsonObject]:
+        return await self._within(
+            timeout_s, lambda server, left_s: server.linked(remote_ids, space=space or self._space, timeout_s=left_s)
+        )
 
     async def aclose(self) -> None:
         await self._choosing.aclose()
@@ -168,7 +188,7 @@ class ChosenRemote:
         if is_ultimate:
             from kingly_memory.adapters.remote.ultimate import UltimateRemote  # most servers are not of this kind
 
-            server = UltimateRemote(dialect, self._persistence, project=self._project)
+            server = UltimateRemote(dialect, self._persistence, space=self._space)
         else:
             server = HubRemote(dialect, self._persistence)
         self._known[offer.dialect, is_ultimate] = server

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import NotThere
 from kingly_memory.errors import RemoteRefused
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, project_and_user
 
 GREETING = "initialize_memory_system"
 
@@ -60,7 +60,7 @@ class Dialect(Protocol):
         tool: str,
         params: JsonObject,
         *,
-        project: str | None = None,
+        space: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
@@ -76,19 +76,21 @@ class Dialect(Protocol):
     async def aclose(self) -> None: ...
 
 
-def beside(project: str, params: JsonObject) -> dict[str, str]:
-    """The headers in which the project and the idempotency key travel too."""
-    key = params.get("idempotency_key")
-    keyed = {} if key is None else {"Idempotency-Key": quote(key, safe="")}
-    return {"Kingly-Project": quote(project, safe=""), **keyed}
+def beside(space: str, params: JsonObject) -> dict[str, str]:
+    """The headers in which project, user and idempotency key travel too. Of the quoted ones none is `*`, which stands
+    for every project."""
+    project, user = project_and_user(space)
+    said = {"Kingly-User": user, "Idempotency-Key": params.get("idempotency_key")}
+    quoted = {name: quote(one, safe="") for name, one in said.items() if one is not None}
+    return {"Kingly-Project": "*" if project is None else quote(project, safe=""), **quoted}
 
 
 class JsonCall:
     """`POST {endpoint}/mcp/call` with `{"method", "params"}`; the reply is the result as JSON."""
 
-    def __init__(self, transport: Transport, *, project: str, call_timeout_s: float = 5.0) -> None:
+    def __init__(self, transport: Transport, *, space: str, call_timeout_s: float = 5.0) -> None:
         self._transport = transport
-        self._project = project
+        self._space = space
         self._call_timeout_s = call_timeout_s
 
     @property
@@ -110,14 +112,14 @@ class JsonCall:
         tool: str,
         params: JsonObject,
         *,
-        project: str | None = None,
+        space: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
         return await self._transport.post(
             "/mcp/call",
             {"method": tool, "params": params},
-            headers=beside(project or self._project, params),
+            headers=beside(space or self._space, params),
             timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
             reads=reads,
         )

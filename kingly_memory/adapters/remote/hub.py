@@ -40,9 +40,7 @@ class HubRemote(ToolRemote):
             if self._knows_thoughts:
                 params = wire.thought_params(memory, idempotency_key, parent_remote_id)
                 try:
-                    return wire.stored_id(
-                        await self._dialect.call("record_thought", params, project=memory.scope.project)
-                    )
+                    return wire.stored_id(await self._dialect.call("record_thought", params, space=memory.scope.space))
                 except RemoteRefused as refused:
                     if not refused.unknown_method:
                         raise
@@ -56,7 +54,7 @@ class HubRemote(ToolRemote):
             if maybe_there and not self._honours_keys and await self._is_linked(link):
                 return
             params = wire.link_params(link, idempotency_key)
-            await self._dialect.call("create_memory_link", params, project=link.project)
+            await self._dialect.call("create_memory_link", params, space=link.space)
 
         await self._persistence.delivered(bring, repeated)
 
@@ -66,38 +64,56 @@ class HubRemote(ToolRemote):
             params["purge"] = True
 
         async def drop(_: bool) -> str | None:
-            return wire.forgotten_id(await self._dialect.call("forget_memory", params, project=memory.scope.project))
+            return wire.forgotten_id(await self._dialect.call("forget_memory", params, space=memory.scope.space))
 
         forgotten = await self._persistence.delivered(drop)
         return remote_id or forgotten
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
         if not self._lists_forgotten:
             return None
-        reply = await self._dialect.call("list_forgotten", {"since": since}, timeout_s=timeout_s, reads=True)
+        reply = await self._dialect.call(
+            "list_forgotten", {"since": since}, space=space, timeout_s=timeout_s, reads=True
+        )
         return wire.forgotten(reply)
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self,
+        text: str,
+        *,
+        space: str | None = None,
+        limit: int,
+        types: Iterable[MemoryType] | None,
+        timeout_s: float,
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
-        reply = await self._dialect.call("search_semantic_memories", params, timeout_s=timeout_s, reads=True)
+        reply = await self._dialect.call(
+            "search_semantic_memories", params, space=space, timeout_s=timeout_s, reads=True
+        )
         return wire.hits(reply)[:limit]
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(
+        self, context_id: str | None, *, space: str | None = None, timeout_s: float
+    ) -> list[RemoteHit]:
         params = {"context_filter": context_id}
-        return wire.hits(await self._dialect.call("get_working_memory", params, timeout_s=timeout_s, reads=True))
+        return wire.hits(
+            await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
+        )
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(
+        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
+    ) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}
-        return wire.links(await self._dialect.call("get_linked_memories", params, timeout_s=timeout_s, reads=True))
+        return wire.links(
+            await self._dialect.call("get_linked_memories", params, space=space, timeout_s=timeout_s, reads=True)
+        )
 
     async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
         if not self._can_update:
             return False
         params = wire.update_params(memory, remote_id, key)
         try:
-            await self._dialect.call("update_memory", params, project=memory.scope.project)
+            await self._dialect.call("update_memory", params, space=memory.scope.space)
         except RemoteRefused as refused:
             if not refused.unknown_method:
                 raise
@@ -106,11 +122,11 @@ class HubRemote(ToolRemote):
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
         params = wire.store_params(memory, key, supersedes)
-        return wire.stored_id(await self._dialect.call("store_memory", params, project=memory.scope.project))
+        return wire.stored_id(await self._dialect.call("store_memory", params, space=memory.scope.space))
 
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
         params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
-        reply = await self._dialect.call("search_semantic_memories", params, project=memory.scope.project, reads=True)
+        reply = await self._dialect.call("search_semantic_memories", params, space=memory.scope.space, reads=True)
         for hit in wire.hits(reply):
             if hit.memory_id == memory.id and (any_revision or hit.record.get("revision") == memory.revision):
                 return hit.remote_id
@@ -120,7 +136,7 @@ class HubRemote(ToolRemote):
         """Whether an earlier try has made this link. A server that cannot say is told again."""
         params = {"memory_ids": [link.source_id]}
         try:
-            reply = await self._dialect.call("get_linked_memories", params, project=link.project, reads=True)
+            reply = await self._dialect.call("get_linked_memories", params, space=link.space, reads=True)
         except RemoteRefused:
             return False
         return wire.link_words(link) in wire.links(reply)

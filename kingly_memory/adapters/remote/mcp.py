@@ -60,9 +60,9 @@ class McpCall:
     """Calls by mcp: without sessions where the server can do that, else in one, which is opened anew when the server
     has lost it."""
 
-    def __init__(self, transport: Transport, *, project: str, call_timeout_s: float = 5.0) -> None:
+    def __init__(self, transport: Transport, *, space: str, call_timeout_s: float = 5.0) -> None:
         self._transport = transport
-        self._project = project
+        self._space = space
         self._call_timeout_s = call_timeout_s
         self._numbers = count(1)
         self._streams_end = True
@@ -92,7 +92,7 @@ class McpCall:
         tool: str,
         params: JsonObject,
         *,
-        project: str | None = None,
+        space: str | None = None,
         timeout_s: float | None = None,
         reads: bool = False,
     ) -> Any:
@@ -103,7 +103,7 @@ class McpCall:
             given = {name for name, value in params.items() if value is not None} | taken.required
             arguments = {name: value for name, value in params.items() if name in taken.names & given}
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            told, extra = {"name": tool, "arguments": arguments}, beside(project or self._project, params)
+            told, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params)
             return called(await self._ask(exchange, "tools/call", told, extra, reads=reads))
 
     async def aclose(self) -> None:

@@ -31,10 +31,10 @@ _MOST_WITHOUT_EMBEDDING = 256
 class UltimateRemote(ToolRemote):
     """A remote with the tools of an Ultimate MCP server."""
 
-    def __init__(self, dialect: Dialect, persistence: Persistence, *, project: str) -> None:
+    def __init__(self, dialect: Dialect, persistence: Persistence, *, space: str) -> None:
         super().__init__(dialect, persistence)
         self._offer = Offer("", None, None)
-        self._project = project
+        self._space = space
         self._workflows: dict[str, str] = {}
         self._getting: dict[str, Together[str]] = {}
         self._honours_keys = True
@@ -50,7 +50,7 @@ class UltimateRemote(ToolRemote):
         self._offer = offer
         self._honours_keys = offer.takes("store_memory", "idempotency_key")
         info = RemoteInfo(server=offer.server or "ultimate", honours_keys=self._honours_keys)
-        await self._workflow(self._project)
+        await self._workflow(self._space)
         return info
 
     async def aclose(self) -> None:
@@ -71,12 +71,12 @@ class UltimateRemote(ToolRemote):
 
         async def bring(maybe_there: bool) -> None:
             try:
-                if maybe_there and wire.link_words(link) in await self._links_of(link.source_id, link.project):
+                if maybe_there and wire.link_words(link) in await self._links_of(link.source_id, link.space):
                     return
             except RemoteRefused:
                 pass
             try:
-                await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.project)
+                await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.space)
             except RemoteRefused as refused:
                 if refused.code != CONFLICT:
                     raise
@@ -90,7 +90,7 @@ class UltimateRemote(ToolRemote):
             copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
             for one in copies:
                 try:
-                    await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.project)
+                    await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.space)
                 except RemoteRefused as refused:
                     if refused.unknown_method:
                         raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
@@ -102,10 +102,10 @@ class UltimateRemote(ToolRemote):
 
     async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
         arguments = ultimate_wire.update_arguments(memory, remote_id, self._persistence.clock.now())
-        project, was_late = memory.scope.project, self._was_late
+        space, was_late = memory.scope.space, self._was_late
 
         async def write(embedding: bool) -> Any:
-            return await self._write("update_memory", {**arguments, "regenerate_embedding": embedding}, project)
+            return await self._write("update_memory", {**arguments, "regenerate_embedding": embedding}, space)
 
         try:
             await self._with_embedding(write)
@@ -114,29 +114,29 @@ class UltimateRemote(ToolRemote):
                 return False
             raise
         if was_late:
-            self._note_without_embedding(remote_id, project)
+            self._note_without_embedding(remote_id, space)
         return True
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
-        arguments, project = ultimate_wire.store_arguments(memory, key, supersedes), memory.scope.project
+        arguments, space = ultimate_wire.store_arguments(memory, key, supersedes), memory.scope.space
 
         async def store(told: JsonObject, workflow_id: str) -> Any:
             async def write(embedding: bool) -> Any:
                 said = {"workflow_id": workflow_id, **told, "generate_embedding": embedding}
-                return await self._write("store_memory", said, project)
+                return await self._write("store_memory", said, space)
 
             return await self._with_embedding(write)
 
         try:
-            reply = await self._within(project, partial(store, arguments))
+            reply = await self._within(space, partial(store, arguments))
         except RemoteRefused as refused:
             plain = ultimate_wire.PLAIN_KIND  # an older server knows fewer kinds
             if not refused.clear or refused.unknown_method or arguments["memory_type"] == plain:
                 raise
-            reply = await self._within(project, partial(store, {**arguments, "memory_type": plain}))
+            reply = await self._within(space, partial(store, {**arguments, "memory_type": plain}))
         remote_id, body = ultimate_wire.named(reply, "memory_id"), ultimate_wire.body_of(reply)
         self._honours_keys = self._honours_keys and "idempotency_hit" in body
-        await self._note_embedding(remote_id, body, project)
+        await self._note_embedding(remote_id, body, space)
         return remote_id
 
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
@@ -144,32 +144,38 @@ class UltimateRemote(ToolRemote):
 
     async def _copies(self, memory: Memory, *, any_revision: bool = True, dropped_too: bool = False) -> list[str]:
         """The remote ids of what bears the memory's tag."""
-        project, tool = memory.scope.project, "query_memories"
+        space, tool = memory.scope.space, "query_memories"
         arguments: JsonObject = {"tags": [ultimate_wire.memory_tag(memory)], "limit": _LOOKUP_LIMIT}
         if not self._offer.offers(tool):
             tool = "hybrid_search_memories"
             arguments |= ultimate_wire.search_arguments(memory.content, _LOOKUP_LIMIT, memory.type)
 
         async def look(workflow_id: str) -> Any:
-            return await self._read(tool, {"workflow_id": workflow_id, **arguments}, project)
+            return await self._read(tool, {"workflow_id": workflow_id, **arguments}, space)
 
         return [
             ultimate_wire.named(entry, "memory_id")
-            for entry in ultimate_wire.entries(await self._within(project, look))
+            for entry in ultimate_wire.entries(await self._within(space, look))
             if ultimate_wire.is_of(entry, memory, any_revision=any_revision)
             and (dropped_too or not ultimate_wire.is_dropped(entry))
         ]
 
     # --- what somebody waits for ------------------------------------------------------------------------------------
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
         return None  # it keeps no list of that
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self,
+        text: str,
+        *,
+        space: str | None = None,
+        limit: int,
+        types: Iterable[MemoryType] | None,
+        timeout_s: float,
     ) -> list[RemoteHit]:
         """A search there is for one level or for all: several types are asked for one by one, at the same time."""
-        wanted = None if types is None else frozenset(types)
+        wanted, own = None if types is None else frozenset(types), space or self._space
         all_of_them = wanted is None or len(wanted) == len(MemoryType)
         levels: Sequence[MemoryType | None] = [None] if all_of_them else sorted(wanted or ())
 
@@ -179,18 +185,21 @@ class UltimateRemote(ToolRemote):
             else:  # older servers
                 tool = "search_semantic_memories"
                 arguments = ultimate_wire.semantic_search_arguments(text, limit, level)
-            reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, self._project)
-            return [ultimate_wire.hit(entry, self._project, level) for entry in ultimate_wire.entries(reply)]
+            reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, own)
+            return [ultimate_wire.hit(entry, own, level) for entry in ultimate_wire.entries(reply)]
 
         async def ask(workflow_id: str) -> list[RemoteHit]:
             several = await _all_of([partial(found, level, workflow_id) for level in levels])
             return ultimate_wire.merged((hit for hits in several for hit in hits), wanted)
 
         async with deadline(timeout_s):
-            return (await self._within(self._project, ask))[:limit]
+            return (await self._within(own, ask))[:limit]
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(
+        self, context_id: str | None, *, space: str | None = None, timeout_s: float
+    ) -> list[RemoteHit]:
         """Working memories that bear the tag of the context; all of the project's where none is named."""
+        own = space or self._space
         tags = {} if context_id is None else {"tags": [ultimate_wire.context_tag(context_id)]}
 
         async def query(workflow_id: str) -> Any:
@@ -202,28 +211,31 @@ class UltimateRemote(ToolRemote):
                 "limit": _MOST_ITEMS,
                 **tags,
             }
-            return await self._read("query_memories", arguments, self._project)
+            return await self._read("query_memories", arguments, own)
 
         async with deadline(timeout_s):
-            entries = ultimate_wire.entries(await self._within(self._project, query))
+            entries = ultimate_wire.entries(await self._within(own, query))
         working = MemoryType.WORKING
-        hits = (ultimate_wire.hit(entry, self._project, working) for entry in entries)
+        hits = (ultimate_wire.hit(entry, own, working) for entry in entries)
         found = ultimate_wire.merged(hits, frozenset({working}))
         if context_id is None:
             return found
         return [placed for hit in found if (placed := ultimate_wire.in_context(hit, context_id)) is not None]
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(
+        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
+    ) -> list[JsonObject]:
         """One memory a call, several calls at a time, all of them under one deadline."""
-        asks = [partial(self._links_of, one, self._project) for one in dict.fromkeys(remote_ids)]
+        own = space or self._space
+        asks = [partial(self._links_of, one, own) for one in dict.fromkeys(remote_ids)]
         async with deadline(timeout_s):
             return ultimate_wire.joined_links(await _all_of(asks))
 
-    async def _links_of(self, remote_id: str, project: str) -> list[JsonObject]:
+    async def _links_of(self, remote_id: str, space: str) -> list[JsonObject]:
         """None of a memory that the server does not have any more."""
         arguments = {"memory_id": remote_id, "direction": "both", "limit": 50}
         try:
-            reply = await self._read("get_linked_memories", arguments, project)
+            reply = await self._read("get_linked_memories", arguments, space)
         except RemoteRefused as refused:
             if refused.code == NOT_FOUND:
                 return []
@@ -243,13 +255,13 @@ class UltimateRemote(ToolRemote):
         self._was_late = False
         return reply
 
-    async def _note_embedding(self, remote_id: str, stored: Mapping[str, Any], project: str) -> None:
+    async def _note_embedding(self, remote_id: str, stored: Mapping[str, Any], space: str) -> None:
         """What the server stored without an embedding is found by its words only. Once a later memory has got one, the
         server can make them again, and is asked for one that is missing. Known to this process alone."""
         if "embedding_id" not in stored:
             return
         if stored["embedding_id"] is None:
-            self._note_without_embedding(remote_id, project)
+            self._note_without_embedding(remote_id, space)
         elif self._without_embedding:
             self._has_warned = False
             missing_id, of_project = self._without_embedding.popleft()
@@ -258,58 +270,58 @@ class UltimateRemote(ToolRemote):
             except RemoteError as error:
                 log.warning("the remote made no embedding of a memory, which it finds by its words only: %s", error)
 
-    def _note_without_embedding(self, remote_id: str, project: str) -> None:
-        if (remote_id, project) not in self._without_embedding:
-            self._without_embedding.append((remote_id, project))
+    def _note_without_embedding(self, remote_id: str, space: str) -> None:
+        if (remote_id, space) not in self._without_embedding:
+            self._without_embedding.append((remote_id, space))
         if not self._has_warned:
             self._has_warned = True
             log.warning("the remote stores without embeddings: its semantic search does not find what is new")
 
     # --- workflows and calls ----------------------------------------------------------------------------------------
 
-    async def _within(self, project: str, use: Callable[[str], Awaitable[T]]) -> T:
+    async def _within(self, space: str, use: Callable[[str], Awaitable[T]]) -> T:
         """What `use` makes of the project's workflow; where that is gone, of a new one."""
-        workflow_id = await self._workflow(project)
+        workflow_id = await self._workflow(space)
         try:
             return await use(workflow_id)
         except RemoteRefused as refused:
             if refused.code != NO_WORKFLOW:
                 raise
-        if self._workflows.get(project) == workflow_id:
-            del self._workflows[project]
-        return await use(await self._workflow(project))
+        if self._workflows.get(space) == workflow_id:
+            del self._workflows[space]
+        return await use(await self._workflow(space))
 
-    async def _workflow(self, project: str) -> str:
+    async def _workflow(self, space: str) -> str:
         """Nothing can be stored without one. Somebody who cannot wait for it any longer leaves it to the next."""
-        if project not in self._workflows:
-            getting = self._getting.setdefault(project, Together(partial(self._get_workflow, project)))
-            self._workflows[project] = await getting.done()
-        return self._workflows[project]
+        if space not in self._workflows:
+            getting = self._getting.setdefault(space, Together(partial(self._get_workflow, space)))
+            self._workflows[space] = await getting.done()
+        return self._workflows[space]
 
-    async def _get_workflow(self, project: str) -> str:
+    async def _get_workflow(self, space: str) -> str:
         """Where the server honours no keys, making one twice would make two: what lies there for the project is looked
         at first. A server that cannot say has none."""
         if not self._offer.takes("create_workflow", "idempotency_key"):
-            tags: JsonObject = {"tags": [ultimate_wire.project_tag(project)], "limit": 1}
+            tags: JsonObject = {"tags": [ultimate_wire.project_tag(space)], "limit": 1}
             try:
-                earlier = ultimate_wire.entries(await self._read("query_memories", tags, project))
+                earlier = ultimate_wire.entries(await self._read("query_memories", tags, space))
             except RemoteRefused:
                 earlier = []
             for entry in earlier:
                 workflow_id = entry.get("workflow_id")
-                if ultimate_wire.hit(entry, project) is not None and isinstance(workflow_id, str) and workflow_id:
+                if ultimate_wire.hit(entry, space) is not None and isinstance(workflow_id, str) and workflow_id:
                     return workflow_id
-        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(project), project)
+        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(space), space)
         return ultimate_wire.named(await _repeated_on_conflict(create), "workflow_id")
 
-    async def _read(self, tool: str, arguments: JsonObject, project: str) -> Any:
+    async def _read(self, tool: str, arguments: JsonObject, space: str) -> Any:
         """One call that changes nothing."""
-        return await self._dialect.call(tool, arguments, project=project, reads=True)
+        return await self._dialect.call(tool, arguments, space=space, reads=True)
 
-    async def _write(self, tool: str, arguments: JsonObject, project: str) -> Any:
+    async def _write(self, tool: str, arguments: JsonObject, space: str) -> Any:
         """One call that changes something. A database that is locked is worth trying again."""
         try:
-            return await self._dialect.call(tool, arguments, project=project)
+            return await self._dialect.call(tool, arguments, space=space)
         except RemoteRefused as refused:
             if refused.code != LOCKED:
                 raise

@@ -18,7 +18,7 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import sha256
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType, project_and_user
 from kingly_memory.ports import RemoteHit, RemoteLink
 
 KINDS_THERE = frozenset(
@@ -93,7 +93,7 @@ def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObjec
 
 def drop_arguments(memory: Memory, remote_id: str) -> JsonObject:
     """What `update_memory` is told of a memory that was forgotten."""
-    tags = [memory_tag(memory), project_tag(memory.scope.project)]
+    tags = [memory_tag(memory), project_tag(memory.scope.space)]
     return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": 1}
 
 
@@ -175,7 +175,7 @@ def tags_of(memory: Memory) -> list[str]:
     thought_type, context_id = memory.metadata.get("thought_type"), memory.scope.context_id
     if kind_of(memory) == _KIND_OF_RECORD["thought"]:
         own += ["reasoning", *([thought_type] if isinstance(thought_type, str) and thought_type else [])]
-    ours = [memory_tag(memory), project_tag(memory.scope.project), f"{REVISION_TAG}{memory.revision}"]
+    ours = [memory_tag(memory), project_tag(memory.scope.space), f"{REVISION_TAG}{memory.revision}"]
     return list(dict.fromkeys([*own, *ours, *([] if context_id is None else [context_tag(context_id)])]))
 
 
@@ -187,9 +187,9 @@ def context_tag(context_id: str) -> str:
     return f"{CONTEXT_TAG}{context_id}"
 
 
-def project_tag(project: str) -> str:
+def project_tag(space: str) -> str:
     """A digest, since names that differ in case alone would come back as one."""
-    return PROJECT_TAG + sha256(project.encode(errors="replace")).hexdigest()[:16]
+    return PROJECT_TAG + sha256(space.encode(errors="replace")).hexdigest()[:16]
 
 
 def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
@@ -241,7 +241,7 @@ def entries(reply: Any) -> list[Mapping[str, Any]]:
     return wire.readable(found, readable)
 
 
-def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None) -> RemoteHit | None:
+def hit(entry: Mapping[str, Any], space: str, level: MemoryType | None = None) -> RemoteHit | None:
     """A found memory in our words; None for one of another project, or without id or words, or that was dropped.
 
     Filters reach only half of a search there, so that each hit is looked at again. `level` is the one asked for.
@@ -251,16 +251,14 @@ def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None)
         return None
     tags = tags_there(entry)
     projects = _after(tags, PROJECT_TAG)
-    if projects and project_tag(project).removeprefix(PROJECT_TAG) not in projects:
+    if projects and project_tag(space).removeprefix(PROJECT_TAG) not in projects:
         return None
     relevance = wire.share(wire.first_figure(entry, _SCORES, 0.0))
     memory_id = next(iter(_after(tags, MEMORY_TAG)), None)
-    return RemoteHit(remote_id, content, relevance, memory_id, _record(entry, tags, project, level))
+    return RemoteHit(remote_id, content, relevance, memory_id, _record(entry, tags, space, level))
 
 
-def _record(
-    entry: Mapping[str, Any], tags: tuple[str, ...], project: str, level: MemoryType | None
-) -> Mapping[str, Any]:
+def _record(entry: Mapping[str, Any], tags: tuple[str, ...], space: str, level: MemoryType | None) -> Mapping[str, Any]:
     """What is known of a memory that only the server holds. What it does not say is left out."""
     said_level, kind = entry.get("memory_level"), entry.get("memory_type")
     if isinstance(said_level, str) and said_level in set[str](MemoryType):
@@ -268,6 +266,8 @@ def _record(
     revisions = (one for one in _after(tags, REVISION_TAG) if re.fullmatch(r"[1-9][0-9]{0,8}", one))
     title = wire.text_of(entry.get("description"))
     importance, confidence = wire.figure(entry.get("importance")), wire.figure(entry.get("confidence"))
+    project, user = project_and_user(space)
+    whose = {"project": project} if user is None else {"project": project, "user": user}
     said = {
         "type": level,
         "significance": None if importance is None else significance_of(importance),
@@ -275,7 +275,7 @@ def _record(
         "tags": [tag for tag in tags if not tag.startswith(OUR_TAGS)][:_MOST_TAGS],
         "title": title if wire.is_content(title) else None,
         "created_at": _moment(entry.get("created_at")),
-        "scope": {"project": project, "context_id": next(iter(_after(tags, CONTEXT_TAG)), None)},
+        "scope": {**whose, "context_id": next(iter(_after(tags, CONTEXT_TAG)), None)},
         "revision": next((int(one) for one in revisions), None),
         "metadata": {"kind": kind} if isinstance(kind, str) and kind in KINDS_THERE - {PLAIN_KIND} else None,
     }

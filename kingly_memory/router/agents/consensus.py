@@ -53,7 +53,7 @@ class ConsensusMemory:
         context = self._access.write_context()
 
         def change(transaction: Transaction) -> Stored:
-            row = write.find(transaction, context.project, debate_id)
+            row = write.find(transaction, context.space, debate_id)
             if row is None or row.standing is Standing.FORGOTTEN:
                 raise InvalidInput(
                     "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
@@ -68,7 +68,7 @@ class ConsensusMemory:
     async def find_similar(self, topic: str, limit: int = 5) -> list[SimilarDebate]:
         """Earlier debates of the same topic, the latest first, then those that are like it, best first, with their
         dissents. All that ever were are searched. Raises InvalidInput."""
-        asked = validation.query(spoken("topic", topic), project=self._access.project, limit=limit, tags=[CONSENSUS])
+        asked = validation.query(spoken("topic", topic), space=self._access.space, limit=limit, tags=[CONSENSUS])
         topic_tag = TOPIC_TAG + topic_hash(topic)
         same = _in_time(await self._tagged(CONSENSUS, topic_tag))
         found = [(memory, 1.0) for memory in reversed(same)]
@@ -89,7 +89,7 @@ class ConsensusMemory:
 
     async def _tagged(self, *tags: str) -> list[Memory]:
         """The project's live and archived memories with all of those tags, in the order they were stored."""
-        query = Query("", self._access.project, tags=tags)
+        query = Query("", self._access.space, tags=tags)
         return await self._access.read(lambda: [row.memory for row in pages(self._access.reader, query)])
 
 

@@ -102,7 +102,7 @@ class ContinuumMemory:
             return stored
 
         receipt = await self._access.keep(change)
-        memory = draft.memory(receipt.id, context.project, created_at=context.now, updated_at=context.now)
+        memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
         return continuum.entry(memory, there)
 
     async def retrieve(
@@ -121,9 +121,7 @@ class ContinuumMemory:
         """
         how, wanted = validation.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
-        asked = validation.query(
-            query, project=self._access.project, limit=limit, without_tags=validation.unsought(None)
-        )
+        asked = validation.query(query, space=self._access.space, limit=limit, without_tags=validation.unsought(None))
         # A remote need not send a thousand because a tier is far down here.
         results = await self._access.look(replace(asked, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
         candidates = await self._access.read(partial(self._candidates, tuple(results)))
@@ -137,9 +135,9 @@ class ContinuumMemory:
         name = validation.required("memory_id", memory_id)
 
         def look() -> MemoryEntry | None:
-            reader, project = self._access.reader, self._access.project
-            row = reader.row(reader.id_of_key(project, name) or name)
-            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.project != project:
+            reader, space = self._access.reader, self._access.space
+            row = reader.row(reader.id_of_key(space, name) or name)
+            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.space != space:
                 return None
             return self._entries([(row.memory, None)])[0]
 
@@ -169,7 +167,7 @@ class ContinuumMemory:
         def change(transaction: Transaction) -> int:
             count = feedback.used(names, context, rules, succeeded=success)(transaction)
             if actual is not None:
-                rows = (write.find(transaction, context.project, name) for name in names)
+                rows = (write.find(transaction, context.space, name) for name in names)
                 for memory_id in dict.fromkeys(row.memory.id for row in rows if row is not None):
                     feedback.judged(memory_id, context, rules, predicted=predicted, actual=actual)(transaction)
             return count

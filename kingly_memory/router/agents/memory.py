@@ -91,9 +91,9 @@ class AgentMemory(CognitiveMemory):
 
     def reload(self) -> None:
         """Hold what the store has, and nothing else. Raises StoreError."""
-        reader, name = self._around.store.reader, owner(self._around.project, self.agent_id)
+        reader, name = self._around.store.reader, owner(self._around.space, self.agent_id)
         facet = reader.facets(FACET, [name]).get(name)
-        self._held = _holdings(facet, reader.row, self._around.project, self.agent_id)
+        self._held = _holdings(facet, reader.row, self._around.space, self.agent_id)
         self._is_stale = False
 
     def take_away(self, memory_id: MemoryId) -> None:
@@ -150,11 +150,11 @@ class AgentMemory(CognitiveMemory):
         context = self._around.write_context()
 
         def keep(transaction: Transaction) -> Stored:
-            facet = transaction.facet(FACET, owner(context.project, self.agent_id))
+            facet = transaction.facet(FACET, owner(context.space, self.agent_id))
             is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
             before = expected
             if not is_as_expected:
-                before = _holdings(facet, transaction.row, context.project, self.agent_id)
+                before = _holdings(facet, transaction.row, context.space, self.agent_id)
             after, _ = changed(before, change, self.rules)
             return Stored(is_as_expected, _keep(transaction, self.agent_id, change, new, before, after, context))
 
@@ -176,7 +176,7 @@ class AgentMemories:
         stored: Callable[[Memory | None, tuple[MemoryId, ...]], None],
     ) -> None:
         """`stored` is told in the event loop: the new memory, if there is one, and those that are of another type."""
-        self.project = access.project
+        self.space = access.space
         self.write_context = access.write_context
         self.store = store
         self.store_futures = store_futures
@@ -226,7 +226,7 @@ class AgentMemories:
             metadata={"record": EXPERIENCE, "year": item.year},
         )
         now = self.write_context().now
-        return draft.memory(MemoryId(item.id or ""), self.project, created_at=item.timestamp, updated_at=now)
+        return draft.memory(MemoryId(item.id or ""), self.space, created_at=item.timestamp, updated_at=now)
 
     def follow(self, new: Memory | None, future: Future[Stored]) -> None:
         """Have what comes after a store done once the change is in it; on the writer thread, mostly."""
@@ -276,7 +276,7 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     }
     if left:
         shelve(transaction, left)
-    transaction.set_facet(FACET, owner(context.project, agent_id), _facet(agent_id, after))
+    transaction.set_facet(FACET, owner(context.space, agent_id), _facet(agent_id, after))
     return retyped
 
 
@@ -296,14 +296,14 @@ def _facet(agent_id: str, held: Holdings) -> JsonObject:
 
 
 def _holdings(
-    facet: Mapping[str, Any] | None, row_of: Callable[[str], Row | None], project: str, agent_id: str
+    facet: Mapping[str, Any] | None, row_of: Callable[[str], Row | None], space: str, agent_id: str
 ) -> Holdings:
     """What the facet names, without what was forgotten, erased or archived by others meanwhile. Raises StoreError."""
     if facet is None:
         return Holdings()
     try:
         orders = {memory_id: order for place in PLACES for memory_id, order in facet[place]}
-        kept = {one: _kept(row_of(one), order, project, agent_id) for one, order in orders.items()}
+        kept = {one: _kept(row_of(one), order, space, agent_id) for one, order in orders.items()}
         working, episodic = (
             tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None) for place in PLACES
         )
@@ -313,8 +313,8 @@ def _holdings(
         return Holdings()
 
 
-def _kept(row: Row | None, order: int, project: str, agent_id: str) -> Kept | None:
-    if not _is_live(row) or (row.memory.scope.project, row.memory.scope.agent) != (project, agent_id):
+def _kept(row: Row | None, order: int, space: str, agent_id: str) -> Kept | None:
+    if not _is_live(row) or (row.memory.scope.space, row.memory.scope.agent) != (space, agent_id):
         return None
     memory = row.memory
     year = memory.metadata.get("year", 0)

@@ -42,7 +42,7 @@ class MemoryStream:
         """
         asked = validation.query(
             query,
-            project=self._access.project,
+            space=self._access.space,
             limit=limit,
             types=[MemoryType.EPISODIC.value],
             agent=self.agent,
@@ -83,7 +83,7 @@ class MemoryStream:
         """What `see` makes of the events from a time to another, or of the latest so many, in the order they were
         stored."""
         types = (MemoryType.EPISODIC,)
-        query = Query("", self._access.project, types=types, agent=self.agent, since=since, until=until)
+        query = Query("", self._access.space, types=types, agent=self.agent, since=since, until=until)
         return await self._access.read(lambda: see(self._memories(query, most)))
 
     def _memories(self, query: Query, most: int | None) -> Iterator[Memory]:

@@ -43,7 +43,7 @@ class Surroundings(NamedTuple):
 
     reader: StoreReader
     layer: LocalLayer
-    project: str
+    space: str
     agent: str | None
     now_s: float
 
@@ -61,7 +61,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
     deadline_s = time.monotonic() + budget_s
     focuses = in_focus(around)
-    query = validation.query(prompt, project=around.project, limit=LOOKED_AT, without_tags=validation.unsought(None))
+    query = validation.query(prompt, space=around.space, limit=LOOKED_AT, without_tags=validation.unsought(None))
     wording = around.layer.word(query, budget_s=budget_s)
 
     def look(narrowed: Query, most: int) -> Sequence[LocalHit]:
@@ -105,13 +105,13 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
 def in_focus(around: Surroundings) -> Sequence[Focus]:
     """What the agent has in focus, and what nobody in particular has: a server that was not told for whom it speaks
     guides the hooks of all."""
-    names = list(dict.fromkeys(current_owner(around.project, agent) for agent in (None, around.agent)))
+    names = list(dict.fromkeys(current_owner(around.space, agent) for agent in (None, around.agent)))
     facets = around.reader.facets("focus", names)
     if not any(facet.get("active_focus") for facet in facets.values()):
         return ()
     from kingly_memory.router.attention.focus import applying
 
-    return applying(around.reader, around.project, around.agent)
+    return applying(around.reader, around.space, around.agent)
 
 
 def wording_of(memory: Memory) -> str:
@@ -132,7 +132,7 @@ def _threads_of(around: Surroundings, memories: Sequence[Memory], focuses: Seque
     """By the id of a memory; empty where every thread is like any other."""
     contexts = {memory.scope.context_id for memory in memories}
     owners: list[str] = [memory.id for memory in memories]
-    owners += [owner(around.project, one) for one in contexts if one is not None]
+    owners += [owner(around.space, one) for one in contexts if one is not None]
     is_apart = any(
         facet.get(field) is not None if field == "weight" else facet.get(field)  # a weight of 0 sets a thread apart
         for name, fields in ({} if focuses else _SET_APART).items()
@@ -143,7 +143,7 @@ def _threads_of(around: Surroundings, memories: Sequence[Memory], focuses: Seque
         return MappingProxyType({})
     from kingly_memory.router.threads.seen import threads_of
 
-    return threads_of(around.reader, around.project, memories, around.now_s, about=[focus.topic for focus in focuses])
+    return threads_of(around.reader, around.space, memories, around.now_s, about=[focus.topic for focus in focuses])
 
 
 # --- what is in focus -------------------------------------------------------------------------------------------------
@@ -181,10 +181,10 @@ def _latest_of(name: str, around: Surroundings) -> list[Row]:
     from kingly_memory.router.thread_lookup import members
 
     reader = around.reader
-    anything = Query("", around.project, without_tags=validation.unsought(None))
+    anything = Query("", around.space, without_tags=validation.unsought(None))
     row = reader.row(name)
     if row is not None and anything.admits(row.memory):
         return [row]
-    contexts = list(members(reader, around.project, name))[:_MOST_CONTEXTS]
+    contexts = list(members(reader, around.space, name))[:_MOST_CONTEXTS]
     rows = [row for one in contexts for row in reader.page(replace(anything, context_id=one), _LIVE, _EACH, None)]
     return sorted(rows, key=lambda row: row.position, reverse=True)[:_EACH]

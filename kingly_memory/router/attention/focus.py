@@ -34,29 +34,29 @@ class Cleared(NamedTuple):
     for_everyone: tuple[str, ...] = ()
 
 
-def applying(reader: StoreReader, project: str, agent: str | None) -> tuple[Focus, ...]:
+def applying(reader: StoreReader, space: str, agent: str | None) -> tuple[Focus, ...]:
     """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
     speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
-    owners = [current_owner(project, one) for one in (None, agent)]
+    owners = [current_owner(space, one) for one in (None, agent)]
     facets = reader.facets(_FACET, list(dict.fromkeys(owners)))
     nobody, own = (Focuses.from_json(facets.get(one)) for one in owners)
     everyone = [replace(one, for_everyone=agent is not None) for one in nobody]
     by_topic = {folded(one.topic): one for one in (*everyone, *own)}
-    return tuple(naming(reader, project, one) for one in by_topic.values())
+    return tuple(naming(reader, space, one) for one in by_topic.values())
 
 
-def naming(reader: StoreReader, project: str, one: Focus) -> Focus:
+def naming(reader: StoreReader, space: str, one: Focus) -> Focus:
     """With the thread that the topic names now, by its id or by the key or id of a memory in it."""
     try:
-        thread_id = thread_lookup.named(reader, project, one.topic).id
+        thread_id = thread_lookup.named(reader, space, one.topic).id
     except InvalidInput:
         return replace(one, is_name=False)
     return one if thread_id == one.topic else replace(one, thread=thread_id)
 
 
-def status(reader: StoreReader, project: str, agent: str | None) -> JsonObject:
+def status(reader: StoreReader, space: str, agent: str | None) -> JsonObject:
     """For a status: `focus`, when anything is in it."""
-    told = [one.told() for one in applying(reader, project, agent)]
+    told = [one.told() for one in applying(reader, space, agent)]
     shown = ("topic", "weight", "for_everyone")
     return {"focus": [{name: one[name] for name in shown if name in one} for one in told]} if told else {}
 
@@ -65,7 +65,7 @@ def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
     """Put it into focus. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> None:
-        whose = current_owner(context.project, context.agent)
+        whose = current_owner(context.space, context.agent)
         active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
         transaction.set_facet(_FACET, whose, active.to_json())
 
@@ -80,7 +80,7 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], C
         left: list[str] = []
         for_everyone: tuple[str, ...] = ()
         for agent in dict.fromkeys((None, context.agent)):
-            whose = current_owner(context.project, agent)
+            whose = current_owner(context.space, agent)
             before = Focuses.from_json(transaction.facet(_FACET, whose))
             after = before.without(topic, context.now)
             if after is not before:
@@ -95,7 +95,7 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], C
     return change
 
 
-def affected(reader: StoreReader, project: str, focus: Focus, now_s: float) -> tuple[int, bool]:
+def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, bool]:
     """How many of the project's threads the focus (as `naming` gives it) lifts, as far as there is time to look, and
     whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
@@ -107,27 +107,27 @@ def affected(reader: StoreReader, project: str, focus: Focus, now_s: float) -> t
 
     def see(rows: Iterable[Row | None]) -> None:
         live = [row.memory for row in rows if row is not None and row.standing is Standing.LIVE]
-        own = [memory for memory in live if memory.scope.project == project]
-        threads = threads_of(reader, project, own, now_s, about=[topic])
+        own = [memory for memory in live if memory.scope.space == space]
+        threads = threads_of(reader, space, own, now_s, about=[topic])
         lifted = [memory.id for memory in own if focus.lifts(threads[memory.id])]
         ended = reader.facets("lifetime", lifted) if lifted else {}
         ends = {one: thread_lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
         found.update(threads[one].id for one, end_s in ends.items() if end_s is None or end_s > now_s)
 
     def latest_in(context_id: str) -> list[Row]:
-        return reader.page(Query("", project, context_id=context_id), [Standing.LIVE], 1, None)
+        return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
 
     # The thread that it names, and those whose given title or topics it matches.
     name = focus.thread or topic
-    see([reader.row(name), *(row for one in thread_lookup.members(reader, project, name) for row in latest_in(one))])
+    see([reader.row(name), *(row for one in thread_lookup.members(reader, space, name) for row in latest_in(one))])
     for whose, facet in thread_lookup.all_facets(reader, THREAD):
         context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
         if len(found) <= _MOST_COUNTED and thread_lookup.into(facet) is None and focus.lifts(said):
             if context_id is None:
                 see([reader.row(whose)])
-            elif owner(project, context_id) == whose:
+            elif owner(space, context_id) == whose:
                 see(latest_in(context_id))
-    query = Query(topic, project)
+    query = Query(topic, space)
     if has_unbroken(topic):
         see(match.row for match in reader.containing(query, [topic], _PAGE, deadline_s).found)
     terms = _terms(reader, topic)

@@ -193,8 +193,8 @@ class Attention:
         await self._access.write(focused.put(one, context))
 
         def look() -> Focused:
-            named = focused.naming(reader, context.project, one)
-            count, more = focused.affected(reader, context.project, named, context.now_s) if one.weight else (0, False)
+            named = focused.naming(reader, context.space, one)
+            count, more = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, False)
             thread_id = named.thread or (one.topic if named.is_name else None)
             return Focused(one.topic, one.weight, count, more, heavy.clamped, thread_id)
 
@@ -218,7 +218,7 @@ class Attention:
         """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
         in the order in which it was set first."""
         context, reader = self._access.write_context(), self._access.reader
-        return await self._access.read(lambda: focused.applying(reader, context.project, context.agent))
+        return await self._access.read(lambda: focused.applying(reader, context.space, context.agent))
 
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(
@@ -258,14 +258,14 @@ class Attention:
 
         def change(transaction: Transaction) -> Stored:
             nonlocal thread_id
-            if draft.key is not None and transaction.id_of_key(context.project, draft.key) is not None:
+            if draft.key is not None and transaction.id_of_key(context.space, draft.key) is not None:
                 problem = "is taken, and a pin is always a new memory; choose another one or leave it out"
                 raise InvalidInput("key", problem)
             thread_id = pins.thread_id(context.now, urandom(3))
-            while transaction.facet(ATTENTION, owner(context.project, thread_id)) is not None:
+            while transaction.facet(ATTENTION, owner(context.space, thread_id)) is not None:
                 thread_id = pins.thread_id(context.now, urandom(3))
             receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
-            for whose in (owner(context.project, thread_id), receipt.id):
+            for whose in (owner(context.space, thread_id), receipt.id):
                 transaction.set_facet(ATTENTION, whose, {"weight": weight.value, "pinned": True})
             lifetimes.stop(transaction, receipt.id)
             return Stored(replace(receipt, ends_at=None), None)
@@ -282,8 +282,8 @@ class Attention:
         """
         said = validation.required("thread_id", thread_id)
         context = self._access.write_context()
-        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.project))
-        merged = [owner(context.project, one) for one in contexts if one != thread.id]
+        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.space))
+        merged = [owner(context.space, one) for one in contexts if one != thread.id]
 
         def change(transaction: Transaction) -> int:
             everybody = [thread.owner, *merged, *ids]
@@ -329,11 +329,11 @@ class Attention:
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
         def look() -> tuple[Named, list[str], list[float]]:
-            thread, contexts, ids = self._thread(said, context.project)
+            thread, contexts, ids = self._thread(said, context.space)
             if not (shown_s := self._shown(set(ids))):
                 problem = "was never put into a prompt, by a hook or by inject, so there is nothing to rate yet"
                 raise InvalidInput("thread_id", f"{validation.shown(said)!r} {problem}")
-            return thread, [owner(context.project, one) for one in contexts] or [thread.owner], shown_s
+            return thread, [owner(context.space, one) for one in contexts] or [thread.owner], shown_s
 
         thread, owners, shown_s = await self._access.read(look)
 
@@ -354,12 +354,12 @@ class Attention:
 
         return await self._access.write(change)
 
-    def _thread(self, said: str, project: str) -> tuple[Named, list[str], list[MemoryId]]:
+    def _thread(self, said: str, space: str) -> tuple[Named, list[str], list[MemoryId]]:
         """The thread of that name, its contexts, and its memories. Raises InvalidInput."""
         reader = self._access.reader
-        thread = thread_lookup.named(reader, project, said)
-        contexts = list(thread_lookup.contexts_of(reader, project, thread))
-        return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, project, thread, contexts)]
+        thread = thread_lookup.named(reader, space, said)
+        contexts = list(thread_lookup.contexts_of(reader, space, thread))
+        return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]
 
     def _shown(self, memory_ids: set[MemoryId]) -> list[float]:
         """When each session was last shown any of those memories, in order."""

@@ -158,7 +158,7 @@ class Embedding:
     def _lacking(self, mark: Mark) -> Looked[Row]:
         if self._vectors.is_stopped:
             return Looked((), mark, at_end=True)
-        return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.project, mark, BATCH)
+        return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.space, mark, BATCH)
 
     def _mend_some(self) -> bool:
         """Make anew what is out of date, and remove what belongs to nobody; False when nothing was named."""
@@ -170,7 +170,7 @@ class Embedding:
             memories = [row.memory for row in rows.values() if row is not None]
             gone = [one for one, row in rows.items() if row is None]
             changed = [one for one in memories if made_of.get(one.id, {}).get("revision") != one.revision]
-            self._write([one for one in changed if one.scope.project == self._vectors.project], gone)
+            self._write([one for one in changed if one.scope.space == self._vectors.space], gone)
             with self._lock:
                 for one in named:
                     self._named.pop(one, None)
@@ -201,7 +201,7 @@ class Embedding:
             for memory_id in (*renewed, *(one for one in gone if transaction.row(one) is None)):
                 transaction.set_facet(facet, memory_id, None)
             for memory, vector in current:
-                value = {**packed(vector), "revision": memory.revision, "project": memory.scope.project}
+                value = {**packed(vector), "revision": memory.revision, "project": memory.scope.space}
                 transaction.set_facet(facet, memory.id, value)
 
         if made or gone:

@@ -76,8 +76,8 @@ class VectorSearch:
     memory reads on from where it was.
     """
 
-    def __init__(self, project: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
-        self.project = project
+    def __init__(self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
+        self.space = space
         self._new_embedder = new_embedder
         self._reader = reader
         self._lock = threading.Lock()
@@ -205,7 +205,7 @@ class VectorSearch:
         """Read on; True when there is nothing more."""
         looked: Looked[Made] = Looked((), None, at_end=False)
         while looked.mark is None:
-            looked = self._reader.made(self.facet, self.project, self._trail.mark, PAGE, deadline_s)
+            looked = self._reader.made(self.facet, self.space, self._trail.mark, PAGE, deadline_s)
             self._trail.follow(looked.mark)
         self._put(one for one in looked.found if not one.orphaned)
         self._orphaned += [one.memory_id for one in looked.found if one.orphaned]
@@ -263,7 +263,7 @@ class MeaningSearch:
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
     ) -> LocalAnswer:
         """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
-        if not query.by_meaning or query.project != self._vectors.project:
+        if not query.by_meaning or query.space != self._vectors.space:
             return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
         began, wanted = time.monotonic(), most or query.limit
         wording = wording or self._words.word(query, budget_s=budget_s)

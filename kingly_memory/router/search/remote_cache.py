@@ -12,7 +12,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing
+from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing, space_named
 from kingly_memory.ports import Clock, Forgotten, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router import lifetimes
 from kingly_memory.router.delivery import Delivery
@@ -39,11 +39,11 @@ class Copy(NamedTuple):
 class RemoteCache:
     """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
 
-    def __init__(self, remote: str, project: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
+    def __init__(self, remote: str, space: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
         self.dropped: frozenset[MemoryId] = frozenset()
         """Copies that this process has dropped, which a search may have read a moment before."""
         self._remote = remote
-        self._project = project
+        self.space = space
         self._store = store
         self._reader = store.reader
         self._clock = clock
@@ -56,25 +56,23 @@ class RemoteCache:
 
         A hit that is another project's, that we have forgotten or erased, or that makes no valid memory is left out.
         """
-        project = query.project
+        space = query.space
         known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
         for hit in hits:
-            known_id, copy_id = known.get(hit.remote_id), kept_id(self._remote, hit.remote_id, project)
+            known_id, copy_id = known.get(hit.remote_id), kept_id(self._remote, hit.remote_id, space)
             rows = {one: self._reader.row(one) for one in (known_id, hit.memory_id, copy_id) if one}
             owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
-            row = next((row for row in owned if row.memory.scope.project == project), None)
+            row = next((row for row in owned if row.memory.scope.space == space), None)
             # What another project keeps as a copy of its own does not make the hit that project's.
             is_erased = known_id not in (None, copy_id) and rows[known_id] is None
-            scope = hit.record.get("scope")
-            named = scope.get("project") if isinstance(scope, dict) else None
-            is_foreign = isinstance(named, str) and named != project
+            is_foreign = space_named(hit.record.get("scope")) not in (None, space)
             if row is None and not owned and not is_erased and not is_foreign:
-                row = self._copy(project, hit, copy_id, rows[copy_id])
+                row = self._copy(space, hit, copy_id, rows[copy_id])
             hidden = (Standing.FORGOTTEN,) if query.include_archived else (Standing.FORGOTTEN, Standing.ARCHIVED)
             if row is not None and row.standing not in hidden:
                 yield row, hit
 
-    def _copy(self, project: str, hit: RemoteHit, copy_id: MemoryId, row: Row | None) -> Row | None:
+    def _copy(self, space: str, hit: RemoteHit, copy_id: MemoryId, row: Row | None) -> Row | None:
         """The copy as the remote has it now; None when that is no valid memory. What is new about it is noted.
 
         What the remote leaves out stays as it was. Its key is not taken over: which of our keys means what is not for a
@@ -110,7 +108,7 @@ class RemoteCache:
         now = self._clock.now()
         created = drafted.created_at or now
         revision, updated = (1, created) if before is None else (before.revision + 1, now)
-        memory = drafted.memory(copy_id, project, created_at=created, updated_at=updated, revision=revision)
+        memory = drafted.memory(copy_id, space, created_at=created, updated_at=updated, revision=revision)
         if before is not None and _says_the_same(before, memory):
             memory = before
         if memory is not before or (fresh is None and self._is_over(copy_id)):
@@ -177,7 +175,7 @@ class RemoteCache:
     async def drop(self, gone: Forgotten) -> None:
         """Erase the copies of what the remote has forgotten. What is ours stays, a copy that somebody has made a memory
         of his own too. Raises StoreError."""
-        ids = [kept_id(self._remote, remote_id, self._project) for remote_id in gone.remote_ids]
+        ids = [kept_id(self._remote, remote_id, self.space) for remote_id in gone.remote_ids]
         with self._lock:
             for copy_id in ids:
                 self._fresh.pop(copy_id, None)
@@ -195,7 +193,7 @@ class RemoteCache:
 
     @property
     def _cursor_owner(self) -> str:
-        return f"{self._remote}:{digest(self._project)}"
+        return f"{self._remote}:{digest(self.space)}"
 
 
 def _says_the_same(one: Memory, other: Memory) -> bool:

@@ -68,7 +68,7 @@ class RemoteSide:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 while is_due:
                     since = self.cache.heard()
-                    gone = await self._remote.forgotten(since, timeout_s=timeout_s)
+                    gone = await self._remote.forgotten(since, space=self.cache.space, timeout_s=timeout_s)
                     if gone is not None and gone.until != since:
                         heard += gone.remote_ids
                         await self.cache.drop(gone)

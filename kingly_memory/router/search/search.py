@@ -143,7 +143,9 @@ class Search:
         try:
             hits = await side.ask(
                 "a search",
-                lambda remote: remote.search(text, limit=limit, types=query.types, timeout_s=timeout_s),
+                lambda remote: remote.search(
+                    text, space=query.space, limit=limit, types=query.types, timeout_s=timeout_s
+                ),
                 patient=timeout_s >= PATIENT_SHARE * self._settings.remote_search_s,
             )
         except RemoteError as failed:

@@ -37,13 +37,13 @@ class Threads:
     attention: Mapping[str, JsonObject]
 
 
-def read(reader: StoreReader, project: str, now_s: float) -> Threads:
+def read(reader: StoreReader, space: str, now_s: float) -> Threads:
     """No memory is held for longer than it is looked at."""
-    found = survey(reader, project, now_s)
+    found = survey(reader, space, now_s)
     last_s = {name: one.last_s for name, one in found.active.items()}
     words: dict[str, Counter[str]] = {name: Counter() for name in found.active}
     seen: dict[str, list[Seen]] = {name: [] for name in found.active}
-    for subject in Subjects(reader, project).live():
+    for subject in Subjects(reader, space).live():
         memory = subject.memory
         name = thread_lookup.root(memory.scope.context_id or "", found.facets)
         if name in last_s:
@@ -56,5 +56,5 @@ def read(reader: StoreReader, project: str, now_s: float) -> Threads:
         weight, pinned = found.weights.get(name, USUAL)
         changed_at = number(found.facets.get(name, {}), "changed_at")
         active.append(Thread(name, at_s, weight, pinned, topics.topic(words[name]), changed_at))
-    attention = thread_lookup.facets(reader, ATTENTION, project, last_s)
+    attention = thread_lookup.facets(reader, ATTENTION, space, last_s)
     return Threads(tuple(active), {name: tuple(several) for name, several in seen.items()}, found.facets, attention)

@@ -65,14 +65,14 @@ def part(
     InvalidInput when none of them belongs to it any more."""
 
     def change(transaction: Transaction) -> None:
-        target = owner(context.project, kept)
+        target = owner(context.space, kept)
         latest_first = [one for one in reversed(children) if _take_apart(transaction, kept, one, context)]
         if not latest_first:
             raise InvalidInput("thread_id", f"{shown(kept)!r} was split by somebody else meanwhile")
-        if texts(transaction.facet(THREAD, target) or {}, "holds") or transaction.is_said_in(context.project, kept):
+        if texts(transaction.facet(THREAD, target) or {}, "holds") or transaction.is_said_in(context.space, kept):
             return
         if is_erased:
-            thread_cleanup.clear(transaction, context.project, kept)
+            thread_cleanup.clear(transaction, context.space, kept)
         thread_cleanup.strip(transaction, target)
 
     return change
@@ -97,14 +97,14 @@ def split(
             for row in moved:
                 write.revise(transaction, _in_context(row.memory, thread_id), context, row.standing)
             begun = {"context_id": thread_id, "split_from": thread.id, "at": context.now_s, "title": share.title}
-            _set(transaction, owner(context.project, thread_id), begun)
+            _set(transaction, owner(context.space, thread_id), begun)
             if attention is not None:
-                transaction.set_facet(ATTENTION, owner(context.project, thread_id), attention)
+                transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
             _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
             ids.append(thread_id)
-        if not ids or not any(transaction.is_said_in(context.project, one) for one in context_ids):
+        if not ids or not any(transaction.is_said_in(context.space, one) for one in context_ids):
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
-        for whose in {owner(context.project, one) for one in context_ids} or {thread.owner}:
+        for whose in {owner(context.space, one) for one in context_ids} or {thread.owner}:
             facet = transaction.facet(THREAD, whose) or {}
             _set(transaction, whose, {**facet, "topics": None})
         return tuple(ids)
@@ -166,7 +166,7 @@ def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
 
 def _take_apart(transaction: Transaction, kept: str, child: str, context: WriteContext) -> bool:
     """Undo a merge. The weight that came with it goes, unless it was changed since. False when there is none."""
-    target, source = owner(context.project, kept), owner(context.project, child)
+    target, source = owner(context.space, kept), owner(context.space, child)
     own = transaction.facet(THREAD, source) or {}
     if into(own) != kept:
         return False
@@ -182,9 +182,9 @@ def _take_apart(transaction: Transaction, kept: str, child: str, context: WriteC
 def _new_id(transaction: Transaction, thread: Named, share: Share, context: WriteContext) -> str:
     """Follows from what is split and when, unless that id is taken."""
     for turn in range(1_000):
-        said = f"{context.project}\0{thread.id}\0{share.memory_ids[0]}\0{turn}"
+        said = f"{context.space}\0{thread.id}\0{share.memory_ids[0]}\0{turn}"
         thread_id = pins.thread_id(context.now, sha256(said.encode()).digest())
-        if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.project, thread_id)):
+        if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.space, thread_id)):
             return thread_id
     raise AssertionError(thread.id)
 
@@ -199,7 +199,7 @@ def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: 
     ids = {memory.id for memory in moved}
     there = Context(thread_id)
     for context_id in sorted({memory.scope.context_id or "" for memory in moved}):
-        facet = transaction.facet(contexts.FACET, owner(context.project, context_id))
+        facet = transaction.facet(contexts.FACET, owner(context.space, context_id))
         if facet is None:
             continue
         before = Context.from_json(facet)
@@ -210,7 +210,7 @@ def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: 
             pending=pending,
             skipped=before.skipped if pending[:1] == before.pending[:1] else 0,
         )
-        transaction.set_facet(contexts.FACET, owner(context.project, context_id), left.to_json())
+        transaction.set_facet(contexts.FACET, owner(context.space, context_id), left.to_json())
         gone = [one for one in before.items if one in ids]
         there = replace(
             there,
@@ -219,7 +219,7 @@ def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: 
             noted_s=max(there.noted_s, before.noted_s if gone else 0.0),
         )
     if there.items:
-        transaction.set_facet(contexts.FACET, owner(context.project, thread_id), there.to_json())
+        transaction.set_facet(contexts.FACET, owner(context.space, thread_id), there.to_json())
 
 
 def _named(thread: Named) -> JsonObject:

@@ -76,12 +76,12 @@ class Summary(NamedTuple):
 
 
 def lines(
-    reader: StoreReader, project: str, contexts: Mapping[str, Iterable[str]], now_s: float, most: int = READ_MOST
+    reader: StoreReader, space: str, contexts: Mapping[str, Iterable[str]], now_s: float, most: int = READ_MOST
 ) -> dict[str, list[Line]]:
     """What each thread's contexts say: of each the first memory and the last `most`, in the order of storing."""
     thread_of = {context_id: name for name, several in contexts.items() for context_id in several}
     found: dict[str, list[Line]] = {}
-    for line in reader.threads.said(project, list(thread_of), now_s, most):
+    for line in reader.threads.said(space, list(thread_of), now_s, most):
         if line.context_id in thread_of:
             found.setdefault(thread_of[line.context_id], []).append(line)
     return found
@@ -164,10 +164,10 @@ class Survey:
     weights: Mapping[str, Weighed]
 
 
-def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
+def survey(reader: StoreReader, space: str, now_s: float) -> Survey:
     """One look over the rows of the store, without reading what they say."""
-    talks = reader.threads.talks(project, now_s)
-    facets = thread_lookup.threads(reader, project, [one.context_id for one in talks])
+    talks = reader.threads.talks(space, now_s)
+    facets = thread_lookup.threads(reader, space, [one.context_id for one in talks])
     together: dict[str, list[Talk]] = {}
     for talk in talks:
         together.setdefault(thread_lookup.root(talk.context_id, facets), []).append(talk)
@@ -176,14 +176,12 @@ def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
     for one in sorted((Present(name, tuple(own)) for name, own in together.items()), key=_latest_present):
         archived_at = number(facets.get(one.id, {}), "archived_at")
         rows = (
-            thread_lookup.rows(reader, project, Named(one.id, ""), one.contexts)
-            if archived_at is not None
-            else iter(())
+            thread_lookup.rows(reader, space, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
         )
-        live = (subject for subject in _subjects(reader, project, rows) if _is_live(subject, now_s))
+        live = (subject for subject in _subjects(reader, space, rows) if _is_live(subject, now_s))
         is_active = archived_at is None or any(is_in_use(subject, archived_at) for subject in live)
         (active if is_active else archived)[one.id] = one
-    return Survey(active, archived, facets, _weights(reader, project, [*active, *archived], facets))
+    return Survey(active, archived, facets, _weights(reader, space, [*active, *archived], facets))
 
 
 def is_in_use(live: Subject, archived_at: float | None) -> bool:
@@ -198,24 +196,24 @@ def active_s(subject: Subject) -> float:
 
 
 def _weights(
-    reader: StoreReader, project: str, names: Iterable[str], known: Mapping[str, JsonObject]
+    reader: StoreReader, space: str, names: Iterable[str], known: Mapping[str, JsonObject]
 ) -> dict[str, Weighed]:
     """A pinned memory pins its thread."""
     facets = dict(thread_lookup.all_facets(reader, ATTENTION))
-    said = {name: [facets.pop(whose)] for name in names if (whose := owner(project, name)) in facets} if facets else {}
+    said = {name: [facets.pop(whose)] for name in names if (whose := owner(space, name)) in facets} if facets else {}
     for memory_id, facet in facets.items():
         row = reader.row(memory_id) if facet.get("pinned") is True else None
-        if row is None or row.standing is not Standing.LIVE or row.memory.scope.project != project:
+        if row is None or row.standing is not Standing.LIVE or row.memory.scope.space != space:
             continue
         if (context_id := row.memory.scope.context_id) is not None:
             said.setdefault(thread_lookup.root(context_id, known), []).append(facet)
     return {name: weighed(several) for name, several in said.items()}
 
 
-def said_of(reader: StoreReader, project: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
+def said_of(reader: StoreReader, space: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
     """What was said of a thread and of those merged into it; `facets` has its own facet `thread`."""
     facet = facets.get(thread_id, {})
-    return combined(thread_lookup.members(reader, project, thread_id)) if texts(facet, "holds") else facet
+    return combined(thread_lookup.members(reader, space, thread_id)) if texts(facet, "holds") else facet
 
 
 def _latest_present(one: Present) -> tuple[float, str]:
@@ -225,35 +223,35 @@ def _latest_present(one: Present) -> tuple[float, str]:
 # --- lists of threads -------------------------------------------------------------------------------------------------
 
 
-def overview(reader: StoreReader, project: str, now_s: float, most_active: int) -> Overview:
-    found = survey(reader, project, now_s)
+def overview(reader: StoreReader, space: str, now_s: float, most_active: int) -> Overview:
+    found = survey(reader, space, now_s)
     heavy = [one for name, one in found.weights.items() if name in found.active]
     by_weight = nsmallest(
         _SHOWN, found.active.values(), key=lambda one: (-found.weights.get(one.id, USUAL).weight, *_latest_present(one))
     )
     latest = list(islice(found.active.values(), _SHOWN))
-    glances = _glances(reader, project, now_s, found, [*by_weight, *latest])
+    glances = _glances(reader, space, now_s, found, [*by_weight, *latest])
     return Overview(
         len(found.active),
         math.fsum(one.weight for one in heavy) + len(found.active) - len(heavy),
         most_active,
         sum(one.pinned for one in heavy),
-        reader.counts(project)["archived"],
+        reader.counts(space)["archived"],
         heaviest=tuple(glances[one.id] for one in by_weight if one.id in glances),
         latest=tuple(glances[one.id] for one in latest if one.id in glances),
     )
 
 
-def listed(reader: StoreReader, project: str, now_s: float, status: str | None, limit: int) -> list[Glance]:
+def listed(reader: StoreReader, space: str, now_s: float, status: str | None, limit: int) -> list[Glance]:
     """The threads of that status, or all for None, the latest first."""
-    found = survey(reader, project, now_s)
+    found = survey(reader, space, now_s)
     present = {ACTIVE: found.active, ARCHIVED: found.archived, MERGED: {}, None: {**found.active, **found.archived}}
     wanted = nsmallest(limit, present[status].values(), key=_latest_present)
-    glances = list(_glances(reader, project, now_s, found, wanted).values())
+    glances = list(_glances(reader, space, now_s, found, wanted).values())
     if status in (None, ARCHIVED):
-        glances += islice(_only_archived(reader, project, now_s, {*found.active, *found.archived}), limit)
+        glances += islice(_only_archived(reader, space, now_s, {*found.active, *found.archived}), limit)
     if status in (None, MERGED):
-        glances += _merged(reader, project)
+        glances += _merged(reader, space)
     return nsmallest(limit, glances, key=_latest)
 
 
@@ -262,14 +260,14 @@ def _latest(one: Glance) -> tuple[float, str]:
 
 
 def _glances(
-    reader: StoreReader, project: str, now_s: float, found: Survey, threads: Iterable[Present]
+    reader: StoreReader, space: str, now_s: float, found: Survey, threads: Iterable[Present]
 ) -> dict[str, Glance]:
     """Reads the memories of those threads."""
     by_id = {one.id: one for one in threads}
     glances: dict[str, Glance] = {}
-    read = lines(reader, project, {name: one.contexts for name, one in by_id.items()}, now_s)
+    read = lines(reader, space, {name: one.contexts for name, one in by_id.items()}, now_s)
     for name, said in read.items():
-        facet, one = said_of(reader, project, name, found.facets), by_id[name]
+        facet, one = said_of(reader, space, name, found.facets), by_id[name]
         glances[name] = Glance(
             name,
             text(facet, "title") or title(name, said),
@@ -283,34 +281,34 @@ def _glances(
     return glances
 
 
-def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[str]) -> Iterator[Glance]:
+def _only_archived(reader: StoreReader, space: str, now_s: float, known: set[str]) -> Iterator[Glance]:
     """Threads outside `known` whose memories are all archived, or have ended so that the next sweep archives them; the
     latest first, each read when it is asked for."""
-    last_s = {one.context_id: one.last_s for one in reader.threads.talks(project, -math.inf)}
-    for subject in Subjects(reader, project).live(standings=(Standing.ARCHIVED,)):
+    last_s = {one.context_id: one.last_s for one in reader.threads.talks(space, -math.inf)}
+    for subject in Subjects(reader, space).live(standings=(Standing.ARCHIVED,)):
         if (context_id := subject.memory.scope.context_id) is not None:
             last_s[context_id] = max(last_s.get(context_id, -math.inf), active_s(subject))
-    facets = thread_lookup.threads(reader, project, last_s)
+    facets = thread_lookup.threads(reader, space, last_s)
     threads: dict[str, float] = {}
     for context_id, at_s in last_s.items():
         name = thread_lookup.root(context_id, facets)
         threads[name] = max(threads.get(name, -math.inf), at_s)
     for name in sorted(threads.keys() - known, key=lambda name: (-threads[name], name)):
-        view = read(reader, project, Named(name, owner(project, name)), now_s, with_drift=False)
+        view = read(reader, space, Named(name, owner(space, name)), now_s, with_drift=False)
         if view is not None and view.archived_count:
             count, heavy = view.archived_count, (view.weight, view.pinned)
             yield Glance(name, view.title, view.topics, ARCHIVED, count, view.last_active, *heavy, recalls=view.recalls)
 
 
-def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
+def _merged(reader: StoreReader, space: str) -> Iterator[Glance]:
     """Threads that were merged into others. One without a title is called as its first memory."""
     for whose, facet in thread_lookup.all_facets(reader, THREAD):
         name, into = text(facet, "context_id"), thread_lookup.into(facet)
-        if name is None or into is None or owner(project, name) != whose:
+        if name is None or into is None or owner(space, name) != whose:
             continue
         called = text(facet, "title")
         if called is None:
-            first = reader.page(Query("", project, context_id=name), VISIBLE, 1, None, oldest_first=True)
+            first = reader.page(Query("", space, context_id=name), VISIBLE, 1, None, oldest_first=True)
             called = (first[0].memory.title or pins.title(first[0].memory.content) if first else None) or name
         about, merged_at = texts(facet, "topics")[:MOST_TOPICS], moment(number(facet, "at"))
         yield Glance(name, called, about, MERGED, 0, merged_at or LONG_AGO, into=into)
@@ -321,7 +319,7 @@ def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
 
 def read(
     reader: StoreReader,
-    project: str,
+    space: str,
     thread: Named,
     now_s: float,
     *,
@@ -330,7 +328,7 @@ def read(
     with_drift: bool = True,
 ) -> ThreadView | None:
     """The thread with a page of its messages; None when nothing of it is left."""
-    contexts = thread_lookup.contexts_of(reader, project, thread)
+    contexts = thread_lookup.contexts_of(reader, space, thread)
     facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
     ids: list[str] = []
     page: list[Message] = []
@@ -339,7 +337,7 @@ def read(
     tags: Counter[str] = Counter()
     pin_weights: list[float] = []
     created_at, last_s, archived, is_active = None, 0.0, 0, False
-    for subject in left(reader, project, thread, contexts, now_s):
+    for subject in left(reader, space, thread, contexts, now_s):
         memory, is_live = subject.memory, _is_live(subject, now_s)
         if first <= len(ids) < first + limit:
             page.append(Message(memory, archived=not is_live))
@@ -358,7 +356,7 @@ def read(
         return None
     pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
     latest = [*said][-READ_MOST:]
-    owners = [owner(project, one) for one in contexts] or [thread.owner]
+    owners = [owner(space, one) for one in contexts] or [thread.owner]
     ratings = Ratings.together(reader.facets(RATINGS, owners).values())
     return ThreadView(
         thread.id,
@@ -383,10 +381,10 @@ def read(
     )
 
 
-def left(reader: StoreReader, project: str, thread: Named, contexts: Iterable[str], now_s: float) -> Iterator[Subject]:
+def left(reader: StoreReader, space: str, thread: Named, contexts: Iterable[str], now_s: float) -> Iterator[Subject]:
     """The memories that are there in those contexts of a thread, in the order of storing. Ended working memories, which
     the next sweep erases, count as gone."""
-    for subject in _subjects(reader, project, thread_lookup.rows(reader, project, thread, contexts)):
+    for subject in _subjects(reader, space, thread_lookup.rows(reader, space, thread, contexts)):
         if subject.memory.type is not MemoryType.WORKING or not is_expired(subject.lifetime, now_s):
             yield subject
 
@@ -402,7 +400,7 @@ def _is_live(subject: Subject, now_s: float) -> bool:
     return subject.standing is Standing.LIVE and not is_expired(subject.lifetime, now_s)
 
 
-def _subjects(reader: StoreReader, project: str, found: Iterator[Row]) -> Iterator[Subject]:
-    subjects = Subjects(reader, project)
+def _subjects(reader: StoreReader, space: str, found: Iterator[Row]) -> Iterator[Subject]:
+    subjects = Subjects(reader, space)
     while some := list(islice(found, _PAGE)):
         yield from subjects.of(some)

@@ -18,28 +18,28 @@ _READ_MOST = 16
 
 
 def threads_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, *, about: Sequence[str] = ()
+    reader: StoreReader, space: str, memories: Sequence[Memory], now_s: float, *, about: Sequence[str] = ()
 ) -> Mapping[str, Thread]:
     """The thread of each memory, by the memory's id.
 
     Where nobody has said what a thread is called and about, its latest memories tell. They are read only for `about`,
     topics that somebody has in focus. A thread that speaks of none of them has no topics then but the memory's tags.
     """
-    known = thread_lookup.threads(reader, project, {one.scope.context_id for one in memories if one.scope.context_id})
+    known = thread_lookup.threads(reader, space, {one.scope.context_id for one in memories if one.scope.context_id})
     ids = {one.id: thread_lookup.root(one.scope.context_id or one.id, known) for one in memories}
     members = {  # most threads have one context, and nothing is read for these
-        ids[one.id]: thread_lookup.members(reader, project, ids[one.id])
+        ids[one.id]: thread_lookup.members(reader, space, ids[one.id])
         if texts(known.get(ids[one.id], {}), "holds")
         else {ids[one.id]: known.get(ids[one.id], {})}
         for one in memories
     }
     owners = {
-        one.id: [owner(project, name) for name in members[ids[one.id]]] if one.scope.context_id else [one.id]
+        one.id: [owner(space, name) for name in members[ids[one.id]]] if one.scope.context_id else [one.id]
         for one in memories
     }
     everybody = list(dict.fromkeys(whose for one, several in owners.items() for whose in (*several, one)))
     beside = reader.facets_of(dict.fromkeys((ATTENTION, RATINGS, THREAD), everybody))
-    summaries = _summaries(reader, project, members, now_s, about)
+    summaries = _summaries(reader, space, members, now_s, about)
     found: dict[str, Thread] = {}
     for memory in memories:
         thread_id, own = ids[memory.id], owners[memory.id]
@@ -59,7 +59,7 @@ def threads_of(
 
 
 def _summaries(
-    reader: StoreReader, project: str, threads: Mapping[str, Mapping[str, object]], now_s: float, about: Sequence[str]
+    reader: StoreReader, space: str, threads: Mapping[str, Mapping[str, object]], now_s: float, about: Sequence[str]
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
     """The title and topics that the latest memories of those threads tell; topics only of those that speak of one of
     `about`."""
@@ -68,7 +68,7 @@ def _summaries(
     from kingly_memory.router.threads import reading  # loaded where something is in focus
 
     wanted, found = [fold(one) for one in about], dict[str, tuple[str, tuple[str, ...]]]()
-    for name, said in reading.lines(reader, project, threads, now_s, _READ_MOST).items():
+    for name, said in reading.lines(reader, space, threads, now_s, _READ_MOST).items():
         spoken = fold("\n".join(text for one in said for text in (one.title, one.text, *one.tags)))
         topics = reading.topics_of(said) if any(one in spoken for one in wanted) else ()
         found[name] = reading.title(name, said), topics

@@ -37,17 +37,17 @@ class Suggesting:
     threads that were looked at last are kept in memory, a few kilobytes each, as long as these stay as they are.
     """
 
-    def __init__(self, reader: StoreReader, project: str) -> None:
+    def __init__(self, reader: StoreReader, space: str) -> None:
         self._reader = reader
-        self._project = project
+        self._space = space
         self._known: Mapping[Present, Summary] = {}
         self._alike: Sequence[tuple[float, str, str]] = ()
 
     def suggest(self, context: Query | None, now_s: float, within_s: float = math.inf) -> Suggestions:
         """What to suggest for the project's active threads; hints only for a context. Threads that have changed are
         read for about so many seconds, the first few in any case."""
-        reader, project, deadline_s = self._reader, self._project, time.monotonic() + within_s
-        found = reading.survey(reader, project, now_s)
+        reader, space, deadline_s = self._reader, self._space, time.monotonic() + within_s
+        found = reading.survey(reader, space, now_s)
         related = [] if context is None else _related(reader, context, found.facets, now_s)
         first = {one: found.active[one] for one in related if one in found.active}
         looked_at = list(islice({**first, **found.active}.values(), MOST_LOOKED_AT))
@@ -56,7 +56,7 @@ class Suggesting:
         for at in range(0, len(missing), AT_ONCE):
             several = {one.id: one for one in missing[at : at + AT_ONCE]}
             contexts = {name: one.contexts for name, one in several.items()}
-            for name, said in reading.lines(reader, project, contexts, now_s).items():
+            for name, said in reading.lines(reader, space, contexts, now_s).items():
                 known[several[name]] = reading.summary(name, said)
             if time.monotonic() >= deadline_s:
                 break
@@ -66,7 +66,7 @@ class Suggesting:
             self._known = known
         threads: dict[str, Digest] = {}
         for one, summary in known.items():
-            facet = reading.said_of(reader, project, one.id, found.facets)
+            facet = reading.said_of(reader, space, one.id, found.facets)
             weighed = found.weights.get(one.id, USUAL)
             threads[one.id] = Digest(
                 one.id,

@@ -53,7 +53,7 @@ async def import_focus(focus: ImportedFocus, access: Access) -> bool:
     context = access.write_context()
 
     def change(transaction: Transaction) -> bool:
-        name = current_owner(context.project, context.agent)
+        name = current_owner(context.space, context.agent)
         if transaction.facet(FOCUS, name) is not None:
             return False
         transaction.set_facet(FOCUS, name, focus.focus)
@@ -69,11 +69,11 @@ def _store(
     them is stored what the file says of it. Answers that, and what became of each memory. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> tuple[bool, list[str]]:
-        ids = [_memory_id(transaction, item, context.project) for item in items]
+        ids = [_memory_id(transaction, item, context.space) for item in items]
         rows = [transaction.row(one) for one in ids]
         is_first, fates = is_new, list[str]()
         if is_first is None:  # what was forgotten is known too: nothing that was said of it comes back
-            is_said = not thread.is_alone and transaction.is_said_in(context.project, thread.id)
+            is_said = not thread.is_alone and transaction.is_said_in(context.space, thread.id)
             is_first = not is_said and not any(rows)
             if is_first:
                 _set_facets(transaction, thread, ids[0], context)
@@ -93,7 +93,7 @@ def _store(
     return change
 
 
-def _memory_id(transaction: Transaction, item: Imported, project: str) -> MemoryId:
+def _memory_id(transaction: Transaction, item: Imported, space: str) -> MemoryId:
     """The id that a message has, or will have, as a memory of this project. An id that another project's memory has,
     or one with another text in another context, is not taken from it."""
     memory_id, context_id = MemoryId(str(item.id)), item.draft.context_id
@@ -101,8 +101,8 @@ def _memory_id(transaction: Transaction, item: Imported, project: str) -> Memory
         row = transaction.row(memory_id)
         if row is None:
             return memory_id
-        if row.memory.scope.project != project:
-            memory_id = derived_id(memory_id, project)
+        if row.memory.scope.space != space:
+            memory_id = derived_id(memory_id, space)
         elif item.draft.content == row.memory.content or context_id == row.memory.scope.context_id:
             return memory_id
         else:
@@ -112,18 +112,18 @@ def _memory_id(transaction: Transaction, item: Imported, project: str) -> Memory
 
 def _set_facets(transaction: Transaction, thread: ImportedThread, first_id: MemoryId, context: WriteContext) -> None:
     """What the file says. It is not merged into a thread that was begun here."""
-    project, target = context.project, thread.into
-    whose = first_id if thread.is_alone else owner(project, thread.id)
+    space, target = context.space, thread.into
+    whose = first_id if thread.is_alone else owner(space, thread.id)
     facets = {name: dict(thread.facets.get(name) or {}) for name in FROM_FILE}
     facets[THREAD][IMPORTED] = True
     if target is not None:
-        other = transaction.facet(THREAD, owner(project, target)) or {}
+        other = transaction.facet(THREAD, owner(space, target)) or {}
         above, is_ours = target, False
         for _ in range(_MOST_TURNS):
             if above == thread.id:
                 raise InvalidInput("merged_into", f"{target!r} goes on as this thread in the end")
-            facet = transaction.facet(THREAD, owner(project, above)) or {}
-            is_ours |= transaction.is_said_in(project, above) and not facet.get(IMPORTED)
+            facet = transaction.facet(THREAD, owner(space, above)) or {}
+            is_ours |= transaction.is_said_in(space, above) and not facet.get(IMPORTED)
             if (next_one := into(facet)) is None:
                 break
             above = next_one
@@ -131,7 +131,7 @@ def _set_facets(transaction: Transaction, thread: ImportedThread, first_id: Memo
             del facets[THREAD]["into"]
         else:
             held = [*(one for one in texts(other, "holds") if one != thread.id), thread.id]
-            transaction.set_facet(THREAD, owner(project, target), {**other, "context_id": target, "holds": held})
+            transaction.set_facet(THREAD, owner(space, target), {**other, "context_id": target, "holds": held})
     for name, facet in facets.items():
         before = transaction.facet(name, whose) or {}  # a thread that was merged into this one was imported first
         transaction.set_facet(name, whose, {**facet, **before} or None)
@@ -140,27 +140,25 @@ def _set_facets(transaction: Transaction, thread: ImportedThread, first_id: Memo
 # --- export -----------------------------------------------------------------------------------------------------------
 
 
-def exported_threads(reader: StoreReader, project: str) -> Iterator[ExportedThread]:
+def exported_threads(reader: StoreReader, space: str) -> Iterator[ExportedThread]:
     """Every thread of the project, archived and merged ones too: each with what was said in its own context, in the
     order in which they were begun here."""
     contexts: dict[tuple[str, bool], list[MemoryId]] = {}
-    for row in pages(reader, Query("", project)):
+    for row in pages(reader, Query("", space)):
         context_id = row.memory.scope.context_id
         contexts.setdefault((context_id or row.memory.id, context_id is None), []).append(row.memory.id)
     for (thread_id, is_alone), memory_ids in contexts.items():
-        thread = Named(thread_id, thread_id if is_alone else owner(project, thread_id), is_alone)
-        yield _exported(
-            reader, project, thread, [found for one in memory_ids if (found := reader.row(one)) is not None]
-        )
+        thread = Named(thread_id, thread_id if is_alone else owner(space, thread_id), is_alone)
+        yield _exported(reader, space, thread, [found for one in memory_ids if (found := reader.row(one)) is not None])
 
 
-def exported_focus(reader: StoreReader, project: str, agent: str | None) -> JsonObject | None:
+def exported_focus(reader: StoreReader, space: str, agent: str | None) -> JsonObject | None:
     """What the agent has in focus; None when it never had a focus."""
-    name = current_owner(project, agent)
+    name = current_owner(space, agent)
     return reader.facets(FOCUS, [name]).get(name)
 
 
-def _exported(reader: StoreReader, project: str, thread: Named, rows: Sequence[Row]) -> ExportedThread:
+def _exported(reader: StoreReader, space: str, thread: Named, rows: Sequence[Row]) -> ExportedThread:
     rows = [row for row in rows if row.standing in VISIBLE]
     facets = {
         name: found[thread.owner]
@@ -170,7 +168,7 @@ def _exported(reader: StoreReader, project: str, thread: Named, rows: Sequence[R
     said = [reading.line(row.memory, thread.id) for row in rows]
     archived_at = number(facets.get(THREAD, {}), "archived_at")
     # What has ended is live until a sweep sees to it.
-    live = (one for one in Subjects(reader, project).of(rows) if one.standing is Standing.LIVE)
+    live = (one for one in Subjects(reader, space).of(rows) if one.standing is Standing.LIVE)
     return ExportedThread(
         thread.id,
         tuple((row.memory, row.standing) for row in rows),

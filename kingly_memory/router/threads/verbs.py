@@ -62,8 +62,8 @@ class Threads:
         """`flush` writes down the uses of memories that are not in the store yet."""
         self._access = access
         self._reader = access.reader
-        self._project = access.project
-        self._suggesting = Suggesting(access.reader, access.project)
+        self._space = access.space
+        self._suggesting = Suggesting(access.reader, access.space)
         self._in_focus = in_focus
         self._flush = flush
 
@@ -83,7 +83,7 @@ class Threads:
             raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
         now_s = (await self._context()).now_s
         wanted = None if status == "all" else status
-        found = await self._access.read(lambda: reading.listed(self._reader, self._project, now_s, wanted, most))
+        found = await self._access.read(lambda: reading.listed(self._reader, self._space, now_s, wanted, most))
         return tuple(found)
 
     @verb("threads show", reads=True)
@@ -104,7 +104,7 @@ class Threads:
         now_s = (await self._context()).now_s
 
         def look() -> ThreadView:
-            thread = named(self._reader, self._project, said)
+            thread = named(self._reader, self._space, said)
             view = self._view(thread, now_s, first=start, limit=most)
             if view is None:
                 raise InvalidInput("thread_id", f"of {shown(said)!r} nothing is left")
@@ -231,8 +231,8 @@ class Threads:
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
-            focus = tuple(one.told() for one in self._in_focus(self._reader, self._project, context.agent))
-            return replace(reading.overview(self._reader, self._project, context.now_s, most), focus=focus)
+            focus = tuple(one.told() for one in self._in_focus(self._reader, self._space, context.agent))
+            return replace(reading.overview(self._reader, self._space, context.now_s, most), focus=focus)
 
         return await self._access.read(look)
 
@@ -261,7 +261,7 @@ class Threads:
         said: object = context
         if said is not None and not (isinstance(said, str) and said.strip()):
             raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
-        asked = None if context is None else validation.query(context, project=self._project, limit=RELATED)
+        asked = None if context is None else validation.query(context, space=self._space, limit=RELATED)
         return await self._access.read(lambda: self._suggesting.suggest(asked, now_s, within_s))
 
     async def _context(self) -> WriteContext:
@@ -271,26 +271,26 @@ class Threads:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _named(self, thread_id: str) -> Named:
-        return Named(thread_id, owner(self._project, thread_id))
+        return Named(thread_id, owner(self._space, thread_id))
 
     def _view(self, thread: Named, now_s: float, first: int = 0, limit: int = 0) -> ThreadView | None:
-        return reading.read(self._reader, self._project, thread, now_s, first=first, limit=limit)
+        return reading.read(self._reader, self._space, thread, now_s, first=first, limit=limit)
 
     def _left(self, thread: Named, contexts: Mapping[str, JsonObject], now_s: float) -> Sequence[Memory]:
         """The memories of the thread in those contexts, at most one more than can be split."""
-        found = reading.left(self._reader, self._project, thread, contexts, now_s)
+        found = reading.left(self._reader, self._space, thread, contexts, now_s)
         return [subject.memory for subject in islice(found, MOST_MOVED + 1)]
 
     def _is_left(self, thread: Named, contexts: Mapping[str, JsonObject], now_s: float) -> bool:
-        return any(True for _ in reading.left(self._reader, self._project, thread, contexts, now_s))
+        return any(True for _ in reading.left(self._reader, self._space, thread, contexts, now_s))
 
     def _present(self, said: str, now_s: float, field: str = "thread_id") -> Named:
         """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
         try:
-            thread = named(self._reader, self._project, said)
+            thread = named(self._reader, self._space, said)
         except InvalidInput as error:
             raise InvalidInput(field, error.problem) from None
-        if not self._is_left(thread, contexts_of(self._reader, self._project, thread), now_s):
+        if not self._is_left(thread, contexts_of(self._reader, self._space, thread), now_s):
             raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
         return thread
 
@@ -301,7 +301,7 @@ class Threads:
         for field, said in names.items():
             one = self._present(said, now_s, field)
             found.append(one)
-            if thread_lookup.into(thread_lookup.threads(self._reader, self._project, [said])[said]) is not None:
+            if thread_lookup.into(thread_lookup.threads(self._reader, self._space, [said])[said]) is not None:
                 raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
             if one.is_alone:
                 raise InvalidInput(field, f"{shown(said)!r} was said in no context; merge threads of contexts")
@@ -316,11 +316,11 @@ class Threads:
         self, said: str, topics: Sequence[str], context: WriteContext
     ) -> tuple[Named, Callable[[Transaction], Sequence[str]], Sequence[Share]]:
         """The thread, the change that divides it, which answers the ids of the other parts, and what that moves."""
-        reader, project, now_s = self._reader, self._project, context.now_s
+        reader, space, now_s = self._reader, self._space, context.now_s
         thread = self._present(said, now_s)
-        contexts = contexts_of(reader, project, thread)
+        contexts = contexts_of(reader, space, thread)
         children = {
-            one: thread_lookup.members(reader, project, one)
+            one: thread_lookup.members(reader, space, one)
             for one, facet in contexts.items()
             if thread_lookup.into(facet) == thread.id
         }
@@ -333,7 +333,7 @@ class Threads:
         parted = list(dict.fromkeys(topics)) or left
         is_own_left = self._is_left(thread, {thread.id: {}}, now_s)
         leave = parted if is_own_left or set(left) > set(parted) else list(children)
-        is_known = reader.page(Query("", project, context_id=thread.id), tuple(Standing), 1, None)
+        is_known = reader.page(Query("", space, context_id=thread.id), tuple(Standing), 1, None)
         part = changes.part(thread.id, leave, context, is_erased=not is_known)
 
         def change(transaction: Transaction) -> Sequence[str]:
@@ -369,12 +369,12 @@ class Threads:
 
     def _if_thread(self, said: str) -> Named | None:
         """None for a topic, even where a memory has it as its key."""
-        reader, project = self._reader, self._project
-        is_key = reader.row(said) is None and reader.id_of_key(project, said) is not None
-        if is_key and not thread_lookup.is_thread(reader, project, said):
+        reader, space = self._reader, self._space
+        is_key = reader.row(said) is None and reader.id_of_key(space, said) is not None
+        if is_key and not thread_lookup.is_thread(reader, space, said):
             return None
         try:
-            return named(reader, project, said)
+            return named(reader, space, said)
         except InvalidInput:
             return None
 
@@ -382,15 +382,15 @@ class Threads:
         """The threads that are called so, then those of the memories that answer, the best answer's first; each with
         the memories that answer best."""
         query = Query(
-            topic, self._project, limit=LOOKED_AT, include_archived=True, without_tags=validation.unsought(None)
+            topic, self._space, limit=LOOKED_AT, include_archived=True, without_tags=validation.unsought(None)
         )
         hits = [hit.memory for hit in await self._access.find(query)]
 
         def look() -> dict[Named, Sequence[Memory]]:
-            reader, project = self._reader, self._project
-            found: dict[Named, list[Memory]] = {one: [] for one in thread_lookup.titled(reader, project, topic)[:most]}
+            reader, space = self._reader, self._space
+            found: dict[Named, list[Memory]] = {one: [] for one in thread_lookup.titled(reader, space, topic)[:most]}
             for memory in hits:
-                thread = thread_lookup.of_row(reader, project, reader.row(memory.id))  # None for what only a remote has
+                thread = thread_lookup.of_row(reader, space, reader.row(memory.id))  # None for what only a remote has
                 if thread in found or (thread is not None and len(found) < most):
                     found.setdefault(thread, []).append(memory)
             return {thread: several[:EACH] for thread, several in found.items()}
@@ -401,8 +401,8 @@ class Threads:
         """How many memories were restored, and how many were not."""
 
         def look() -> Sequence[MemoryId]:
-            contexts = contexts_of(self._reader, self._project, thread)
-            rows = thread_lookup.rows(self._reader, self._project, thread, contexts)
+            contexts = contexts_of(self._reader, self._space, thread)
+            rows = thread_lookup.rows(self._reader, self._space, thread, contexts)
             return [row.memory.id for row in rows if row.standing is Standing.ARCHIVED]
 
         ids = await self._access.read(look)

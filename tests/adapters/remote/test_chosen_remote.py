@@ -53,7 +53,7 @@ class Spoken:
 
 
 def remote_of(*spoken: Spoken) -> ChosenRemote:
-    return ChosenRemote(spoken, Persistence(ManualClock(), tries=1), project="Küste")
+    return ChosenRemote(spoken, Persistence(ManualClock(), tries=1), space="Küste")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def remote_of(*spoken: Spoken) -> ChosenRemote:
 )
 def test_the_address_says_which_dialect_is_tried_first(setting: str, address: str, names: Sequence[str]) -> None:
     transport = Transport(endpoint(address), clock=ManualClock())
-    spoken = dialects(setting, transport, project="Küste", call_timeout_s=5.0)
+    spoken = dialects(setting, transport, space="Küste", call_timeout_s=5.0)
     assert [{"JsonCall": "json-call", "McpCall": "mcp"}[type(one).__name__] for one in spoken] == names
 
 
@@ -180,7 +180,7 @@ async def test_connecting_has_one_deadline_however_many_dialects_are_tried() -> 
             raise AssertionError
 
     spoken = [Spoken(NotThere("HTTP 404: Not Found", clear=False)), Hanging(SEED)]
-    remote = ChosenRemote(spoken, Persistence(ManualClock()), project="Küste", connect_within_s=0.05)
+    remote = ChosenRemote(spoken, Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
     with pytest.raises(RemoteUnavailable, match=r"not connected within 0\.05 s") as unavailable:
         await remote.connect()
     assert unavailable.value.timed_out
@@ -191,7 +191,7 @@ async def test_a_workflow_that_does_not_come_ends_with_the_connecting() -> None:
         async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
             await asyncio.Event().wait()
 
-    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), project="Küste", connect_within_s=0.05)
+    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
     with pytest.raises(RemoteUnavailable, match="not connected within"):
         await remote.connect()
     await remote.aclose()

@@ -37,7 +37,7 @@ def dialect(
     url: str, *, token: str | None = None, reply_limit_bytes: int = 1_048_576, timeout_s: float = 5.0
 ) -> McpCall:
     transport = Transport(endpoint(url), clock=SystemClock(), token=token, reply_limit_bytes=reply_limit_bytes)
-    return McpCall(transport, project="Küste", call_timeout_s=timeout_s)
+    return McpCall(transport, space="Küste", call_timeout_s=timeout_s)
 
 
 @pytest.fixture(params=STYLES)
@@ -63,7 +63,7 @@ async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedR
     assert offer.dialect == "mcp"
     assert offer.tools == frozenset(server.semantic.names)
     assert offer.told["features"] == ["idempotency_keys"]
-    reply = await mcp.call("store_memory", FOG, project="Ö")
+    reply = await mcp.call("store_memory", FOG, space="Ö")
     assert reply == {"memory_id": "remote-1", "idempotency_hit": False}
     headers = server.requests[-1].headers
     assert headers["accept"] == "application/json, text/event-stream"

@@ -154,7 +154,7 @@ async def first_delivery(remote: Remote, memory: Memory, *, repeated: bool = Fal
 
 async def found(remote: Remote, memory: Memory, text: str | None = None) -> list[str]:
     """The contents under which the remote knows a memory."""
-    hits = await remote.search(text or memory.content, limit=20, types=None, timeout_s=10)
+    hits = await remote.search(text or memory.content, space=memory.scope.space, limit=20, types=None, timeout_s=10)
     return [hit.content for hit in hits if hit.memory_id == memory.id]
 
 
@@ -164,7 +164,7 @@ async def test_a_remote_introduces_itself(remote: Remote) -> None:
 
 async def test_what_was_stored_is_found_with_our_id(remote: Remote, memory: Memory) -> None:
     remote_id = await first_delivery(remote, memory)
-    hits = await remote.search("lighthouse keeper", limit=20, types=None, timeout_s=10)
+    hits = await remote.search("lighthouse keeper", space=memory.scope.space, limit=20, types=None, timeout_s=10)
     (hit,) = [hit for hit in hits if hit.memory_id == memory.id]
     assert hit.remote_id == remote_id
     assert hit.content == memory.content
@@ -217,10 +217,10 @@ async def test_hits_come_best_first_within_limit_and_types(remote: Remote, memor
             type=MemoryType.SEMANTIC if number % 2 else MemoryType.PROCEDURAL,
         )
         await first_delivery(remote, one)
-    hits = await remote.search("heron pond", limit=4, types=None, timeout_s=10)
+    hits = await remote.search("heron pond", space=project, limit=4, types=None, timeout_s=10)
     assert len(hits) == 4
     assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
-    semantic = await remote.search("heron pond", limit=10, types=[MemoryType.SEMANTIC], timeout_s=10)
+    semantic = await remote.search("heron pond", space=project, limit=10, types=[MemoryType.SEMANTIC], timeout_s=10)
     assert {hit.memory_id for hit in semantic} == {f"{memory.id}-{number}" for number in (1, 3, 5)}
 
 
@@ -255,7 +255,7 @@ async def thought_recorded(remote: Remote, thought: Memory, *, repeated: bool = 
 async def test_a_thought_is_found_like_a_memory_with_our_id(remote: Remote, thought: Memory, server: str) -> None:
     """An Ultimate server is not told its place in the chain: the record on this machine has it."""
     remote_id = await thought_recorded(remote, thought)
-    hits = await remote.search(thought.content, limit=20, types=None, timeout_s=10)
+    hits = await remote.search(thought.content, space=thought.scope.space, limit=20, types=None, timeout_s=10)
     (hit,) = [hit for hit in hits if hit.memory_id == thought.id]
     assert (hit.remote_id, hit.content) == (remote_id, thought.content)
     assert hit.record["metadata"] == ({"kind": "reasoning_step"} if server in ULTIMATE else thought.metadata)
@@ -286,16 +286,16 @@ def linking(ends: tuple[str, str], project: str, strength: float = 0.5) -> Remot
     return RemoteLink(*ends, "causal", strength, "it led to it", project)
 
 
-async def links_of(remote: Remote, *remote_ids: str) -> list[JsonObject]:
-    return await remote.linked(remote_ids, timeout_s=10)
+async def links_of(remote: Remote, project: str, *remote_ids: str) -> list[JsonObject]:
+    return await remote.linked(remote_ids, space=project, timeout_s=10)
 
 
 async def test_a_link_is_told_of_both_its_ends(remote: Remote, ends: tuple[str, str], project: str) -> None:
-    assert await links_of(remote, *ends) == []
+    assert await links_of(remote, project, *ends) == []
     await remote.link(linking(ends, project), idempotency_key=f"link of {ends}", repeated=False)
     told = {"link_type": "causal", "source_memory_id": ends[0], "target_memory_id": ends[1], "strength": 0.5}
     for asked in (ends[:1], ends[1:], ends):
-        assert await links_of(remote, *asked) == [told]
+        assert await links_of(remote, project, *asked) == [told]
 
 
 async def test_a_repeated_link_is_one_link_and_a_later_change_gives_it_its_strength(
@@ -303,19 +303,19 @@ async def test_a_repeated_link_is_one_link_and_a_later_change_gives_it_its_stren
 ) -> None:
     for repeated in (False, True):
         await remote.link(linking(ends, project), idempotency_key=f"link of {ends}", repeated=repeated)
-    assert [link["strength"] for link in await links_of(remote, *ends)] == [0.5]
+    assert [link["strength"] for link in await links_of(remote, project, *ends)] == [0.5]
     for repeated in (False, True):
         await remote.link(linking(ends, project, 0.75), idempotency_key=f"link of {ends}.2", repeated=repeated)
-    assert [link["strength"] for link in await links_of(remote, *ends)] == [0.75]
+    assert [link["strength"] for link in await links_of(remote, project, *ends)] == [0.75]
 
 
 @pytest.mark.requirement("KNG-071")
 async def test_working_memory_is_that_of_the_context(remote: Remote, memory: Memory, project: str) -> None:
     for number, (kind, context_id) in enumerate([("working", "c1"), ("working", "c2"), ("semantic", "c1")]):
-        scope = Scope(project, None, context_id)
+        scope = Scope(project, context_id=context_id)
         one = replace(memory, id=MemoryId(f"{memory.id}-{number}"), type=MemoryType(kind), scope=scope)
         await first_delivery(remote, one)
-    held = await remote.working_memory("c1", timeout_s=10)
+    held = await remote.working_memory("c1", space=memory.scope.space, timeout_s=10)
     assert [hit.memory_id for hit in held if hit.memory_id and hit.memory_id.startswith(memory.id)] == [
         f"{memory.id}-0"
     ]
@@ -329,7 +329,7 @@ async def test_two_projects_on_one_server_do_not_see_each_other(
     for one in (mine, theirs):
         await one.connect()
     await first_delivery(mine, memory)
-    assert await theirs.search(memory.content, limit=10, types=None, timeout_s=10) == []
+    assert await theirs.search(memory.content, space=f"{project} of others", limit=10, types=None, timeout_s=10) == []
     others = replace(memory, scope=replace(memory.scope, project=f"{project} of others"))
     await mine.forget(others, remote_id=None, idempotency_key="k")
     assert await found(mine, memory) == [memory.content]

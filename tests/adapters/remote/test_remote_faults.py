@@ -314,7 +314,7 @@ async def test_a_kept_connection_may_also_end_after_a_redirect_or_a_new_token(
 ) -> None:
     tokens = iter(["old"])
     transport = Transport(endpoint(server.url), clock=SystemClock(), token=lambda: next(tokens, "new"))
-    call = JsonCall(transport, project="p")
+    call = JsonCall(transport, space="p")
     await asyncio.gather(*(call.call("search_semantic_memories", {"query": "fog"}, reads=True) for _ in range(3)))
     server.script(first, "reset")
     assert await call.call("search_semantic_memories", {"query": "fog"}, reads=True) is not None

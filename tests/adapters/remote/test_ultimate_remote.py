@@ -21,7 +21,7 @@ from tests.scripted.script import Weather
 from tests.ultimate.engine import Manners
 from tests.ultimate.server import UltimateServer
 
-PROJECT = LIGHTHOUSE.scope.project
+PROJECT = LIGHTHOUSE.scope.space
 
 
 @pytest.fixture
@@ -467,7 +467,7 @@ async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServ
 @pytest.mark.parametrize("context_id", ["watch-1", "Watch 1", "Wächter/Ö"])
 async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer, context_id: str) -> None:
     first, second = ultimate_at(server.url), ultimate_at(server.url)
-    await stored(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, None, context_id)))
+    await stored(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, context_id=context_id)))
     (hit,) = await second.working_memory(context_id, timeout_s=10)
     assert (hit.memory_id, hit.record["scope"]["context_id"]) == ("memory-1", context_id)
     assert await second.working_memory(None, timeout_s=10) != []

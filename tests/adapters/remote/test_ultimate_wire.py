@@ -68,7 +68,7 @@ def entry(memory: Memory = LIGHTHOUSE, **changes: Any) -> dict[str, Any]:
 
 
 def read_back(memory: Memory = LIGHTHOUSE, **changes: Any) -> Any:
-    hit = ultimate_wire.hit(entry(memory, **changes), memory.scope.project)
+    hit = ultimate_wire.hit(entry(memory, **changes), memory.scope.space)
     assert hit is not None
     return hit
 
@@ -82,7 +82,7 @@ def test_what_the_server_keeps_of_a_memory_comes_back_as_it_was(memory: Memory) 
     assert record["significance"] == pytest.approx(memory.significance, abs=1e-6)
     assert record["confidence"] == memory.confidence
     assert sorted(record["tags"]) == sorted(memory.tags)
-    assert record["scope"] == {"project": memory.scope.project, "context_id": memory.scope.context_id}
+    assert record["scope"] == {"project": memory.scope.space, "context_id": memory.scope.context_id}
     assert record.get("metadata", {}).get("kind", "text") == ultimate_wire.kind_of(memory)
 
 
@@ -192,16 +192,16 @@ def test_tags_of_ones_own_that_look_like_ours_are_not_sent() -> None:
 
 def test_a_memory_of_another_project_is_no_hit() -> None:
     assert ultimate_wire.hit(entry(), "another") is None
-    assert ultimate_wire.hit(entry(), LIGHTHOUSE.scope.project) is not None
+    assert ultimate_wire.hit(entry(), LIGHTHOUSE.scope.space) is not None
 
 
 def test_what_was_dropped_is_no_hit() -> None:
-    assert ultimate_wire.hit(entry(content=ultimate_wire.FORGOTTEN), LIGHTHOUSE.scope.project) is None
+    assert ultimate_wire.hit(entry(content=ultimate_wire.FORGOTTEN), LIGHTHOUSE.scope.space) is None
 
 
 @pytest.mark.parametrize("bad", [{}, {"memory_id": None}, {"memory_id": "a\nb"}, {"content": " "}, {"content": 7}])
 def test_an_entry_of_a_hostile_shape_is_left_out(bad: dict[str, Any]) -> None:
-    assert ultimate_wire.hit({**entry(), **bad} if bad else {}, LIGHTHOUSE.scope.project) is None
+    assert ultimate_wire.hit({**entry(), **bad} if bad else {}, LIGHTHOUSE.scope.space) is None
 
 
 @pytest.mark.parametrize(
@@ -260,5 +260,5 @@ def test_any_json_is_read_or_refused_as_no_answer(reply: Any) -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(entry())), JSON))
 def test_any_field_of_an_entry_may_hold_anything(changes: dict[str, Any]) -> None:
-    hit = ultimate_wire.hit({**entry(), **changes}, LIGHTHOUSE.scope.project)
+    hit = ultimate_wire.hit({**entry(), **changes}, LIGHTHOUSE.scope.space)
     assert hit is None or (0.0 <= hit.relevance <= 1.0 and hit.content.strip() != "")

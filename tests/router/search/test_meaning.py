@@ -83,7 +83,7 @@ async def opened(
 ) -> AsyncIterator[MemoryRouter]:
     router = MemoryRouter(
         Engine(
-            Station(home=str(home), project=project, durability="process"),
+            Station(home=str(home), space=project, durability="process"),
             store=PromptStore(home),
             settings=settings,
             clock=clock or ManualClock(),

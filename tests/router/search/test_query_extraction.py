@@ -66,7 +66,7 @@ STORY = (
 )
 def test_a_short_or_plain_text_is_asked_as_it_is(text: str) -> None:
     assert extract_query(text) == text
-    assert validation.query(text, project="p") == Query(text, "p")
+    assert validation.query(text, space="p") == Query(text, "p")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -157,22 +157,22 @@ def test_only_the_ends_of_a_paste_are_read() -> None:
 
 def test_a_long_key_is_kept_beside_what_is_asked() -> None:
     key = "-".join(f"reports/{number:03}" for number in range(36))
-    query = validation.query(f" {key}\n", project="p")
+    query = validation.query(f" {key}\n", space="p")
     assert QUERY_CHARACTERS < len(key) <= validation.KEY_LIMIT
     assert (query.is_excerpt, query.key) == (True, key)
-    assert validation.query(f"{LOG}\n\n{QUESTION}", project="p").key is None
-    assert validation.query(QUESTION, project="p").key is None
+    assert validation.query(f"{LOG}\n\n{QUESTION}", space="p").key is None
+    assert validation.query(QUESTION, space="p").key is None
 
 
 def test_a_query_says_that_it_is_an_excerpt() -> None:
-    query = validation.query(f"{LOG}\n\n{QUESTION}", project="p")
+    query = validation.query(f"{LOG}\n\n{QUESTION}", space="p")
     assert (query.text, query.asked) == (QUESTION, QUESTION)
-    assert validation.query(QUESTION, project="p").asked is None
+    assert validation.query(QUESTION, space="p").asked is None
 
 
 def test_a_short_question_loads_nothing_for_long_ones() -> None:
     code = (
-        "import sys; from kingly_memory import validation; validation.query('what did the plumber say?', project='p'); "
+        "import sys; from kingly_memory import validation; validation.query('what did the plumber say?', space='p'); "
     )
     code += "print([name for name in sys.modules if 'extraction' in name])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -339,18 +339,18 @@ class Notebook:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         return remote_id
 
-    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         return None
 
     async def search(
-        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         return [RemoteHit(f"page-{n}", page, 0.5) for n, page in enumerate(self.pages, start=1)]
 
-    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         return []
 
-    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         return []
 
     async def aclose(self) -> None:
