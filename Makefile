@@ -70,7 +70,7 @@ bench: ## measure and print a table; ARGS="--quick" for a short run, ARGS="--jso
 
 requirements: $(READY) ## list the requirements that no passing test proves
 	@rm -f .requirements.json
-	-@$(RUN) -m pytest -q --requirements=.requirements.json
+	-@MALLOC_ARENA_MAX=2 $(RUN) -m pytest -q --numprocesses 2 --dist loadfile --requirements=.requirements.json
 	@$(RUN) tools/requirements.py docs/requirements.md .requirements.json
 
 constraints: ## look up current versions and rewrite constraints.txt

@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     target = config.getoption("--requirements")
-    if target:
+    if target and not hasattr(config, "workerinput"):  # with several processes the first one hears of every test
         config.pluginmanager.register(_Recorder(config.invocation_params.dir / target), "requirement-recorder")
 
 
