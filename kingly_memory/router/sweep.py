@@ -37,8 +37,9 @@ from kingly_memory.router.write import WriteContext
 T = TypeVar("T")
 SHOWN = 100
 """Actions that a report lists; the counts are of all."""
-AT_ONCE = 64
-"""Decisions offered to one change, which takes as many as the time allows."""
+AT_ONCE = 16
+"""Decisions that one change carries out, so that nobody waits long for the writer. What changes its standing together
+is indexed together, at less than half the cost."""
 PAUSE_S = 0.001
 """Between two changes, for searches and stores that wait."""
 
@@ -218,16 +219,14 @@ class Sweeper:
     async def _carry_out_some(self, sweep: Sweep, decisions: Sequence[Decision], page: int, done: Done) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
         behind = await asyncio.to_thread(_behind, self._store.reader, decisions)
-        begun = 0
-        while begun < len(decisions):
+        for first in range(0, len(decisions), AT_ONCE):
             await asyncio.sleep(PAUSE_S)
-            some = decisions[begun : begun + AT_ONCE]
+            some = decisions[first : first + AT_ONCE]
             change = partial(sweep_changes.carry_out, sweep=sweep, decisions=some, page=page, behind=behind)
             outcomes, behind = await self._write(change)
-            carried_out = [pair for pair in zip(some, outcomes, strict=False) if pair[1] != sweep_changes.SKIPPED]
+            carried_out = [pair for pair in zip(some, outcomes, strict=True) if pair[1] != sweep_changes.SKIPPED]
             done.decisions += carried_out
-            done.skipped += len(outcomes) - len(carried_out)
-            begun += len(outcomes)
+            done.skipped += len(some) - len(carried_out)
             page += bool(carried_out)
         done.summaries += behind is not None and behind.summary_id is not None
         return page

@@ -6,7 +6,6 @@ each change of it did, so that `take_back` can read it backwards.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,11 +34,6 @@ from kingly_memory.validation import Imported
 if TYPE_CHECKING:  # few sweeps write a summary
     from kingly_memory.lifecycle.summaries import Gist, Summarised
 
-HOLD_S = 0.002
-"""How long one change may keep the writer before it leaves the rest to the next."""
-TOGETHER, TEXT_TOGETHER = 16, 16_384
-"""Memories, and characters of their texts, after which a change looks at the time. What changes its standing together
-is indexed together, at less than half the cost."""
 FACET = "sweep"
 MOST_LINKED = 8
 """Memories that are linked to their summary, while the writer is held. Of more, it lists the ids."""
@@ -129,45 +123,34 @@ def _set_pages(transaction: Transaction, sweep_id: str, context: WriteContext, p
 # --- carrying out ---------------------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
-    """What one change did with the first decisions it was given, in their order, and behind what."""
-
-    outcomes: list[str]
-    behind: Behind | None
-
-
 def carry_out(
     transaction: Transaction, sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
-) -> Step:
-    """Carry out the first of the decisions, as many as the time allows. What was touched since the plan was made is
-    left alone. `behind` is what all of them are to be put away behind."""
-    began, remotes = time.monotonic(), transaction.owners("remote")
+) -> tuple[list[str], Behind | None]:
+    """Carry out some decisions, and say what became of each and behind what. What was touched since the plan was made
+    is left alone. `behind` is what all of them are to be put away behind."""
+    remotes = transaction.owners("remote")
     entries: list[JsonObject] = []
     outcomes: list[str] = []
     leaving: dict[MemoryId, Archived] = {}
     erased: list[Memory] = []
-    text = 0
     for decision in decisions:
-        one, entry = _as_planned(transaction, sweep, decision, remotes), None
-        if one is not None:
-            if behind is not None and behind.summary_id is None:
-                behind = _write_summary(transaction, sweep, behind, entries)
-            entry = _carried_out(transaction, sweep, decision.verdict, one, remotes)
-            entries.append({**entry, "did": SUMMARISED} if behind else entry)
-            text += len(one.memory.content)
-            if entry["did"] == ARCHIVED:
-                leaving[one.memory.id] = _why(sweep, decision, behind)
-            elif entry["did"] == ERASED:
-                erased.append(one.memory)
-        outcomes.append(SKIPPED if entry is None else entries[-1]["did"])
-        if len(outcomes) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
-            _put_away(transaction, sweep, leaving, behind)
-            clean_up(transaction, erased, erased=True)
-            leaving, erased, text = {}, [], 0
-            if time.monotonic() - began > HOLD_S:
-                break
+        one = _as_planned(transaction, sweep, decision, remotes)
+        if one is None:
+            outcomes.append(SKIPPED)
+            continue
+        if behind is not None and behind.summary_id is None:
+            behind = _write_summary(transaction, sweep, behind, entries)
+        entry = _carried_out(transaction, sweep, decision.verdict, one, remotes)
+        if entry["did"] == ARCHIVED:
+            leaving[one.memory.id] = _why(sweep, decision, behind)
+        elif entry["did"] == ERASED:
+            erased.append(one.memory)
+        entries.append({**entry, "did": SUMMARISED} if behind else entry)
+        outcomes.append(entries[-1]["did"])
+    _put_away(transaction, sweep, leaving, behind)
+    clean_up(transaction, erased, erased=True)
     _write_down(transaction, sweep, entries, page)
-    return Step(outcomes, behind)
+    return outcomes, behind
 
 
 def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remotes: Sequence[str]) -> Subject | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -124,35 +123,3 @@ async def test_what_was_put_in_is_rated(tmp_path: Path) -> None:
         explained = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", explain=True)
         [candidate] = explained["considered"]
         assert candidate["relevance"] == 0.5
-
-
-@pytest.mark.requirement("SMT-034")
-@pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
-    [
-        ("ai_focus", {}, "topic: is missing"),
-        ("ai_focus", {"topic": " "}, "topic: is empty"),
-        ("ai_focus", {"topic": "a", "weight": True}, "weight: "),
-        ("ai_focus", {"topic": "a", "weight": "heavy"}, "weight: "),
-        ("ai_unfocus", {"topic": ""}, "topic: is empty"),
-        ("ai_pin", {"content": ""}, "content: is empty"),
-        ("ai_pin", {"content": "x", "title": ""}, "title: is empty"),
-        ("ai_pin", {"content": "x", "topics": [7]}, "topics"),
-        ("ai_pin", {"content": "x", "weight_boost": None}, "weight_boost: "),
-        ("ai_unpin", {"thread_id": "thread_nobody"}, "thread_id: there is no thread 'thread_nobody' in this project"),
-        ("ai_unpin", {"thread_id": "unseen"}, "thread_id: 'thread_unseen' is not pinned"),
-        ("ai_rate_context", {"thread_id": "thread_nobody", "useful": True}, "thread_id: there is no thread"),
-        ("ai_rate_context", {"thread_id": "unseen", "useful": True}, "thread_id: 'unseen' was never put into a prompt"),
-        ("ai_rate_context", {"thread_id": "unseen", "useful": "perhaps"}, "useful: "),
-    ],
-)
-async def test_what_a_tool_cannot_take_is_one_sentence(
-    tmp_path: Path, tool: str, arguments: dict[str, Any], sentence: str
-) -> None:
-    async with session(tmp_path) as client:
-        await client.ok("memory_intelligent_store", key="unseen", content="nobody saw it", context_id="thread_unseen")
-        said = await client.error(tool, **arguments)
-        assert said.startswith(sentence)
-        assert "\n" not in said
-        status = await client.ok("memory_status")
-        assert (status["memories"]["total"], "focus" in status) == (1, False)

@@ -69,26 +69,6 @@ async def test_asking_for_an_agent_that_nobody_knows_makes_none(tmp_path: Path) 
         assert len(await router.list()) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({}, "agent_id: is missing"),
-        ({"agent_id": " "}, "agent_id: is empty"),
-        ({"agent_id": "H1", "top_k": -1}, "top_k: "),
-        ({"agent_id": "H1", "top_k": True}, "top_k: expected a number"),
-        ({"agent_id": "H1", "current_year": -1}, "current_year: "),
-        ({"agent_id": "H1", "query": ""}, "query: is empty"),
-        ({"agent_id": "H1", "depth": 1}, "depth: unknown argument; retrieve_memory takes agent_id"),
-    ],
-)
-async def test_arguments_that_make_no_sense_are_one_sentence(
-    tmp_path: Path, arguments: dict[str, object], problem: str
-) -> None:
-    async with session(tmp_path / "home") as client:
-        said = await client.error("retrieve_memory", **arguments)
-    assert said.startswith(problem)
-
-
 @pytest.mark.requirement("COG-022")
 async def test_the_tool_is_in_a_toolset_of_its_own(tmp_path: Path) -> None:
     async with session(tmp_path / "home", toolsets=("cognition",)) as client:

@@ -216,21 +216,6 @@ def test_a_score_is_the_weighted_sum_of_its_figures(mode: RetrievalMode, score: 
     assert weighted(MODES[mode].weights, figures) == pytest.approx(score)
 
 
-@given(shares, shares, shares, shares, st.sampled_from(list(RetrievalMode)))
-def test_a_score_lies_within_0_and_1(one: float, two: float, three: float, four: float, mode: RetrievalMode) -> None:
-    assert 0 <= weighted(MODES[mode].weights, weights(one, two, three, four)) <= 1 + 1e-9
-
-
-@given(shares, shares, shares, shares, shares)
-def test_a_better_figure_never_makes_a_worse_score(
-    better: float, worse: float, recent: float, succeeded: float, sure: float
-) -> None:
-    worse, better = sorted((worse, better))
-    shares = weights(0.4, 0.3, 0.2, 0.1)
-    low, high = (weighted(shares, weights(one, recent, succeeded, sure)) for one in (worse, better))
-    assert low <= high
-
-
 @pytest.mark.requirement("ALM-020")
 @pytest.mark.parametrize(
     ("age", "expected"),

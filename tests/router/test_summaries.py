@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.lifecycle.summaries import SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import sweep_changes, write
+from kingly_memory.router import sweep, write
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
@@ -181,8 +181,7 @@ async def test_undo_leaves_a_summary_that_somebody_has_made_his_own(
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change carries out one decision."""
-    monkeypatch.setattr(sweep_changes, "TOGETHER", 1)
-    monkeypatch.setattr(sweep_changes, "HOLD_S", -1.0)
+    monkeypatch.setattr(sweep, "AT_ONCE", 1)
 
 
 @pytest.mark.parametrize("killed_at", range(2, 8))

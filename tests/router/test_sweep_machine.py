@@ -28,7 +28,7 @@ from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.lifecycle.plan import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import sweep_changes, usage, write
+from kingly_memory.router import sweep, usage, write
 from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Pace, Tiers
@@ -83,8 +83,7 @@ class Sweepings(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(sweep_changes, "TOGETHER", 1)
-        self.patch.setattr(sweep_changes, "HOLD_S", -1.0)
+        self.patch.setattr(sweep, "AT_ONCE", 1)
         self.folder = TemporaryDirectory()
         self.home = Path(self.folder.name) / "home"
         self.loop = asyncio.new_event_loop()

@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
-from kingly_memory.router import sweep_changes
+from kingly_memory.router import sweep
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import router_over
@@ -91,7 +91,7 @@ def no_room() -> None:
 async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
     home: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, undoing: bool
 ) -> None:
-    monkeypatch.setattr(sweep_changes, "HOLD_S", -1.0)
+    monkeypatch.setattr(sweep, "AT_ONCE", 1)
     store = Interrupted(home)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with router_over(store, None, clock, settings=LASTING) as memory:

@@ -59,25 +59,6 @@ def test_a_thread_of_four_topics_is_adrift_and_says_what_it_was_about() -> None:
 WORDS = (("deploy", "migration"), ("tomatoes", "greenhouse", "basil"), ("vienna", "opera"), ("invoice", "customer"))
 
 
-@pytest.mark.requirement("SMT-022")
-@pytest.mark.parametrize(
-    ("topics", "adrift"),
-    [
-        ((), False),
-        (("a", "b", "c"), False),
-        (("a", "b", "c", "a"), True),
-        (("a", "b", "a", "b"), False),
-        (("a", "b", "c", "d", "d", "d", "d"), False),
-        (("a", "b", "c", "x", "x", "x", "x"), False),
-        (("a", "b", "c", "x", "x"), True),
-    ],
-)
-def test_adrift_takes_more_than_three_topics_and_three_different_ones_of_the_last_five(
-    topics: tuple[str, ...], adrift: bool
-) -> None:
-    assert is_adrift(topics) is adrift
-
-
 def test_a_topic_that_comes_back_is_called_the_same() -> None:
     labels = history(said("deploys", "garden", "deploys"))
     assert len(labels) == 3

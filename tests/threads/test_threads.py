@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -202,39 +199,8 @@ async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_othe
 # --- what injection sees ----------------------------------------------------------------------------------------------
 
 
-class Counting:
-    """A reader that counts how often it is asked for facets."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self.asked: list[str] = []
-
-    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
-        self.asked.append(name)
-        found: dict[str, JsonObject] = self._reader.facets(name, owners)
-        return found
-
-    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        self.asked.append("several")
-        found: dict[str, dict[str, JsonObject]] = self._reader.facets_of(wanted)
-        return found
-
-
 async def memories(memory: MemoryRouter) -> list[Memory]:
     return list(await memory.list(limit=100))
-
-
-async def test_injection_sees_the_threads_of_many_memories_in_few_readings(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    for number in range(10):
-        await talk(memory, f"t{number}", f"about number{number}", f"more about number{number}")
-    found = await memories(memory)
-    reader = Counting(store.reader)
-    seen = threads_of(reader, "app", found, NOW_S)  # type: ignore[arg-type]  # facets are all that it reads
-    assert Counter(reader.asked) == {"thread": 1, "several": 1}
-    assert {one.id: one.scope.context_id for one in found} == {one: thread.id for one, thread in seen.items()}
-    assert threads_of(store.reader, "app", [], NOW_S) == {}
 
 
 async def test_injection_sees_what_a_thread_goes_on_as_and_what_is_said_of_it(

@@ -70,33 +70,6 @@ async def test_a_long_message_is_cut_and_named(tmp_path: Path) -> None:
         assert (message["key"], len(message["content"]), message["content"][-1]) == ("long", 600, "…")
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
-    [
-        ("ai_merge", {"thread_a": "garden", "thread_b": "garden"}, "thread_b: 'garden' cannot be merged with itself"),
-        ("ai_merge", {"thread_a": "garden", "thread_b": "nobody"}, "thread_b: there is no thread 'nobody'"),
-        ("ai_merge", {"thread_a": "garden"}, "thread_b: is missing"),
-        ("ai_split", {"thread_id": "nobody"}, "thread_id: there is no thread 'nobody'"),
-        ("ai_split", {"thread_id": "single"}, "thread_id: 'single' has one message"),
-        ("ai_split", {"thread_id": "garden", "topics": ["penguins"]}, "topics: nothing in 'garden' is about penguins"),
-        ("ai_recall", {"topic": ""}, "topic: is empty"),
-        ("ai_recall", {"topic": "x", "limit": 0}, "limit: "),
-        ("ai_recall", {"topic": "x", "restore": True}, "topic: there is no thread 'x'; restore takes the id of one"),
-        ("ai_rename", {"thread_id": "garden", "title": " "}, "title: is empty; say what to call the thread"),
-        ("ai_status", {"x": 1}, "x: unknown argument"),
-    ],
-)
-async def test_what_a_tool_cannot_do_is_one_sentence(
-    tmp_path: Path, tool: str, arguments: JsonObject, sentence: str
-) -> None:
-    async with session(tmp_path / "home") as client:
-        await fill(client, "garden")
-        await client.ok("memory_intelligent_store", content="only this", key="this", context_id="single")
-        said = await client.error(tool, **arguments)
-    assert said.startswith(sentence)
-    assert "\n" not in said
-
-
 def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_terminal(run: Run) -> None:
     for name in ("deploys", "garden"):
         for text in TOPICS[name]:
