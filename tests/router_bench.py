@@ -18,7 +18,7 @@ from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Scrubbed, Transaction
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings

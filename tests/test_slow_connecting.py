@@ -17,7 +17,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import Remote
 from kingly_memory.router.link import Link
-from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.settings import Pace
@@ -38,15 +38,8 @@ class Beside:
         self.heard_s = -math.inf
         store = PromptStore(home)
         self.remote = FakeRemote(clock=self.clock)
-        self.link = LinkKeeper(
-            REMOTE,
-            store=store,
-            clock=self.clock,
-            settings=CALM,
-            events=Events(),
-            chance=lambda: 0.5,
-            heard_s=lambda: self.heard_s,
-        )
+        part = RemotePart(REMOTE, "http://fake", self.remote, lambda: True, lambda: None, heard_s=lambda: self.heard_s)
+        self.link = LinkKeeper(part, Services(store, self.clock, CALM, Events(), lambda: 0.5))
         cache = RemoteCache(REMOTE, "app", store=store, clock=self.clock, settings=CALM)
         self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
 
@@ -103,7 +96,7 @@ async def test_a_process_that_ends_while_it_connects_tells_of_silence_and_of_not
     beside: Beside, answers: bool, failures: int
 ) -> None:
     beside.remote.hang()
-    probing = asyncio.create_task(beside.link.probe(beside.remote, forced=True))
+    probing = asyncio.create_task(beside.link.probe(forced=True))
     for _ in range(3):
         await beside.clock.advance(0.1)
         if answers:

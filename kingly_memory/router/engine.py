@@ -25,8 +25,9 @@ from kingly_memory.router import contexts, write
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
+from kingly_memory.router.link_keeper import RemotePart, Services
 from kingly_memory.router.linking import Associations
-from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
+from kingly_memory.router.remotes import RemoteConnection, Remotes
 from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
@@ -119,18 +120,9 @@ class Engine:
         self.view = View(station, store=store, local=words, clock=clock)
         self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
         routes = station.routes or Routes(tuple(part.route for part in remotes))
+        services = Services(store, clock, settings, self.events, chance)
         connections = [
-            RemoteConnection(
-                part,
-                routes,
-                space=station.space,
-                store=store,
-                store_futures=self.store_futures,
-                clock=clock,
-                settings=settings,
-                events=self.events,
-                chance=chance,
-            )
+            RemoteConnection(part, routes, services, space=station.space, store_futures=self.store_futures)
             for part in remotes
         ]
         self.remotes = Remotes(connections, routes)

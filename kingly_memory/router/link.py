@@ -9,7 +9,8 @@
 | a probe is due, 300 s after the last, in one process | | connected when answered, else 300 s more |
 | `sync`; after a refused token also when a router opens | | probed at once |
 
-The link is a row in the store that all processes with the same token share.
+The link is a row in the store that all processes with the same token share. This module is pure, since commands read
+that row without an event loop; `link_keeper` moves it.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable, StoreError
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.link import Link, broken, mended, probe_is_due, probed_sooner
-from kingly_memory.router.routes import UNNAMED, called
+from kingly_memory.router.routes import UNNAMED, Route, called
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
@@ -28,34 +28,49 @@ HANGING = 3
 """A remote that is being connected to hangs when it says nothing for this many times the patience of a search."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemotePart:
+    """A remote that a router works with: the port, its stable name and address, which process may deliver to it on this
+    machine, what people call it, and when it last answered anything, on the monotonic clock."""
+
+    name: str
+    endpoint: str
+    remote: Remote
+    leads: Callable[[], bool]
+    stop_leading: Callable[[], None]
+    label: str = UNNAMED
+    heard_s: Callable[[], float] = lambda: -math.inf
+    token_mark: str = ""
+
+    @property
+    def route(self) -> Route:
+        return Route(self.name, self.label, self.endpoint, self.token_mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What everything works with that delivers. `chance` is a random number in [0, 1)."""
+
+    store: LocalStore
+    clock: Clock
+    settings: Settings
+    events: Events
+    chance: Callable[[], float]
+
+    def now_s(self) -> float:
+        """Unix seconds."""
+        return self.clock.now().timestamp()
+
+
 class LinkKeeper:
-    """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers.
+    """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers. All times
+    that are passed in and out are on the monotonic clock."""
 
-    `label` is what people call the remote. `heard_s` tells when it last answered anything. All times that are passed in
-    and out are on the monotonic clock.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        store: LocalStore,
-        clock: Clock,
-        settings: Settings,
-        events: Events,
-        chance: Callable[[], float],
-        label: str = UNNAMED,
-        heard_s: Callable[[], float] = lambda: -math.inf,
-    ) -> None:
-        self._name = name
-        self._label = label
-        self._heard_s = heard_s
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._events = events
-        self._chance = chance
-        self._longest_s = settings.probe_interval_s + settings.pace.probe_jitter_s + 1.0
+    def __init__(self, part: RemotePart, services: Services) -> None:
+        self._part = part
+        self._name = part.route.link
+        self._services = services
+        self._longest_s = services.settings.probe_interval_s + services.settings.pace.probe_jitter_s + 1.0
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
         self._answered_s = self._probed_s = -math.inf
@@ -66,7 +81,7 @@ class LinkKeeper:
         """The link as the last process to touch it left it."""
         if self._unshared is not None:
             return self._unshared
-        found = self._store.reader.facets("link", [self._name])
+        found = self._services.store.reader.facets("link", [self._name])
         return Link.from_json(found[self._name]) if found else Link()
 
     @property
@@ -82,12 +97,12 @@ class LinkKeeper:
         link = self.current()
         if link.state is not LinkState.OFFLINE or link.next_probe is None:
             return None
-        ahead = link.next_probe - self._now_s()
+        ahead = link.next_probe - self._services.now_s()
         return 0.0 if ahead > self._longest_s else max(0.0, ahead)
 
     async def succeeded(self) -> None:
         """A call was answered, so whatever failed before it does not matter."""
-        self._answered_s = self._clock.monotonic()
+        self._answered_s = self._services.clock.monotonic()
         if self.current().failures:
             await self._change(lambda link: replace(link, failures=0, last_error=None))
 
@@ -103,7 +118,7 @@ class LinkKeeper:
             beside = 0 if each else sum(counted for at_s, counted in self._counted if since_s < at_s)
             more = max(tries - beside, 0)
             if more or isinstance(error, RemoteUnauthorised):
-                self._counted.append((self._clock.monotonic(), more))
+                self._counted.append((self._services.clock.monotonic(), more))
                 await self._count(error, since_s, tries=more)
 
     async def _count(self, error: RemoteError, since_s: float, *, tries: int | None = None) -> None:
@@ -111,7 +126,7 @@ class LinkKeeper:
         once, with the patience that deliveries have."""
         reason, unauthorised = error.reason, isinstance(error, RemoteUnauthorised)
         is_slow = isinstance(error, RemoteUnavailable) and error.timed_out and tries is not None
-        now_s, pause_s = self._now_s(), 0.0 if is_slow else self._interval_s()
+        now_s, pause_s = self._services.now_s(), 0.0 if is_slow else self._interval_s()
         was: LinkState | None = None
 
         def move(before: Link) -> Link | None:
@@ -122,24 +137,24 @@ class LinkKeeper:
             after = before
             if tries is not None:
                 after = replace(before, failures=before.failures + tries, last_error=reason)
-            if tries is None or unauthorised or after.failures >= self._settings.pace.offline_after:
+            if tries is None or unauthorised or after.failures >= self._services.settings.pace.offline_after:
                 return broken(after, reason, now_s, pause_s, unauthorised=unauthorised)
             return after
 
         moved = await self._change(move)
         if moved is not None and moved.state is LinkState.OFFLINE and was is not LinkState.OFFLINE:
-            working = "working locally" if self._label == UNNAMED else "going on without it"
-            log.warning("%s is offline, %s: %s", called(self._label), working, reason)
+            working = "working locally" if self._part.label == UNNAMED else "going on without it"
+            log.warning("%s is offline, %s: %s", called(self._part.label), working, reason)
             self._tell(LinkState.OFFLINE, reason)
 
-    async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
+    async def probe(self, *, forced: bool = False) -> bool:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
         if not forced and not await self._take_probe():
             return self.is_connected
-        began_s = self._clock.monotonic()
+        began_s = self._services.clock.monotonic()
         try:
             async with self.asking():
-                info = await remote.connect()
+                info = await self._part.remote.connect()
         except RemoteError as error:
             await self._count(error, began_s)
             return self.is_connected
@@ -150,12 +165,12 @@ class LinkKeeper:
     async def asking(self) -> AsyncIterator[None]:
         """Around a call. A call that is given up because the process ends has failed, if the remote was silent for long
         enough: commands that each end before the deadline still learn together that nobody answers."""
-        asked_at = self._clock.monotonic()
+        asked_at = self._services.clock.monotonic()
         self._asked_at.append(asked_at)
         try:
             yield
         except asyncio.CancelledError:
-            now_s = self._now_s()
+            now_s = self._services.now_s()
             if self._is_silent(asked_at):
                 await asyncio.shield(self.given_up(asked_at))
             else:  # the turn to probe was not used: the next process may take it at once
@@ -166,7 +181,7 @@ class LinkKeeper:
 
     async def given_up(self, since_s: float) -> None:
         """The process ends, and has waited for the remote since then."""
-        now_s = self._now_s()
+        now_s = self._services.now_s()
         await self.failed(RemoteUnavailable("no answer in the time that there was"), since_s=since_s)
         await self._change(lambda link: probed_sooner(link, now_s + NEXT_PROBE_S))
 
@@ -181,7 +196,7 @@ class LinkKeeper:
         return any(map(self._is_silent, self._asked_at))
 
     def monotonic_s(self) -> float:
-        return self._clock.monotonic()
+        return self._services.clock.monotonic()
 
     def is_hanging(self, since_s: float) -> bool:
         """True when the remote, being connected to since then, says nothing for so long that it never may."""
@@ -189,21 +204,23 @@ class LinkKeeper:
 
     def was_heard(self, since_s: float) -> bool:
         """Whether the remote has answered anything since then."""
-        return self._heard_s() >= since_s
+        return self._part.heard_s() >= since_s
 
     def _is_silent(self, since_s: float, times: int = 1) -> bool:
         """Whether nothing was heard of the remote since then for `times` the patience of a search."""
-        silent_s = self._clock.monotonic() - max(since_s, self._heard_s())
-        return silent_s >= times * self._settings.remote_search_s
+        silent_s = self._services.clock.monotonic() - max(since_s, self._part.heard_s())
+        return silent_s >= times * self._services.settings.remote_search_s
 
     def _tell(self, state: LinkState, reason: str | None) -> None:
-        self._events.emit(LinkChanged(state.value, reason, None if self._label == UNNAMED else self._label))
-
-    def _now_s(self) -> float:
-        return self._clock.now().timestamp()
+        self._services.events.emit(
+            LinkChanged(state.value, reason, None if self._part.label == UNNAMED else self._part.label)
+        )
 
     def _interval_s(self) -> float:
-        return self._settings.probe_interval_s + self._chance() * self._settings.pace.probe_jitter_s
+        return (
+            self._services.settings.probe_interval_s
+            + self._services.chance() * self._services.settings.pace.probe_jitter_s
+        )
 
     async def _take_probe(self) -> bool:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
@@ -215,7 +232,7 @@ class LinkKeeper:
             # The time is asked for under the write lock. A claim that another process made while this one waited for
             # the lock would else lie more than an interval ahead, as if the clock had gone back.
             nonlocal now_s, taken
-            now_s = self._now_s()
+            now_s = self._services.now_s()
             taken = probe_is_due(before, now_s, self._longest_s)
             return replace(before, next_probe=now_s + interval_s) if taken else None
 
@@ -226,14 +243,14 @@ class LinkKeeper:
             raise
 
     async def _go_connected(self, info: RemoteInfo) -> None:
-        self._answered_s = self._probed_s = self._clock.monotonic()
+        self._answered_s = self._probed_s = self._services.clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
         if before.state is LinkState.CONNECTED and (before.effects, before.server) == (effects, str(info)):
             return
         await self._change(lambda _: mended(effects, str(info)))
         if before.state is not LinkState.CONNECTED:
-            log.info("%s is back", called(self._label))
+            log.info("%s is back", called(self._part.label))
             self._tell(LinkState.CONNECTED, None)
 
     async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
@@ -247,7 +264,7 @@ class LinkKeeper:
             return moved
 
         try:
-            moved = await asyncio.wrap_future(self._store.write(change))
+            moved = await asyncio.wrap_future(self._services.store.write(change))
         except StoreError:
             moved = move(self.current())
             self._unshared = moved if moved is not None else self._unshared

@@ -5,28 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from math import inf
 from typing import Any, TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkState, Memory, RemoteUse
-from kingly_memory.observe import Events
-from kingly_memory.ports import Clock, LocalStore, Remote
 from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.link import as_shown
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.routes import UNNAMED, Route, Routes
+from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
+from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender, SendWindow
 from kingly_memory.router.store_futures import StoreFutures
-from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")
@@ -40,25 +36,6 @@ POLITE_S = 0.002
 NO_TIME = "earlier memories were not looked through in the time that there was"
 MOST_WITHHELD = 100_000
 """Deliveries that are looked at again when a policy says something else."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemotePart:
-    """A remote that a router works with: the port, its stable name and address, which process may deliver to it on this
-    machine, what people call it, and when it last answered anything, on the monotonic clock."""
-
-    name: str
-    endpoint: str
-    remote: Remote
-    leads: Callable[[], bool]
-    stop_leading: Callable[[], None]
-    label: str = UNNAMED
-    heard_s: Callable[[], float] = lambda: -inf
-    token_mark: str = ""
-
-    @property
-    def route(self) -> Route:
-        return Route(self.name, self.label, self.endpoint, self.token_mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,51 +74,18 @@ class RemoteConnection:
     home and remote delivers."""
 
     def __init__(
-        self,
-        part: RemotePart,
-        routes: Routes,
-        *,
-        space: str,
-        store: LocalStore,
-        store_futures: StoreFutures,
-        clock: Clock,
-        settings: Settings,
-        events: Events,
-        chance: Callable[[], float],
+        self, part: RemotePart, routes: Routes, services: Services, *, space: str, store_futures: StoreFutures
     ) -> None:
         self.part = part
-        self._link = LinkKeeper(
-            part.route.link,
-            store=store,
-            clock=clock,
-            settings=settings,
-            events=events,
-            chance=chance,
-            label=part.label,
-            heard_s=part.heard_s,
-        )
-        cache = RemoteCache(part.name, space, store=store, clock=clock, settings=settings)
+        self._link = LinkKeeper(part, services)
+        cache = RemoteCache(part.name, space, store=services.store, clock=services.clock, settings=services.settings)
         self.side = RemoteSide(part.name, part.remote, self._link, cache, label=part.label)
-        self._sender = Sender(
-            part.name,
-            part.remote,
-            self._link,
-            store=store,
-            clock=clock,
-            settings=settings,
-            events=events,
-            chance=chance,
-            is_for=self._is_for,
-            label=part.label,
-        )
+        self._sender = Sender(part, self._link, services, is_for=self._is_for)
         self._name = part.name
-        self._remote = part.remote
         self._routes = routes
+        self._services = services
         self._space = space
-        self._store = store
         self._store_futures = store_futures
-        self._clock = clock
-        self._settings = settings
         self._enrols = routes.use is RemoteUse.ENROL
         self._enrolled = asyncio.Event()
         self._undone = asyncio.Event()
@@ -158,8 +102,10 @@ class RemoteConnection:
             nothing.set_result(False)
             return nothing
         said, earlier = self._routes.policy.about(self.part.label), self._routes.earlier
-        change = known_remotes.enrol(self._name, self.part.endpoint, self._space, self._now_s(), said, earlier=earlier)
-        return self._store.write(change)
+        change = known_remotes.enrol(
+            self._name, self.part.endpoint, self._space, self._services.now_s(), said, earlier=earlier
+        )
+        return self._services.store.write(change)
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
@@ -168,9 +114,9 @@ class RemoteConnection:
         try:
             await self._guarded(self._first_contact())
             while True:
-                self._next_look_s = self._settings.pace.poll_s * SLOWER  # should the round meet trouble
+                self._next_look_s = self._services.settings.pace.poll_s * SLOWER  # should the round meet trouble
                 await self._guarded(self._round())
-                await self._clock.wait(self._wake, self._next_look_s)
+                await self._services.clock.wait(self._wake, self._next_look_s)
         finally:
             enrolling.cancel()
             await asyncio.wait({enrolling})
@@ -178,19 +124,19 @@ class RemoteConnection:
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, and earlier memories where that was asked for, until
         it is done or the time is over."""
-        end_s = self._clock.monotonic() + timeout_s
+        end_s = self._services.clock.monotonic() + timeout_s
         if self._enrols and self._enrolled.is_set():
-            reader, earlier = self._store.reader, self._routes.earlier
+            reader, earlier = self._services.store.reader, self._routes.earlier
             if known_remotes.is_undone(reader, self._name, self._space, earlier=earlier):
                 self._enrolled.clear()
                 self._undone.set()
-        is_enrolled = await self._clock.wait(self._enrolled, timeout_s)
+        is_enrolled = await self._services.clock.wait(self._enrolled, timeout_s)
         waited, died = self._sender.waiting(self._name), self._sender.dead(self._name)
         work = asyncio.ensure_future(self._sync(end_s))
         over = asyncio.Event()
         work.add_done_callback(lambda _: over.set())
         try:
-            if await self._clock.wait(over, max(0.0, end_s - self._clock.monotonic())):
+            if await self._services.clock.wait(over, max(0.0, end_s - self._services.clock.monotonic())):
                 await work
         finally:
             work.cancel()
@@ -204,16 +150,16 @@ class RemoteConnection:
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
         """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
-        end = self._clock.monotonic() + seconds
+        end = self._services.clock.monotonic() + seconds
         self.wake()
         while True:
             self._sender.settled.clear()
             facet = self._sender.facet(self._name, memory_id)
-            left = end - self._clock.monotonic()
+            left = end - self._services.clock.monotonic()
             at_rest = facet is None or facet.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
             if at_rest or left <= 0 or not self._link.is_connected:
                 return facet
-            await self._clock.wait(self._sender.settled, min(left, self._settings.pace.poll_s / 10))
+            await self._services.clock.wait(self._sender.settled, min(left, self._services.settings.pace.poll_s / 10))
 
     async def until_idle(self) -> None:
         """Wait while there is something to send and a remote that takes it."""
@@ -242,24 +188,24 @@ class RemoteConnection:
         """On opening: say hello, unless this machine knows already that nobody answers."""
         link = self._link.current()
         if link.state is LinkState.CONNECTED or link.unauthorised:
-            await self._link.probe(self._remote, forced=True)
+            await self._link.probe(forced=True)
 
     async def _round(self) -> None:
         self._wake.clear()
-        if self._link.is_connected or await self._link.probe(self._remote):
+        if self._link.is_connected or await self._link.probe():
             if self._sends and await self._lead():
-                window = SendWindow(self._settings.sends_at_once)
+                window = SendWindow(self._services.settings.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
                     await self._sender.send_batch(due, window, early=False)
             if self._link.is_connected:
-                await self.side.catch_up(self._settings.call_timeout_s)
+                await self.side.catch_up(self._services.settings.call_timeout_s)
         else:
             if self._leading and self._link.current().unauthorised:  # make way for a process with a good token
                 self._leading = False
                 self.part.stop_leading()
             self._sender.settled.set()
         # A look costs one read, and shows what other processes stored or found out.
-        self._next_look_s = self._settings.pace.poll_s * (1 if self._leading else SLOWER)
+        self._next_look_s = self._services.settings.pace.poll_s * (1 if self._leading else SLOWER)
         probe_s = self._link.seconds_to_probe()
         if probe_s is not None:
             self._next_look_s = min(self._next_look_s, max(probe_s, 0.001))
@@ -271,13 +217,13 @@ class RemoteConnection:
         self._leading = True
         for name in self._sender.outboxes:
             if ids := self._sender.ids(name, "leased"):
-                await self._sender.write(outbox.reclaim(name, ids, self._sender.owner, self._now_s()))
+                await self._sender.write(outbox.reclaim(name, ids, self._sender.owner, self._services.now_s()))
         return True
 
     async def _sync(self, end: float) -> None:
         """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
         rounds = 2 if self._sender.turn.locked() else 1
-        while rounds and await self._link.probe(self._remote, forced=True):
+        while rounds and await self._link.probe(forced=True):
             if await self._lead():
                 self._sender.paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
                 for name in self._sender.outboxes:
@@ -285,13 +231,13 @@ class RemoteConnection:
             else:
                 await self._have_it_sent(end)
             if self._link.is_connected:
-                await self.side.catch_up(self._settings.call_timeout_s, at_once=True)
+                await self.side.catch_up(self._services.settings.call_timeout_s, at_once=True)
             rounds = 0 if self._link.is_connected else rounds - 1
 
     async def _send_all(self, name: str, end: float) -> None:
         failed: frozenset[str] = frozenset()
-        window = SendWindow(self._settings.sends_at_once)
-        while self._clock.monotonic() < end and self._sender.may_send:
+        window = SendWindow(self._services.settings.sends_at_once)
+        while self._services.clock.monotonic() < end and self._sender.may_send:
             batch = await self._sender.send_batch(name, window, early=True, failed=failed, end=end)
             if not batch.size:
                 return
@@ -301,12 +247,12 @@ class RemoteConnection:
         """Another process leads: make everything due at once, and watch it work."""
         for name in self._sender.outboxes:
             if ids := self._sender.ids(name, "pending"):
-                await self._sender.write(outbox.hasten(name, ids, self._now_s()))
+                await self._sender.write(outbox.hasten(name, ids, self._services.now_s()))
         while self._link.is_connected and any(map(self._sender.waiting, self._sender.outboxes)):
-            left = end - self._clock.monotonic()
+            left = end - self._services.clock.monotonic()
             if left <= 0:
                 return
-            await self._clock.sleep(min(left, self._settings.pace.poll_s / 10))
+            await self._services.clock.sleep(min(left, self._services.settings.pace.poll_s / 10))
 
     def _report(self, waited: int, died: int) -> SyncReport:
         """`waited` and `died` are how many memories were waiting and dead before."""
@@ -334,7 +280,7 @@ class RemoteConnection:
                 if not has_complained:
                     log.warning("delivery waits for the memory store: %s", error)
                 has_complained = True
-                await self._clock.sleep(self._settings.pace.usage_flush_s)
+                await self._services.clock.sleep(self._services.settings.pace.usage_flush_s)
                 begun = self.begin()
             else:
                 self._enrolled.set()
@@ -351,16 +297,16 @@ class RemoteConnection:
         """Make due what an earlier policy has kept back, then the earlier memories: the backlog is done when that says
         so."""
         name, space = self._name, self._space
-        held = self._store.reader.outbox_page(name, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
+        held = self._services.store.reader.outbox_page(name, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
         ids = [memory_id for memory_id, _ in held]
         for start in range(0, len(ids), known_remotes.AT_ONCE):
             some = ids[start : start + known_remotes.AT_ONCE]
-            change = known_remotes.send_after_all(name, some, space, self._now_s(), self._is_for)
-            await self._store_futures.of(self._store.write(change))
+            change = known_remotes.send_after_all(name, some, space, self._services.now_s(), self._is_for)
+            await self._store_futures.of(self._services.store.write(change))
         due, after = 0, ""
         while True:
-            batch = known_remotes.backfill(name, space, self._now_s(), after, self._is_for)
-            made = await self._store_futures.of(self._store.write(batch))
+            batch = known_remotes.backfill(name, space, self._services.now_s(), after, self._is_for)
+            made = await self._store_futures.of(self._services.store.write(batch))
             due += made.due
             if made.last is None:
                 break
@@ -370,9 +316,6 @@ class RemoteConnection:
 
     def _is_for(self, memory: Memory) -> bool:
         return self._routes.is_for(self._name, memory)
-
-    def _now_s(self) -> float:
-        return self._clock.now().timestamp()
 
 
 class Remotes:

@@ -21,17 +21,15 @@ from kingly_memory.models import DeliveryState, Memory
 from kingly_memory.observe import (
     DeliveryFailed,
     DeliveryStarted,
-    Events,
     MemoriesLeased,
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
+from kingly_memory.ports import Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
-from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
 from kingly_memory.router.routes import UNNAMED
-from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")
@@ -73,64 +71,49 @@ class Sender:
     """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
     def __init__(
-        self,
-        name: str,
-        remote: Remote,
-        link: LinkKeeper,
-        *,
-        store: LocalStore,
-        clock: Clock,
-        settings: Settings,
-        events: Events,
-        chance: Callable[[], float],
-        is_for: Callable[[Memory], bool],
-        label: str = UNNAMED,
+        self, part: RemotePart, link: LinkKeeper, services: Services, *, is_for: Callable[[Memory], bool]
     ) -> None:
-        self.outboxes = (name, outbox_of_links(name))
+        self.outboxes = (part.name, outbox_of_links(part.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
         self.settled = asyncio.Event()
         self.turn = asyncio.Lock()
-        self.to_whom = "" if label == UNNAMED else f" to {label}"
+        self.to_whom = "" if part.label == UNNAMED else f" to {part.label}"
         self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
-        self._name = name
-        self._remote = remote
+        self._name = part.name
+        self._remote = part.remote
         self._link = link
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._events = events
-        self._chance = chance
+        self._services = services
         self._is_for = is_for
 
     @property
     def may_send(self) -> bool:
         """False while the link is offline or the remote has asked for a pause."""
-        return self._link.is_connected and self._clock.monotonic() >= self.paused_until_s
+        return self._link.is_connected and self._services.clock.monotonic() >= self.paused_until_s
 
     def due_outbox(self) -> str | None:
         """The first outbox in which something is due. A look without a write, so that polling costs the disk
         nothing."""
-        now_s = self._now_s()
+        now_s = self._services.now_s()
         for name in self.outboxes:
-            due = self._store.reader.next_due_s(name)
+            due = self._services.store.reader.next_due_s(name)
             if due is not None and (due <= now_s or due > now_s + LONGEST_S + 1):
                 return name
         return None
 
     def waiting(self, name: str) -> int:
         """How many deliveries of that outbox are not at rest."""
-        counts = self._store.reader.outbox_counts(name)
+        counts = self._services.store.reader.outbox_counts(name)
         return counts["pending"] + counts["leased"]
 
     def dead(self, name: str) -> int:
-        return self._store.reader.outbox_counts(name)["dead"]
+        return self._services.store.reader.outbox_counts(name)["dead"]
 
     def ids(self, name: str, state: str) -> list[str]:
-        return [one for one, _ in self._store.reader.outbox_page(name, [state], MOST_STALE)]
+        return [one for one, _ in self._services.store.reader.outbox_page(name, [state], MOST_STALE)]
 
     def facet(self, name: str, item_id: str) -> Delivery | None:
         owner = f"{name}:{item_id}"
-        found = self._store.reader.facets("delivery", [owner])
+        found = self._services.store.reader.facets("delivery", [owner])
         return Delivery.from_json(found[owner]) if found else None
 
     async def send_batch(
@@ -139,7 +122,7 @@ class Sender:
         """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
         async with self.turn:
             items = await self._lease(name, early, failed)
-            half_lease_over = self._clock.monotonic() + self._settings.pace.lease_s / 2
+            half_lease_over = self._services.clock.monotonic() + self._services.settings.pace.lease_s / 2
             batch = DeliveryBatch(self, items, window, settled=self.settled.set)
             try:
                 await batch.send(min(half_lease_over, end or half_lease_over))
@@ -149,12 +132,12 @@ class Sender:
 
     async def _lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
-        lease_s = min(self._settings.pace.lease_s, LONGEST_S)
-        claim = outbox.Claim(self._name, self.owner, self._now_s(), lease_s, early, failed, self._is_for)
+        lease_s = min(self._services.settings.pace.lease_s, LONGEST_S)
+        claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed, self._is_for)
         are_links = name != self._name
         if not are_links:
-            self._events.emit(DeliveryStarted(self._name))
-        change = claim.links() if are_links else claim.memories(self._settings.pace.lease_size)
+            self._services.events.emit(DeliveryStarted(self._name))
+        change = claim.links() if are_links else claim.memories(self._services.settings.pace.lease_size)
         claiming = asyncio.ensure_future(self.write(change))
         try:
             items = await asyncio.shield(claiming)
@@ -164,7 +147,7 @@ class Sender:
                 await self.release(taken)
             raise
         if not are_links:
-            self._events.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
+            self._services.events.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
         return items
 
     async def release(self, items: Sequence[Leased]) -> None:
@@ -180,11 +163,11 @@ class Sender:
         parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
         if parent is None or is_told or not isinstance(item.subject, Memory):
             return False
-        return outbox.is_awaited(self._store.reader.row(parent), self.facet(self._name, parent), item.subject)
+        return outbox.is_awaited(self._services.store.reader.row(parent), self.facet(self._name, parent), item.subject)
 
     async def send(self, item: Leased) -> Answer:
         """Send one. Raises CancelledError after writing down that it was interrupted."""
-        began_s = self._clock.monotonic()
+        began_s = self._services.clock.monotonic()
         try:
             async with self._link.asking():
                 return Answer(began_s, remote_id=await self._call(item))
@@ -232,7 +215,7 @@ class Sender:
 
     async def _acknowledge(self, item: Leased, remote_id: str | None) -> None:
         """In the same transaction those links of a memory become due that have waited for it."""
-        now_s, is_memory = self._now_s(), isinstance(item.subject, Memory)
+        now_s, is_memory = self._services.now_s(), isinstance(item.subject, Memory)
 
         def move(facet: Delivery) -> Delivery:
             after = delivery.acknowledged(facet, item.confirms, remote_id, now_s)
@@ -246,28 +229,28 @@ class Sender:
                 outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
 
         if is_memory:
-            self._events.emit(MemorySent(MemoryId(item.id)))
+            self._services.events.emit(MemorySent(MemoryId(item.id)))
         await self.write(change)
         if is_memory:
-            self._events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
+            self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
 
     async def _postpone(self, item: Leased, error: RemoteUnavailable, began_s: float) -> bool:
         """The remote could not take it: it waits, and a Retry-After holds everybody back. True when it keeps its
         place."""
         if error.retry_after_s is None:
-            tries = 1 if error.reached else self._settings.pace.send_tries
+            tries = 1 if error.reached else self._services.settings.pace.send_tries
             await self._link.failed(error, tries=tries, since_s=began_s)
         is_over = item.leased.attempts == 0 and not error.reached and self._link.has_recovered(began_s)
         due = item.place if is_over else self._due_after(item, error.retry_after_s)
         if error.retry_after_s:
-            until_s = self._clock.monotonic() + due - self._now_s()
+            until_s = self._services.clock.monotonic() + due - self._services.now_s()
             self.paused_until_s = max(self.paused_until_s, until_s)
         moved = await self._settle(item, partial(delivery.postponed, reason=error.reason, due=due))
         self._complain(item, error.reason, dead=False)
         return moved is not None and moved.due == item.place
 
     async def _refuse(self, item: Leased, error: RemoteRefused) -> None:
-        limit, due = self._settings.pace.refusals_limit, self._due_after(item)
+        limit, due = self._services.settings.pace.refusals_limit, self._due_after(item)
         move = partial(
             delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, limit=limit, due=due
         )
@@ -282,9 +265,9 @@ class Sender:
         """
         if item.leased.attempts == 0 and not self._link.is_connected:
             return item.place
-        longest_s = min(self._settings.pace.longest_wait_s, LONGEST_S)
-        backed_off_s = delivery.backoff_s(item.leased.attempts, longest_s, self._chance())
-        return self._now_s() + min(wished_s or backed_off_s, longest_s)
+        longest_s = min(self._services.settings.pace.longest_wait_s, LONGEST_S)
+        backed_off_s = delivery.backoff_s(item.leased.attempts, longest_s, self._services.chance())
+        return self._services.now_s() + min(wished_s or backed_off_s, longest_s)
 
     def _complain(self, item: Leased, reason: str, *, dead: bool) -> None:
         is_memory = isinstance(item.subject, Memory)
@@ -293,19 +276,16 @@ class Sender:
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
-            self._events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
+            self._services.events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 
     async def _settle(self, item: Leased, move: Callable[[Delivery], Delivery]) -> Delivery | None:
         return await self.write(outbox.settle(item, self.owner, move))
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
-        return await asyncio.wrap_future(self._store.write(change))
-
-    def _now_s(self) -> float:
-        return self._clock.now().timestamp()
+        return await asyncio.wrap_future(self._services.store.write(change))
 
     def monotonic_s(self) -> float:
-        return self._clock.monotonic()
+        return self._services.clock.monotonic()
 
 
 class DeliveryBatch:

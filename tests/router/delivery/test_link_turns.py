@@ -15,7 +15,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.link import Link
-from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -61,8 +61,9 @@ class SlowToBegin(PromptStore):
             waiting()
 
 
-def keeper(store: LocalStore, clock: ManualClock) -> LinkKeeper:
-    return LinkKeeper(REMOTE, store=store, clock=clock, settings=CALM, events=Events(), chance=lambda: 0.5)
+def keeper(store: LocalStore, clock: ManualClock, remote: FakeRemote | None = None) -> LinkKeeper:
+    part = RemotePart(REMOTE, "http://fake", remote or FakeRemote(clock=clock), lambda: True, lambda: None)
+    return LinkKeeper(part, Services(store, clock, CALM, Events(), lambda: 0.5))
 
 
 def offline(store: PromptStore, clock: ManualClock) -> None:
@@ -75,7 +76,7 @@ async def test_process_that_ends_while_it_takes_its_turn_to_probe_gives_it_back(
     offline(PromptStore(home), clock)
     store = SlowToTell(home)
     leaving = keeper(store, clock)
-    probing = asyncio.create_task(leaving.probe(FakeRemote(clock=clock)))
+    probing = asyncio.create_task(leaving.probe())
     await asyncio.sleep(0)  # it begins
     assert leaving.current().next_probe == clock.now().timestamp() + CALM.probe_interval_s
     probing.cancel()
@@ -89,49 +90,43 @@ async def test_a_process_that_waits_long_for_its_turn_does_not_probe_after_anoth
     clock, home = ManualClock(), tmp_path / "home"
     offline(PromptStore(home), clock)
     store = SlowToBegin(home)
-    slow, remote = keeper(store, clock), FakeRemote(clock=clock)
+    remote = FakeRemote(clock=clock)
     remote.down = True
-    probing = asyncio.create_task(slow.probe(remote))
+    probing = asyncio.create_task(keeper(store, clock, remote).probe())
     await asyncio.sleep(0)  # it waits for the write lock
     await clock.advance(5)
-    assert not await keeper(PromptStore(home), clock).probe(remote)
+    assert not await keeper(PromptStore(home), clock, remote).probe()
     asked = len(remote.calls)
     store.begin()
     assert not await probing
     assert len(remote.calls) == asked == 1
 
 
-@pytest.mark.parametrize(("patient", "failures"), [(True, 1), (False, 0)])
-async def test_only_a_remote_that_had_its_time_is_late(tmp_path: Path, patient: bool, failures: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "patient", "failures"),
+    [
+        (RemoteUnavailable("no complete answer in time", timed_out=True), True, 1),
+        (RemoteUnavailable("no complete answer in time", timed_out=True), False, 0),
+        (RemoteUnavailable("connection refused"), False, 1),
+    ],
+    ids=repr,
+)
+async def test_only_a_remote_that_had_its_time_is_late_and_one_that_refuses_has_failed_at_once(
+    tmp_path: Path, error: RemoteError, patient: bool, failures: int
+) -> None:
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
     cache = RemoteCache(REMOTE, "app", store=store, clock=clock, settings=CALM)
     side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
 
-    async def late(_: Remote) -> None:
-        raise RemoteUnavailable("no complete answer in time", timed_out=True)
+    async def fail(_: Remote) -> None:
+        raise error
 
     with pytest.raises(RemoteUnavailable):
-        await side.ask("a question", late, patient=patient)
+        await side.ask("a question", fail, patient=patient)
     await side.settle()
     assert link.current().failures == failures
-
-
-async def test_remote_that_refuses_the_connection_has_failed_however_little_time_it_had(tmp_path: Path) -> None:
-    clock = ManualClock()
-    store = PromptStore(tmp_path / "home")
-    link = keeper(store, clock)
-    cache = RemoteCache(REMOTE, "app", store=store, clock=clock, settings=CALM)
-    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
-
-    async def refused(_: Remote) -> None:
-        raise RemoteUnavailable("connection refused")
-
-    with pytest.raises(RemoteUnavailable):
-        await side.ask("a question", refused, patient=False)
-    await side.settle()
-    assert link.current().failures == 1
 
 
 @pytest.mark.requirement("KNG-046")
@@ -148,7 +143,7 @@ async def test_a_call_that_began_before_the_remote_answered_does_not_break_the_l
     if answered == "call":
         await link.succeeded()
     else:
-        assert await link.probe(FakeRemote(clock=clock), forced=True)
+        assert await link.probe(forced=True)
     clock.tick(1)
     await link.failed(error, tries=3, since_s=began_s)
     assert (link.is_connected, link.current().failures) == (True, 0)
@@ -197,7 +192,7 @@ async def test_a_failure_that_is_written_down_only_after_the_remote_has_answered
     failing = asyncio.create_task(link.failed(error, tries=3, since_s=clock.monotonic(), each=each))
     await asyncio.sleep(0)
     clock.tick(1)
-    assert await link.probe(FakeRemote(clock=clock), forced=True)
+    assert await link.probe(forced=True)
     store.begin()
     await failing
     assert (link.is_connected, link.current().failures) == (True, 0)
@@ -222,10 +217,11 @@ async def test_a_probe_that_began_before_the_remote_answered_another_one_does_no
             return await super().connect()
 
     clock = ManualClock()
-    link, remote = keeper(PromptStore(tmp_path / "home"), clock), Restarted()
-    first = asyncio.create_task(link.probe(remote, forced=True))
+    remote = Restarted()
+    link = keeper(PromptStore(tmp_path / "home"), clock, remote)
+    first = asyncio.create_task(link.probe(forced=True))
     await clock.advance(1)
-    assert await link.probe(remote, forced=True)
+    assert await link.probe(forced=True)
     remote.stands.set()
     assert await first
     assert link.is_connected
@@ -240,9 +236,10 @@ async def test_a_server_that_was_exchanged_is_known_by_its_new_name(tmp_path: Pa
             return (await super().connect())._replace(server=self.called, dialect="mcp")
 
     clock = ManualClock()
-    link, remote = keeper(PromptStore(tmp_path / "home"), clock), Renamed(clock=clock)
-    assert await link.probe(remote, forced=True)
+    remote = Renamed(clock=clock)
+    link = keeper(PromptStore(tmp_path / "home"), clock, remote)
+    assert await link.probe(forced=True)
     assert link.current().server == "old over mcp"
     remote.called = "new"
-    assert await link.probe(remote, forced=True)
+    assert await link.probe(forced=True)
     assert link.current().server == "new over mcp"

@@ -21,7 +21,7 @@ from kingly_memory.place import Place
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.modes import MODES, Selection, cosine
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.search.local import LocalAnswer, LocalHit, Wording
 from kingly_memory.router.view import Station

@@ -21,7 +21,7 @@ from kingly_memory.observe import LinkChanged
 from kingly_memory.place import Place
 from kingly_memory.ports import Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.search import request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
