@@ -825,6 +825,10 @@ class SyncMemoryRouter(Portal):
         is semantic, with significance and confidence 0.5, unless you say otherwise. `if_revision` is the revision that
         you have read, 0 for none: RevisionConflict is raised, and nothing stored, when another one came between.
 
+        Without a key the same text is the same memory as long as that lives, where title, type, metadata, origin, agent
+        and context are the same too: it keeps the tags of both, the higher significance and confidence that were said,
+        and the later end. `sightings` of the receipt and of `get` count how often it was stored.
+
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
         memory has no end, but for working ones (30 minutes after their last use) and kinds. What has ended goes to the

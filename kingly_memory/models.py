@@ -221,6 +221,7 @@ class Memory:
 
     `ends_at` and `lifetime_s` come from such a facet and are no part of the record: `get`, `list` and `export` say when
     the memory ends, None for never, and how many seconds after its last use that is, None for an end that was named.
+    Nor is `sightings`: how often it was stored with the same words.
     """
 
     id: MemoryId
@@ -239,6 +240,7 @@ class Memory:
     metadata: JsonObject = field(default_factory=dict)
     ends_at: datetime | None = field(default=None, compare=False)
     lifetime_s: float | None = field(default=None, compare=False)
+    sightings: int = field(default=1, compare=False)
 
     def __repr__(self) -> str:
         return f"<Memory {self.key or self.id} {self.content[:_REPR_CHARACTERS]!r}>"
@@ -494,7 +496,8 @@ class Receipt:
 
     Where remotes have names, `remotes` says it of each by its name, and `delivery` is pending as long as any has yet to
     answer. `remote_id` is then that of the first which has it. `ends_at` is when the memory ends as long as nobody uses
-    it or stores it again; None for never.
+    it or stores it again; None for never. `sightings` counts how often the memory was stored, where it says what it
+    said before.
     """
 
     id: MemoryId
@@ -506,6 +509,7 @@ class Receipt:
     reason: str
     remotes: Mapping[str, JsonObject] = field(default_factory=dict)
     ends_at: datetime | None = None
+    sightings: int = 1
 
     def to_json(self) -> JsonObject:
         return {
@@ -517,6 +521,7 @@ class Receipt:
             "remote_id": self.remote_id,
             "reason": self.reason,
             "ends_at": moment_text(self.ends_at),
+            **({"sightings": self.sightings} if self.sightings > 1 else {}),
             **({"remotes": dict(self.remotes)} if self.remotes else {}),
         }
 
@@ -547,6 +552,7 @@ class Page:
             {
                 **memory.to_json(),
                 "ends_at": moment_text(memory.ends_at),
+                **({"sightings": memory.sightings} if memory.sightings > 1 else {}),
                 "archived": memory.id in self.archived,
                 "remote_id": self.remote_ids.get(memory.id),
             }

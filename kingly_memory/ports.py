@@ -202,8 +202,8 @@ it was made of a backup. It is part of no export."""
 class Change(NamedTuple):
     """One line of the change feed: what became of a memory, and when (Unix seconds).
 
-    `what` is stored, revised, archived, forgotten, restored or erased. Sequences of one home ascend and are never given
-    twice; `<incarnation of the home>.<sequence>` names a change everywhere.
+    `what` is stored, seen (stored again), revised, archived, forgotten, restored or erased. Sequences of one home
+    ascend and are never given twice; `<incarnation of the home>.<sequence>` names a change everywhere.
     """
 
     sequence: int
@@ -223,6 +223,10 @@ class Transaction(Protocol):
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
+    def same_as(self, memory: Memory) -> Row | None:
+        """The latest memory without a key that has the same text, title, type, metadata, origin and scope."""
+        ...
+
     def is_said_in(self, space: str, context_id: str) -> bool:
         """Whether any live or archived memory of the project belongs to that context."""
         ...
@@ -239,6 +243,10 @@ class Transaction(Protocol):
     def erase(self, memory_id: str) -> None:
         """Remove the memory with its revisions, its key and its index entries. Nothing brings it back. Its facets
         stay."""
+        ...
+
+    def note_seen(self, memory: Memory) -> None:
+        """Write a line of the change feed: the memory was stored again and says what it said."""
         ...
 
     def revision(self, memory_id: str, number: int) -> Memory | None:

@@ -257,7 +257,9 @@ class Settings(_Checked):
     )
     revisions_kept: int = _setting(100, "earlier revisions of a memory that a sweep leaves", _COUNT)
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
-    whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
+    whisper_tokens: int = _setting(
+        1_000, "tokens noted in a context after which a short memory sums them up (a whisper); 0 for never"
+    )
     sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never", _PAUSE)
     decay_enabled: bool = _setting(True, "whether memories fade; off, the policy `strength` archives nothing")
     decaying_accesses: bool = _setting(False, "whether what uses have added to a memory's strength fades too")

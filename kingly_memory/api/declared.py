@@ -17,7 +17,7 @@ VERBS = (
             Parameter(
                 name="content",
                 type="text",
-                arg=Arg(words="what to remember, understandable on its own", reads_input=True),
+                arg=Arg(words="what to remember, understandable on its own", is_sentence=True, reads_input=True),
                 is_option=False,
             ),
             Parameter(
@@ -120,7 +120,18 @@ VERBS = (
             ),
         ),
         example='{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
-        answers=("success", "local_id", "mcp_id", "storage_layers", "key", "revision", "delivery", "reason", "ends_at"),
+        answers=(
+            "success",
+            "local_id",
+            "mcp_id",
+            "storage_layers",
+            "key",
+            "revision",
+            "delivery",
+            "reason",
+            "sightings",
+            "ends_at",
+        ),
         destroys=True,
     ),
     Verb(
@@ -1146,7 +1157,17 @@ VERBS = (
             ),
         ),
         example='{"topic": "authentication", "weight": 0.8}',
-        answers=("success", "message", "topic", "weight", "affected_threads", "more", "clamped", "thread_id"),
+        answers=(
+            "success",
+            "message",
+            "topic",
+            "weight",
+            "affected_threads",
+            "affected_memories",
+            "more",
+            "clamped",
+            "thread_id",
+        ),
         repeatable=True,
     ),
     Verb(
@@ -1181,7 +1202,9 @@ VERBS = (
             Parameter(
                 name="content",
                 type="text",
-                arg=Arg(words="what to keep in view; stored as it is", metavar="TEXT", reads_input=True),
+                arg=Arg(
+                    words="what to keep in view; stored as it is", metavar="TEXT", is_sentence=True, reads_input=True
+                ),
                 is_option=False,
             ),
             Parameter(

@@ -104,11 +104,11 @@ class MemoryVerbs(Family):
     @verb("store", "memory_intelligent_store", "memory", "Store a memory", destroys=True)
     @example(
         '{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
-        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+        "success local_id mcp_id storage_layers key revision delivery reason sightings ends_at",
     )
     async def store(
         self,
-        content: Annotated[str, Arg("what to remember, understandable on its own", reads_input=True)],
+        content: Annotated[str, Arg("what to remember, understandable on its own", is_sentence=True, reads_input=True)],
         key: Annotated[
             str | None,
             Arg("only for what you may correct: storing it again is a new revision", if_empty="leave it out"),
@@ -165,6 +165,10 @@ class MemoryVerbs(Family):
         as it was, tags and significance only where the agent is the same; `tags=[]` takes all tags away. A new memory
         is semantic, with significance and confidence 0.5, unless you say otherwise. `if_revision` is the revision that
         you have read, 0 for none: RevisionConflict is raised, and nothing stored, when another one came between.
+
+        Without a key the same text is the same memory as long as that lives, where title, type, metadata, origin, agent
+        and context are the same too: it keeps the tags of both, the higher significance and confidence that were said,
+        and the later end. `sightings` of the receipt and of `get` count how often it was stored.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a

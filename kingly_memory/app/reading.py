@@ -115,7 +115,8 @@ class LocalReader(View):
             self._clock.now(),
             tiers=TierRules.of(self._settings.tiers),
         )
-        return self._store.write(write.store(draft, context, if_revision=if_revision)).result().receipt
+        change = write.store(draft, context, if_revision=if_revision, folds=True)
+        return self._store.write(change).result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:
         """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""

@@ -20,7 +20,7 @@ ALIKE = 0.85
 COMPACT = "ai_compact()"
 _MOST_SHOWN, _MOST_HINTS = 10, 3
 _PRESSING = 0.7
-_FULL_WEIGHT = 10.0
+FULL_WEIGHT = 10.0
 """At this total weight the pressure is 1 (seed 002, feature 3)."""
 _LONGEST_NAME = 60
 _AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
@@ -71,7 +71,7 @@ class Health(Plain):
 
     @property
     def context_pressure(self) -> float:
-        return min(1.0, self.total_weight / _FULL_WEIGHT)
+        return min(1.0, self.total_weight / FULL_WEIGHT)
 
     @property
     def utilisation(self) -> float:

@@ -256,7 +256,7 @@ def stats_lines(found: JsonObject, _: Options) -> list[str]:
     ups, downs, searches = found["promotions_last_hour"], found["demotions_last_hour"], found["searches"]
     return facts(
         [
-            ("tiers", tiers),
+            ("tiers", f"{tiers} (the nearest at hand first)"),
             ("strength", strengths),
             ("archive", counted(found["archived"], "memory")),
             ("moves", f"{ups:,} up and {downs:,} down in the last hour"),
@@ -264,6 +264,6 @@ def stats_lines(found: JsonObject, _: Options) -> list[str]:
                 "searches",
                 f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet",
             ),
-            ("surprise", f"{found['avg_surprise_score']:.2f} on average"),
+            ("surprise", f"{found['avg_surprise_score']:.2f} on average: how much more useful than predicted"),
         ]
     )

@@ -118,6 +118,8 @@ def get(options: Options, out: Output) -> Answer:
         if not options.explain and options.revision is None:
             reader.note_used([memory.id])
     told = {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
+    if memory.sightings > 1:
+        told["sightings"] = memory.sightings
     if not options.explain:
         return Answer({**told, "remote_id": remote_id}, _details(memory, remote_id))
     with routing(place, out, reads=True) as router:
@@ -274,6 +276,8 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     }
     ends = [] if receipt.ends_at is None else [f"  ends {receipt.ends_at.isoformat(timespec='seconds')}"]
     stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
+    if receipt.sightings > 1:
+        stored = f"known already, stored {receipt.sightings} times by now:"
     return [f"{stored} {name}", f"  {there[receipt.delivery]}", *ends]
 
 
@@ -299,6 +303,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
         "origin": memory.origin,
         "created": f"{memory.created_at.isoformat(timespec='seconds')} ({ago(memory.created_at, now)})",
         "ends": None if memory.ends_at is None else end_line(moment_text(memory.ends_at), memory.lifetime_s),
+        "stored": f"{memory.sightings} times" if memory.sightings > 1 else None,
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
         "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
     }
@@ -315,8 +320,10 @@ def explanation(told: JsonObject) -> list[str]:
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),
         "uses": f"{uses['accesses']:,}{used}",
+        "stored": f"{uses['sightings']:,} times" if uses["sightings"] > 1 else None,
         "ends": None if archived else end_line(told["ends_at"], told["lifetime_s"]),
-        "tier": f"{tier['name']}: importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f}, "
+        "tier": f"{tier['name']} (how near at hand: fast, medium, slow or glacial); "
+        f"importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f} (how much more useful than predicted), "
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
     }

@@ -75,6 +75,15 @@ def usual_lifetime(lifetimes: Lifetimes, memory_type: MemoryType, kind: str | No
     return None if math.isinf(length) else Lifetime(None, length)
 
 
+def later_of(one: Lifetime | None, other: Lifetime | None, now_s: float) -> Lifetime | None:
+    """The one that ends later when both are used now; None, which is no end, ends last."""
+    if one is None or other is None:
+        return None
+    return max(
+        one, other, key=lambda each: each.expires_at or 0.0 if each.sliding_s is None else now_s + each.sliding_s
+    )
+
+
 def is_expired(lifetime: Lifetime | None, now_s: float) -> bool:
     """Expired at the very instant of `expires_at`. A memory without a lifetime lives for ever."""
     return lifetime is not None and lifetime.expires_at is not None and lifetime.expires_at <= now_s

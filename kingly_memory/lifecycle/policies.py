@@ -24,10 +24,12 @@ from kingly_memory.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The facet `usage:<id>`: how often a memory was used, and when last (Unix seconds, None for never)."""
+    """The facet `usage:<id>`: how often a memory was used, and when last (Unix seconds, None for never); how often it
+    was stored."""
 
     accesses: int = 0
     last_used: float | None = None
+    sightings: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,11 @@ class Condition:
         return {
             "standing": row.standing.value,
             "strength": decay.explained(one.vitals, now_s, self._rules.strength),
-            "uses": {"accesses": one.usage.accesses, "last_used": _moment(one.usage.last_used)},
+            "uses": {
+                "accesses": one.usage.accesses,
+                "last_used": _moment(one.usage.last_used),
+                "sightings": one.usage.sightings,
+            },
             "ends_at": moment_text(None if one.lifetime is None else one.lifetime.ends_at),
             "lifetime_s": None if one.lifetime is None else one.lifetime.sliding_s,
             "tier": {

@@ -301,11 +301,16 @@ class Engine:
 
     # --- storing ------------------------------------------------------------------------------------------------------
 
-    async def put(self, draft: Draft, *, noted: bool = True, if_revision: int | None = None) -> Receipt:
-        """Store a draft that has been checked, `noted` in its working context. Raises StoreError, RevisionConflict."""
+    async def put(
+        self, draft: Draft, *, noted: bool = True, if_revision: int | None = None, folds: bool = False
+    ) -> Receipt:
+        """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
+        RevisionConflict."""
         context_id = self.contexts.resolve_to_store(draft.context_id)
         placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
-        change = write.store(placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision)
+        change = write.store(
+            placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision, folds=folds
+        )
         return await self.keep(change)
 
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
@@ -315,7 +320,7 @@ class Engine:
         for draft in drafts:
             context_id = self.contexts.resolve_to_store(draft.context_id)
             placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
-            changes.append(write.store(placed, context, context_used_s=used_s))
+            changes.append(write.store(placed, context, context_used_s=used_s, folds=True))
         stored = await self.write(lambda transaction: [change(transaction) for change in changes])
         for one in stored:
             await self.follow(one)
@@ -328,13 +333,13 @@ class Engine:
         has not taken it by then."""
         if require and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
-        receipt = await self.put(draft, if_revision=if_revision)
+        receipt = await self.put(draft, if_revision=if_revision, folds=True)
         if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.connections:
             row = await self.read(lambda: self.reader.row(receipt.id))
             if row is not None:
                 await self.remotes.wait_for(row.memory, wait_s)
                 now = await self.read(lambda: self.view.receipt(row.memory.id))
-                receipt = receipt if now is None else now
+                receipt = receipt if now is None else replace(now, sightings=receipt.sightings)
         if require and receipt.delivery is not DeliveryState.DELIVERED:
             raise RemoteUnavailable(await self._why_not_there(receipt), receipt=receipt)
         return receipt

@@ -82,7 +82,7 @@ def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, await
 
 
 def _usage(facet: Mapping[str, Any]) -> Usage:
-    return Usage(int(facet["accesses"]), float(facet["last_used"]))
+    return Usage(int(facet["accesses"]), float(facet["last_used"]), int(facet.get("sightings", 1)))
 
 
 def _weight(attention: Mapping[str, Any]) -> float:

@@ -79,11 +79,20 @@ def _add(used: Used, more: Used) -> None:
         used[memory_id] = before[0] + times, max(before[1], last_s)
 
 
+def see(transaction: Transaction, memory_id: str, now_s: float) -> int:
+    """Write down that a memory was stored again, which is a use of it. How often it has been stored by now."""
+    note(transaction, memory_id, now_s)
+    facet = transaction.facet("usage", memory_id) or {}
+    sightings = facet.get("sightings", 1) + 1
+    transaction.set_facet("usage", memory_id, {**facet, "sightings": sightings})
+    return int(sightings)
+
+
 def note(transaction: Transaction, memory_id: str, used_s: float, *, times: int = 1) -> None:
     """Write uses down, the last of them at that time, and renew a sliding lifetime, as part of a change."""
     if transaction.row(memory_id) is None:
         return
     before = transaction.facet("usage", memory_id) or {"accesses": 0, "last_used": used_s}
-    after = {"accesses": before["accesses"] + times, "last_used": max(before["last_used"], used_s)}
+    after = {**before, "accesses": before["accesses"] + times, "last_used": max(before["last_used"], used_s)}
     transaction.set_facet("usage", memory_id, after)
     lifetimes.renew(transaction, memory_id, used_s)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
@@ -140,13 +140,16 @@ class View:
         return replace(results, hits=tuple(replace(hit, archived=is_archived(hit.memory.id)) for hit in results))
 
     def _ending(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
-        """The memories with when they end."""
-        lifetimes = self._local.lifetimes([memory.id for memory in memories])
-        ends = ((memory, lifetimes.get(memory.id)) for memory in memories)
-        return tuple(
-            memory if one is None else replace(memory, ends_at=one.ends_at, lifetime_s=one.sliding_s)
-            for memory, one in ends
-        )
+        """The memories with when they end and how often they were stored."""
+        ids = [memory.id for memory in memories]
+        told: dict[str, dict[str, Any]] = {
+            one: {"ends_at": lifetime.ends_at, "lifetime_s": lifetime.sliding_s}
+            for one, lifetime in self._local.lifetimes(ids).items()
+        }
+        for one, used in self._store.reader.facets("usage", ids).items():
+            if "sightings" in used:
+                told.setdefault(one, {})["sightings"] = used["sightings"]
+        return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""

@@ -13,7 +13,7 @@ from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
-from kingly_memory.lifecycle.lifetimes import Lifetime, usual_lifetime
+from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
@@ -24,7 +24,7 @@ from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, 
 from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
-from kingly_memory.validation import Draft, Imported
+from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 
 CHANGES_KEPT_S = 90 * 86_400.0
 """How long the change feed goes back, after a sweep."""
@@ -77,9 +77,11 @@ def store(
     noted: bool = True,
     context_used_s: float = 0.0,
     if_revision: int | None = None,
+    folds: bool = False,
 ) -> Callable[[Transaction], Stored]:
     """A new memory, or a new revision of the one that has the key already, unless that says the same; `noted` in its
-    working context, of which a use may not be written down yet. Raises RevisionConflict."""
+    working context, of which a use may not be written down yet. What `folds` goes into a live memory that says just
+    that, where neither has a key. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, context.space, draft.key)
@@ -87,9 +89,12 @@ def store(
         memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
         others: tuple[MemoryId, ...] = ()
-        if before is not None and _is_there(transaction, before, memory, context):
+        twin = _twin(transaction, memory, context) if folds and draft.key is None else None
+        if twin is not None:
+            memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
+        elif before is not None and _is_there(transaction, before, memory, context):
             memory = before.memory
-            receipt = _use(transaction, memory, context, lifetime)
+            receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
         else:
             if before is not None:
                 others = _unsay(transaction, before, memory, context)
@@ -112,6 +117,47 @@ def store(
         return Stored(receipt, context_id, after.context.items, due, others)
 
     return change
+
+
+def _twin(transaction: Transaction, memory: Memory, context: WriteContext) -> Memory | None:
+    """The live memory without a key that says just what this one says."""
+    row = transaction.same_as(memory)
+    if row is None or row.standing is not Standing.LIVE or lifetimes.is_over(transaction, row, context.now_s):
+        return None
+    mine = ("content", "title", "type", "origin", "scope", "metadata", "key")
+    return row.memory if all(getattr(row.memory, name) == getattr(memory, name) for name in mine) else None
+
+
+def _fold(
+    transaction: Transaction,
+    draft: Draft,
+    memory: Memory,
+    twin: Memory,
+    context: WriteContext,
+    *,
+    lifetime: Lifetime | None,
+) -> tuple[Memory, Receipt]:
+    """One memory of two that say the same: of what the second one says of itself the higher significance and
+    confidence, the tags of both, and the later end."""
+    higher = {
+        name: max(getattr(twin, name), getattr(memory, name))
+        for name in ("significance", "confidence")
+        if name not in draft.unsaid
+    }
+    both = replace(twin, tags=tuple(dict.fromkeys((*twin.tags, *memory.tags)))[:TAGS_LIMIT], **higher)
+    later = later_of(lifetimes.lifetime_of(transaction, twin.id), lifetime, context.now_s)
+    if both == twin:
+        receipt = _use(transaction, twin, context, later)
+    else:
+        both = replace(both, updated_at=context.now, revision=twin.revision + 1)
+        receipt = _save(transaction, both, Standing.LIVE, context, later, is_said=True)
+    return both, _seen(transaction, both, receipt, context)
+
+
+def _seen(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Receipt:
+    """The receipt of a memory that was stored once more."""
+    transaction.note_seen(memory)
+    return replace(receipt, sightings=usage.see(transaction, memory.id, context.now_s))
 
 
 def _inheriting(draft: Draft, old: Memory, context: WriteContext) -> Draft:
@@ -262,7 +308,7 @@ def _memory(
     updated_at: datetime | None = None,
 ) -> Memory:
     """What the draft says, as a new memory or as the next revision of what was there."""
-    said = replace(draft, agent=draft.agent or context.agent)
+    said = draft if draft.agent or not context.agent else replace(draft, agent=context.agent)
     if before is None:
         created = draft.created_at or context.now
         memory_id = MemoryId(wanted_id or new_id(context.now))
@@ -291,7 +337,8 @@ def _save(
         lifetimes.stop(transaction, memory.id)
     due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)
     ends_at = lives.ends_at if lives is not None and standing is Standing.LIVE else None
-    return replace(_receipt(transaction, memory, context.routes, due), ends_at=ends_at)
+    receipt = _receipt(transaction, memory, context.routes, due)
+    return receipt if ends_at is None else replace(receipt, ends_at=ends_at)
 
 
 def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> tuple[MemoryId, ...]:

@@ -81,6 +81,8 @@ def stored(receipt: Receipt, *_: Any) -> JsonObject:
         "delivery": receipt.delivery.value,
         "reason": receipt.reason,
     }
+    if receipt.sightings > 1:
+        told["sightings"] = receipt.sightings
     return told if receipt.ends_at is None else {**told, "ends_at": moment_text(receipt.ends_at)}
 
 
@@ -99,6 +101,7 @@ def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> J
         "context_id": scope["context_id"],
         "agent": scope["agent"],
         **({} if memory.ends_at is None else {"ends_at": moment_text(memory.ends_at)}),
+        **({} if memory.sightings == 1 else {"sightings": memory.sightings}),
     }
 
 

@@ -87,7 +87,7 @@ def test_every_verb_says_what_it_does_and_what_it_takes() -> None:
     assert len(tool_verbs()) == sum(one.tool is not None for one in VERBS)
 
 
-SPARSE = {"ends_at", "memories", "missing", "asked", "considered"}
+SPARSE = {"ends_at", "sightings", "memories", "missing", "asked", "considered"}
 """Fields that an answer has only where there is something to say."""
 
 

@@ -161,8 +161,10 @@ async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: Man
         await memory.store("logins are logged", tags=["AUTHENTICATION"])
         await memory.store("It goes on. Of authentication is only spoken here", context_id="thread_b")
         focused = await memory.attention.focus("authentication")
-        assert focused.message == 'Focus set on "authentication" (weight=0.8). 3 threads will be prioritized.'
-        assert (focused.affected_threads, focused.more, focused.clamped) == (3, False, False)
+        told = "2 threads and 1 memory outside of threads will be prioritized."
+        assert focused.message == f'Focus set on "authentication" (weight=0.8). {told}'
+        counts = (focused.affected_threads, focused.affected_memories, focused.more, focused.clamped)
+        assert counts == (2, 1, False, False)
         assert (await memory.attention.focus("thread_b", 0.5)).affected_threads == 1
         again = await memory.attention.focus("Authentication", 7)
         assert again.message.endswith("The weight was brought to 1: it goes from 0 to 1.")
@@ -311,7 +313,8 @@ async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, c
             assert {one.thread_id for one in found.considered if one.is_in} == {"release"}
             assert {one.why for one in found.considered} == {f"in focus: {name}"}
             assert (await memory.attention.unfocus(name)).cleared == (name,)
-        assert (await memory.attention.focus("finance")).affected_threads == 1
+        alone = await memory.attention.focus("finance")
+        assert (alone.affected_threads, alone.affected_memories) == (0, 1)
         assert "Invoices are checked" in (await memory.inject("anything else?")).text
 
 

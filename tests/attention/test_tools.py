@@ -59,6 +59,7 @@ async def test_a_focus_is_set_updated_shown_and_cleared(tmp_path: Path) -> None:
             "topic": "auth",
             "weight": 0.8,
             "affected_threads": 3,
+            "affected_memories": 0,
             "more": False,
             "clamped": False,
             "thread_id": None,

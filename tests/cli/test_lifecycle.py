@@ -150,7 +150,9 @@ def test_get_explains_what_becomes_of_a_memory(run: Run) -> None:
     said = run("get", "deploy", "--explain").out
     assert "two reviews" in said
     assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days; forgettable in 87 days)" in said
-    assert "tier      medium: importance 0.50, surprise 0.00, 0 successes" in said
+    assert (
+        "tier      medium (how near at hand: fast, medium, slow or glacial); importance 0.50, surprise 0.00 (" in said
+    )
     assert "ends      never" in said
     told = run("get", "deploy", "--explain", "--json").json
     assert (told["key"], told["explained"]["strength"]["state"]) == ("deploy", "strong")

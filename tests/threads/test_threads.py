@@ -181,7 +181,9 @@ async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRout
     assert (found.context_pressure, found.utilisation) == (1.0, 12 / 30)
     assert [one.id for one in found.heaviest][:1] == ["t03"]
     assert [one["topic"] for one in found.focus] == ["deploys"]
-    assert found.message == "12 active threads, 1 pinned; pressure 1.00, utilisation 0.40 of 30"
+    assert found.message == (
+        "12 active threads, 1 pinned; room for 30 (utilisation 0.40); weight 12.50, full at 10 (pressure 1.00)"
+    )
 
 
 async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(

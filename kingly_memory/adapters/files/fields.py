@@ -122,6 +122,8 @@ def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
         usage = mapping("beside.usage", said["usage"])
         times = whole("beside.usage.accesses", usage.get("accesses"))
         found["usage"] = {"accesses": times, "last_used": _seconds("beside.usage.last_used", usage.get("last_used"))}
+        if "sightings" in usage:
+            found["usage"]["sightings"] = max(whole("beside.usage.sightings", usage["sightings"]), 1)
     if "thread" in said:
         found["thread"] = _thread("beside.thread", said["thread"])
     if "note" in said:

@@ -43,6 +43,15 @@ def key_row(space: str, key: str) -> str:
     return "key:" + digest(f"{len(space)}:{space}{key}", 40)
 
 
+def said_digest(memory: Memory) -> int:
+    """Of what makes two memories without a key the same: their words, type and metadata, where and by whom they were
+    said."""
+    scope = memory.scope
+    where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{memory.type.value}\0{memory.origin.value}"
+    text = f"{where}\0{memory.title}\0{dump(memory.metadata) if memory.metadata else ''}\0{memory.content}"
+    return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest(), "big", signed=True)
+
+
 def passage_row(position: int, number: int) -> int:
     """The rowid of a passage of the memory at that position; `position_of` tells which that is."""
     return position << _PASSAGE_BITS | number

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 5
+LAYOUT = 6
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
@@ -53,6 +53,9 @@ SCHEMA: dict[str, str] = {
     "km_counts": (
         "CREATE TABLE km_counts(project TEXT, name TEXT, memories INTEGER, PRIMARY KEY (project, name)) WITHOUT ROWID"
     ),
+    # What memories without a key say, as a digest: who says just that again means the same memory.
+    "km_said": "CREATE TABLE km_said(position INTEGER PRIMARY KEY, digest INTEGER)",
+    "km_said_digest": "CREATE INDEX km_said_digest ON km_said(digest)",
     # What a memory said before: the value that its row had.
     "km_revision": "CREATE TABLE km_revision(memory TEXT, number INTEGER, record TEXT)",
     "km_revision_of": "CREATE UNIQUE INDEX km_revision_of ON km_revision(memory, number)",
@@ -151,6 +154,9 @@ UPSERT = INSERT.replace(
 DELETE = "DELETE FROM Cache WHERE key = ? AND raw = 1"
 RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time = ? WHERE rowid IN ({marks})"
 """The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it."""
+SAID_AT = "SELECT max(position) FROM km_said WHERE digest = ?"
+SAY = "INSERT OR REPLACE INTO km_said VALUES (?, ?)"
+UNSAY = "DELETE FROM km_said WHERE position = ?"
 OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
 TAGS_OF = "SELECT rowid, tag FROM Cache WHERE raw = 1 AND key IN ({marks})"
 

@@ -164,6 +164,11 @@ class DiskTransaction:
         found = self._all(sql.GET, rows.key_row(space, key))
         return rows.read_key(found[0][0]) if found else None
 
+    def same_as(self, memory: Memory) -> Row | None:
+        [(position,)] = self._all(sql.SAID_AT, rows.said_digest(memory))
+        found = [] if position is None else rows.read_rows(self._all(sql.ROWS_AT.format(marks="?"), position))
+        return found[0] if found else None
+
     def is_said_in(self, space: str, context_id: str) -> bool:
         return bool(self._all(sql.IS_SAID_IN, rows.digest(context_id), rows.project_in_tag(space)))
 
@@ -172,9 +177,10 @@ class DiskTransaction:
         name, now_s, tag = rows.memory_row(memory.id), time.time(), rows.tokens(memory, standing)
         values = (name, now_s, tag, rows.record(memory))
         inserted = self._connection.execute(sql.INSERT, values)
+        position = int(inserted.lastrowid or 0)
         what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
         if inserted.rowcount == 1:
-            self._unindexed.add(int(inserted.lastrowid or 0))
+            self._unindexed.add(position)
         else:
             [(position, record, old_tag)] = self._all(sql.GET_MEMORY, name)
             before = rows.read_row(position, record, old_tag)
@@ -187,6 +193,9 @@ class DiskTransaction:
                 self._unbind(before.memory, but=memory.key)
             self._unindexed |= self._unindex([memory.id])
             self._connection.execute(sql.UPSERT, values)
+            self._connection.execute(sql.UNSAY, (position,))
+        if memory.key is None:
+            self._connection.execute(sql.SAY, (position, rows.said_digest(memory)))
         self._count(tag, 1)
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
@@ -211,7 +220,8 @@ class DiskTransaction:
             self._unbind(before.memory)
             if before.standing is not Standing.CACHED:
                 self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
-        self._unindex([memory_id])
+        for position in self._unindex([memory_id]):
+            self._connection.execute(sql.UNSAY, (position,))
         self._connection.execute(sql.DELETE, (rows.memory_row(memory_id),))
         for (record,) in self._all(sql.REVISIONS, memory_id):
             earlier = rows.read_record(record)
@@ -220,6 +230,9 @@ class DiskTransaction:
         self.drop_revisions(memory_id)
 
     # --- revisions and the change feed
+
+    def note_seen(self, memory: Memory) -> None:
+        self._connection.execute(sql.NOTE, (memory.id, memory.revision, "seen", time.time()))
 
     def revision(self, memory_id: str, number: int) -> Memory | None:
         found = self._all(sql.REVISION, memory_id, number)

@@ -95,15 +95,15 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], C
     return change
 
 
-def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, bool]:
-    """How many of the project's threads the focus (as `naming` gives it) lifts, as far as there is time to look, and
-    whether there may be more. The index is asked, never every thread."""
+def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, int, bool]:
+    """How many of the project's threads the focus (as `naming` gives it) lifts, and how many memories that were said in
+    none, as far as there is time to look; and whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
     from kingly_memory.writing import has_unbroken
 
     deadline_s = time.monotonic() + _LOOK_S
     topic = focus.topic
-    found: set[str] = set()
+    found: set[tuple[bool, str]] = set()
 
     def see(rows: Iterable[Row | None]) -> None:
         live = [row.memory for row in rows if row is not None and row.standing is Standing.LIVE]
@@ -112,7 +112,8 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
         lifted = [memory.id for memory in own if focus.lifts(threads[memory.id])]
         ended = reader.facets("lifetime", lifted) if lifted else {}
         ends = {one: thread_lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
-        found.update(threads[one].id for one, end_s in ends.items() if end_s is None or end_s > now_s)
+        there = [one for one, end_s in ends.items() if end_s is None or end_s > now_s]
+        found.update((threads[one].id == one, threads[one].id) for one in there)
 
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
@@ -138,7 +139,9 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
         if page.cut:
             break
         offset, is_all = offset + _PAGE, len(page.found) < _PAGE
-    return min(len(found), _MOST_COUNTED), len(found) > _MOST_COUNTED or not is_all
+    counted = sorted(found)[:_MOST_COUNTED]
+    alone = sum(is_alone for is_alone, _ in counted)
+    return len(counted) - alone, alone, len(found) > _MOST_COUNTED or not is_all
 
 
 def _terms(reader: StoreReader, topic: str) -> list[str]:

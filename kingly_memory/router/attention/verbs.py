@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Focused(Plain):
-    """A topic that is in focus now, and how many of the project's threads that lifts. `more`: there may be more than
-    were counted. `clamped`: the weight that was asked for lies outside 0 to 1. `thread_id`: the thread that the topic
-    names, by its id or in another way."""
+    """A topic that is in focus now, how many of the project's threads that lifts, and how many memories that were said
+    in none. `more`: there may be more than were counted. `clamped`: the weight that was asked for lies outside 0 to 1.
+    `thread_id`: the thread that the topic names, by its id or in another way."""
 
     SHOWN = ("message",)
     OPTIONAL = ("thread_id",)
@@ -42,19 +42,23 @@ class Focused(Plain):
     topic: str
     weight: float
     affected_threads: int
+    affected_memories: int = 0
     more: bool = False
     clamped: bool = False
     thread_id: str | None = None
 
     @property
     def message(self) -> str:
-        is_nothing = self.weight and not self.affected_threads and not self.more
+        is_nothing = self.weight and not self.affected_threads and not self.affected_memories and not self.more
         said = [f'Focus set on "{self.topic}" (weight={self.weight:g}).']
         if not self.weight:
             said.append("With a weight of 0 it lifts nothing.")
         else:
-            threads = f"{self.affected_threads} thread{'' if self.affected_threads == 1 else 's'}"
-            said.append(f"{'At least ' if self.more else ''}{threads} will be prioritized.")
+            threads, alone = self.affected_threads, self.affected_memories
+            counts = [f"{threads} thread{'' if threads == 1 else 's'}"] if threads or not alone else []
+            if alone:
+                counts.append(f"{alone} memor{'y' if alone == 1 else 'ies'} outside of threads")
+            said.append(f"{'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized.")
         if self.thread_id is not None:
             beside = ", whose latest memories stand beside every prompt" if self.weight and not is_nothing else ""
             gone = ", of which nothing is in view: it is archived, or has ended" if is_nothing else ""
@@ -174,7 +178,7 @@ class Attention:
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
         '{"topic": "authentication", "weight": 0.8}',
-        "success message topic weight affected_threads more clamped thread_id",
+        "success message topic weight affected_threads affected_memories more clamped thread_id",
     )
     async def focus(
         self,
@@ -194,9 +198,9 @@ class Attention:
 
         def look() -> Focused:
             named = focused.naming(reader, context.space, one)
-            count, more = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, False)
+            lifted = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, 0, False)
             thread_id = named.thread or (one.topic if named.is_name else None)
-            return Focused(one.topic, one.weight, count, more, heavy.clamped, thread_id)
+            return Focused(one.topic, one.weight, *lifted, heavy.clamped, thread_id)
 
         return await self._access.read(look)
 
@@ -227,7 +231,9 @@ class Attention:
     )
     async def pin(
         self,
-        content: Annotated[str, Arg("what to keep in view; stored as it is", "TEXT", reads_input=True)],
+        content: Annotated[
+            str, Arg("what to keep in view; stored as it is", "TEXT", is_sentence=True, reads_input=True)
+        ],
         title: Annotated[str | None, Arg("left out, its first sentence", "TEXT")] = None,
         topics: Annotated[Sequence[str] | None, Arg("words to find it by", "TOPIC", option="topic")] = None,
         weight_boost: Annotated[float, Arg("weight beyond that of others, from 0 to 0.5", option="boost")] = BOOST,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kingly_memory.attention.suggestions import Health
+from kingly_memory.attention.suggestions import FULL_WEIGHT, Health
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
@@ -96,8 +96,8 @@ class Overview(Health):
         threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
         pinned = f", {self.pinned:,} pinned" if self.pinned else ""
         return (
-            f"{threads}{pinned}; pressure {self.context_pressure:.2f}, "
-            f"utilisation {self.utilisation:.2f} of {self.max_active_threads}"
+            f"{threads}{pinned}; room for {self.max_active_threads} (utilisation {self.utilisation:.2f}); "
+            f"weight {self.total_weight:.2f}, full at {FULL_WEIGHT:g} (pressure {self.context_pressure:.2f})"
         )
 
 

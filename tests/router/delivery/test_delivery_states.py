@@ -49,6 +49,12 @@ class Shelf:
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         return next((MemoryId(one) for one in self.rows), None)
 
+    def same_as(self, memory: Memory) -> Row | None:
+        raise NotImplementedError
+
+    def note_seen(self, memory: Memory) -> None:
+        raise NotImplementedError
+
     def save(self, memory: Memory, standing: Standing) -> None:
         self.rows[memory.id] = (json.dumps(memory.to_json()), standing)
 

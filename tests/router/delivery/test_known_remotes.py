@@ -372,7 +372,7 @@ async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_name
     async with federated(disk, {"team": team}, clock) as memory:
         await memory.sync()
     async with federated(again(disk), {}, clock) as memory:
-        told = [(await memory.store("hello", significance=one)).reason for one in (0.8, 0.2)]
+        told = [(await memory.store(f"hello {one}", significance=one)).reason for one in (0.8, 0.2)]
     assert told == [
         "no remote is named here; it waits for one that this home knows",
         "significance 0.2 is not above 0.3",

@@ -42,7 +42,8 @@ async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
 
 
 async def test_repeats_are_one_hit_and_the_room_goes_to_other_things(memory: MemoryRouter) -> None:
-    ids = [(await memory.store(text)).id for text in ("Deploys need review.",) * 3 + ("deploys need review!",)]
+    texts = ("Deploys need review.",) * 3 + ("deploys need review!",)
+    ids = [(await memory.store(text, key=f"repeat {number}")).id for number, text in enumerate(texts)]
     await memory.store("deploys need patience and a good plan")
     found = await memory.search("deploys need review", limit=2)
     assert found[0].memory.content.lower().startswith("deploys need")
@@ -78,8 +79,8 @@ async def test_in_a_mode_the_one_that_the_mode_values_most_stands_for_the_others
 
 @pytest.mark.parametrize("asked", [{}, {"mode": "broad", "top_k": 10}, {"mode": "diagnostic", "fold": True}])
 async def test_many_repeats_do_not_hide_what_else_there_is(memory: MemoryRouter, asked: dict[str, Any]) -> None:
-    for _ in range(60):
-        await memory.store("the deploy went through", confidence=0.9)
+    for number in range(60):
+        await memory.store("the deploy went through", confidence=0.9, key=f"repeat {number}")
     for number in range(10):
         await memory.store(f"the deploy of the harbour app, which nobody ever watches, number {number}", confidence=0.9)
     found = await memory.search("deploy went through", limit=10, **asked)
@@ -90,8 +91,8 @@ async def test_many_repeats_do_not_hide_what_else_there_is(memory: MemoryRouter,
 
 def test_a_reader_looks_further_down_as_well(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as router:
-        for _ in range(50):
-            router.store("the deploy went through")
+        for number in range(50):
+            router.store("the deploy went through", key=f"repeat {number}")
         router.store("a deploy of something else that went on for long")
     with closing(open_reader(Place(tmp_path / "home", "app", None), QUICK)) as reader:
         assert len(reader.search("the deploy went through", fold=True)) == 2
@@ -168,8 +169,8 @@ async def test_a_budget_holds_for_the_hits_as_json(memory: MemoryRouter) -> None
 
 
 async def test_many_repeats_of_the_best_hit_leave_it_its_place_in_a_budget(memory: MemoryRouter) -> None:
-    for _ in range(19):
-        await memory.store("Deploys need two reviews.")
+    for number in range(19):
+        await memory.store("Deploys need two reviews.", key=f"repeat {number}")
     await memory.store("Deploys need patience above all.")
     found = await memory.search("deploys need two reviews", budget_tokens=200)
     told = found.to_json()
