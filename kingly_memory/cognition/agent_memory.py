@@ -10,13 +10,12 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from numbers import Real
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from kingly_memory import validation
-from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass
+from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.writing import stems
@@ -37,7 +36,7 @@ class MemoryItem:
     """What was experienced, in which year of a simulation, and how much it matters (0 to 1).
 
     `timestamp` orders items; one without a time zone is UTC. `id` names the memory that it is in a store, if it is in
-    one. Raises InvalidInput.
+    one. `order` counts the items that one memory has experienced before. Raises InvalidInput.
     """
 
     content: str
@@ -46,6 +45,7 @@ class MemoryItem:
     timestamp: datetime = field(default_factory=partial(datetime.now, UTC))
     tags: list[str] = field(default_factory=list)
     id: str | None = field(default=None, compare=False)
+    order: int = field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         content, tags = cast("Any", self.content), cast("Any", self.tags)
@@ -126,13 +126,6 @@ class ExperienceRules:
 SEEDS = ExperienceRules()
 
 
-class Kept(NamedTuple):
-    """An item, and how many were experienced before it. The order names the item among all of one memory."""
-
-    order: int
-    item: MemoryItem
-
-
 class Scored(NamedTuple):
     """An item that was retrieved. `score` is None for one from working memory, which does not fade."""
 
@@ -153,57 +146,42 @@ class Holdings(NamedTuple):
     What is in both is the same item, of the same order. `experienced` counts all there ever were, as far as is known.
     """
 
+    working: tuple[MemoryItem, ...] = ()
+    episodic: tuple[MemoryItem, ...] = ()
     latest_year: int = 0
-    working: tuple[Kept, ...] = ()
-    episodic: tuple[Kept, ...] = ()
     experienced: int = 0
 
     def whole(self) -> Holdings:
         """The same, with a latest year and a count that what is held does not contradict."""
         everything = (*self.working, *self.episodic)
         return self._replace(
-            latest_year=max([self.latest_year, *(item.year for _, item in everything)]),
-            experienced=max([self.experienced, *(order + 1 for order, _ in everything)]),
+            latest_year=max([self.latest_year, *(one.year for one in everything)]),
+            experienced=max([self.experienced, *(one.order + 1 for one in everything)]),
         )
 
 
-class Verb(StrEnum):
-    """What can change a memory."""
-
-    HOLD = "hold"
-    REMEMBER = "remember"
-    CONSOLIDATE = "consolidate"
-
-
-class Change(NamedTuple):
-    """One change: an item held in working memory or remembered as an episode, or a consolidation, of no item."""
-
-    verb: Verb
-    item: MemoryItem | None = None
-
-
-def changed(held: Holdings, change: Change, rules: ExperienceRules) -> tuple[Holdings, int]:
-    """What is held after a change; nothing is over its capacity then. Says how many of working memory are new among the
-    episodes."""
+def changed(
+    held: Holdings, rules: ExperienceRules, item: MemoryItem | None = None, *, lasting: bool = False
+) -> tuple[Holdings, int]:
+    """What is held after an item came to working memory or, `lasting`, to the episodes, or after a consolidation, of no
+    item; nothing is over its capacity then. Says how many of working memory are new among the episodes."""
     working, episodic = list(held.working), list(held.episodic)
     latest_year, experienced = held.latest_year, held.experienced
-    if change.item is not None:
-        (working if change.verb is Verb.HOLD else episodic).append(Kept(experienced, change.item))
-        latest_year, experienced = max(latest_year, change.item.year), experienced + 1
+    if item is not None:
+        (episodic if lasting else working).append(item)
+        latest_year, experienced = max(latest_year, item.year), max(experienced, item.order + 1)
     surplus = max(len(working) - rules.working_capacity, 0)
     # What lasts is remembered before it leaves, unless that very item is an episode already.
-    looked_at = working if change.verb is Verb.CONSOLIDATE else working[:surplus]
-    lasting = [one for one in looked_at if rules.lasts(one.item)]
-    known = {order for order, _ in episodic} if lasting else ()
-    lasting = [one for one in lasting if one.order not in known]
-    episodic += lasting
+    looked_at = [one for one in (working if item is None else working[:surplus]) if rules.lasts(one)]
+    known = {one.order for one in episodic} if looked_at else ()
+    new = [one for one in looked_at if one.order not in known]
+    episodic += new
     if (too_many := len(episodic) - rules.episodic_capacity) > 0:
         # Those that score lowest in the latest year go, of equals those that were experienced first.
-        worth = sorted((rules.score(item, latest_year), order) for order, item in episodic)
+        worth = sorted((rules.score(one, latest_year), one.order) for one in episodic)
         gone = {order for _, order in worth[:too_many]}
-        episodic = [one for one in episodic if one.order not in gone]
-    count = sum(one in episodic for one in lasting)
-    return Holdings(latest_year, tuple(working[surplus:]), tuple(episodic), experienced), count
+        episodic, new = ([one for one in some if one.order not in gone] for some in (episodic, new))
+    return Holdings(tuple(working[surplus:]), tuple(episodic), latest_year, experienced), len(new)
 
 
 class CognitiveMemory:
@@ -230,7 +208,7 @@ class CognitiveMemory:
     ) -> MemoryItem:
         """To the episodes when it matters enough to last (0.7), else to working memory. Raises InvalidInput."""
         item = self._item(content, importance, year, tags)
-        self._change(Change(Verb.REMEMBER if self.rules.lasts(item) else Verb.HOLD, item))
+        self._change(item, lasting=self.rules.lasts(item))
         return item
 
     def add_working(
@@ -239,7 +217,7 @@ class CognitiveMemory:
         """To working memory. The oldest one has to go when it is full, to the episodes when it is lasting. Raises
         InvalidInput."""
         item = self._item(content, importance, year, tags)
-        self._change(Change(Verb.HOLD, item))
+        self._change(item)
         return item
 
     def add_episodic(
@@ -248,7 +226,7 @@ class CognitiveMemory:
         """To the episodes. The one that scores lowest has to go when there are too many, of equals the oldest. Raises
         InvalidInput."""
         item = self._item(content, importance, year, tags)
-        self._change(Change(Verb.REMEMBER, item))
+        self._change(item, lasting=True)
         return item
 
     def update_after_flood(self, damage: float, year: int) -> MemoryItem:
@@ -266,7 +244,7 @@ class CognitiveMemory:
     def consolidate(self) -> int:
         """At a year's end, remember what lasts of working memory, which stays as it is. Says how many are new among the
         episodes: what was taken over before, or has no room among them, does not count."""
-        return self._change(Change(Verb.CONSOLIDATE))
+        return self._change()
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -277,8 +255,7 @@ class CognitiveMemory:
 
     @property
     def place(self) -> Place:
-        held = self.holdings
-        return Place(tuple(item for _, item in held.working), tuple(item for _, item in held.episodic))
+        return Place(*self.holdings[:2])
 
     @property
     def latest_year(self) -> int:
@@ -333,12 +310,12 @@ class CognitiveMemory:
         if asked is not None and (not isinstance(asked, str) or not asked.strip()):
             raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
         # The latest and then the weightiest, whatever the clock did; of equals the one that was said last.
-        working = [item for _, item in reversed(held_now.working) if wanted.issubset(item.tags)]
+        working = [item for item in reversed(held_now.working) if wanted.issubset(item.tags)]
         working.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
         held = _distinct(Scored(item, None) for item in working)
         if query is None and not reserved and len(held) >= most:
             return [*held.values()][:most]  # a full working memory hides every episode, and sorting those costs most
-        episodes = [Scored(item, self.rules.score(item, year)) for _, item in held_now.episodic]
+        episodes = [Scored(item, self.rules.score(item, year)) for item in held_now.episodic]
         episodes.sort(key=lambda one: -(one.score or 0.0))
         lasting = _distinct(one for one in episodes if wanted.issubset(one.item.tags))
         if query is not None:
@@ -373,8 +350,8 @@ class CognitiveMemory:
             "rules": asdict(self.rules),
             "latest_year": held.latest_year,
             "experienced": held.experienced,
-            "working": [{**item.to_json(), "order": order} for order, item in held.working],
-            "episodic": [{**item.to_json(), "order": order} for order, item in held.episodic],
+            "working": [{**item.to_json(), "order": item.order} for item in held.working],
+            "episodic": [{**item.to_json(), "order": item.order} for item in held.episodic],
         }
 
     @classmethod
@@ -396,9 +373,9 @@ class CognitiveMemory:
         known: dict[int, MemoryItem] = {}
         try:
             held = Holdings(
-                validation.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
                 _kept(data["working"], known),
                 _kept(data["episodic"], known),
+                validation.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
                 validation.count("experienced", data["experienced"], least=0, most=2**62),
             )
             agent_id, own_rules = data["agent_id"], ExperienceRules(**data["rules"])
@@ -417,10 +394,11 @@ class CognitiveMemory:
 
     def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
         said: Any = [] if tags is None else tags
-        return MemoryItem(content, importance, year, datetime.now(UTC) if self._now is None else self._now(), said)
+        at, order = datetime.now(UTC) if self._now is None else self._now(), self._held.experienced
+        return MemoryItem(content, importance, year, at, said, order=order)
 
-    def _change(self, change: Change) -> int:
-        self._held, count = changed(self._held, change, self.rules)
+    def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
+        self._held, count = changed(self._held, self.rules, item, lasting=lasting)
         return count
 
 
@@ -432,15 +410,15 @@ def _distinct(scored: Iterable[Scored]) -> dict[str, Scored]:
     return found
 
 
-def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[Kept, ...]:
+def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[MemoryItem, ...]:
     """Saved items. `known` are those that were read already. Raises InvalidInput and what damaged data raise."""
-    kept: dict[int, Kept] = {}
+    kept: dict[int, MemoryItem] = {}
     for one in data:
-        item = MemoryItem.from_json(one)
         order = validation.count("order", one["order"], least=0, most=2**62)
+        item = replace(MemoryItem.from_json(one), order=order)
         if order in kept or known.setdefault(order, item) != item:
             raise InvalidInput("data", f"is damaged: two items are number {order}")
-        kept[order] = Kept(order, known[order])
+        kept[order] = known[order]
     return tuple(kept.values())
 
 

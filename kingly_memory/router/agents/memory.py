@@ -19,13 +19,10 @@ from weakref import WeakSet
 from kingly_memory import validation
 from kingly_memory.cognition.agent_memory import (
     SEEDS,
-    Change,
     CognitiveMemory,
     ExperienceRules,
     Holdings,
-    Kept,
     MemoryItem,
-    Verb,
     changed,
 )
 from kingly_memory.dataclass import replace
@@ -107,8 +104,7 @@ class AgentMemory(CognitiveMemory):
         if self._taken_away:
             gone, self._taken_away = self._taken_away, set()
             working, episodic = (
-                tuple(one for one in kept if one.item.id not in gone)
-                for kept in (self._held.working, self._held.episodic)
+                tuple(one for one in kept if one.id not in gone) for kept in (self._held.working, self._held.episodic)
             )
             self._held = self._held._replace(working=working, episodic=episodic)
         return self._held
@@ -117,16 +113,16 @@ class AgentMemory(CognitiveMemory):
         item = super()._item(content, importance, year, tags)
         return replace(item, id=new_id(self._around.write_context().now))
 
-    def _change(self, change: Change) -> int:
+    def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
         """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change."""
         self._around.check_open()
         self._settle()
-        new = None if change.item is None else self._around.memory_of(change.item, self.agent_id)
+        new = None if item is None else self._around.memory_of(item, self.agent_id, lasting=lasting)
         before = self.holdings
-        self._held, count = changed(before, change, self.rules)
-        if change.item is None and self._held == before:
+        self._held, count = changed(before, self.rules, item, lasting=lasting)
+        if item is None and self._held == before:
             return 0
-        self._submit(change, new, before)
+        self._submit(item, new, before)
         if self._waits:
             with suppress(Exception):
                 self._on_their_way[-1].result()
@@ -146,17 +142,18 @@ class AgentMemory(CognitiveMemory):
         if failure is not None:
             raise failure
 
-    def _submit(self, change: Change, new: Memory | None, expected: Holdings) -> None:
-        context = self._around.write_context()
+    def _submit(self, item: MemoryItem | None, new: Memory | None, expected: Holdings) -> None:
+        context, lasting = self._around.write_context(), new is not None and new.type is MemoryType.EPISODIC
 
         def keep(transaction: Transaction) -> Stored:
             facet = transaction.facet(FACET, owner(context.space, self.agent_id))
             is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
-            before = expected
+            before, one = expected, item
             if not is_as_expected:
                 before = _holdings(facet, transaction.row, context.space, self.agent_id)
-            after, _ = changed(before, change, self.rules)
-            return Stored(is_as_expected, _keep(transaction, self.agent_id, change, new, before, after, context))
+                one = None if item is None else replace(item, order=before.experienced)
+            after, _ = changed(before, self.rules, one, lasting=lasting)
+            return Stored(is_as_expected, _keep(transaction, self.agent_id, new, before, after, context))
 
         future = self._around.store.write(keep)
         self._on_their_way.append(future)
@@ -214,12 +211,12 @@ class AgentMemories:
         if self._has_ended:
             raise RouterClosed
 
-    def memory_of(self, item: MemoryItem, agent_id: str) -> Memory:
+    def memory_of(self, item: MemoryItem, agent_id: str, *, lasting: bool) -> Memory:
         """The record of an experience that has an id. Raises InvalidInput."""
         draft = validation.draft(
             item.content,
             content_limit_bytes=self._access.settings.content_limit_bytes,
-            type=MemoryType.WORKING.value,
+            type=(MemoryType.EPISODIC if lasting else MemoryType.WORKING).value,
             significance=item.importance,
             tags=item.tags,
             agent=agent_id,
@@ -249,7 +246,6 @@ class AgentMemories:
 def _keep(  # noqa: PLR0917  # one row of a table that is written once
     transaction: Transaction,
     agent_id: str,
-    change: Change,
     new: Memory | None,
     before: Holdings,
     after: Holdings,
@@ -258,8 +254,7 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     """Write a change down: the new memory, what is of another type now, and what is in neither place any more."""
     were, are = _types_of(before), _types_of(after)
     if new is not None:
-        usual = MemoryType.WORKING if change.verb is Verb.HOLD else MemoryType.EPISODIC
-        were[new.id] = are.get(new.id, usual)
+        were[new.id] = are.get(new.id, new.type)
         write.revise(transaction, replace(new, type=were[new.id]), context)
     retyped = tuple(one for one, kind in are.items() if were.get(one) is not kind)
     for memory_id in retyped:
@@ -282,16 +277,16 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
 
 def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:
     """What is remembered as an episode is one, whether or not it is in working memory too."""
-    types = {MemoryId(item.id or ""): MemoryType.WORKING for _, item in held.working}
-    return types | {MemoryId(item.id or ""): MemoryType.EPISODIC for _, item in held.episodic}
+    types = {MemoryId(item.id or ""): MemoryType.WORKING for item in held.working}
+    return types | {MemoryId(item.id or ""): MemoryType.EPISODIC for item in held.episodic}
 
 
 def _facet(agent_id: str, held: Holdings) -> JsonObject:
     return {
         "agent_id": agent_id,
         "latest_year": held.latest_year,
-        "working": [[item.id, order] for order, item in held.working],
-        "episodic": [[item.id, order] for order, item in held.episodic],
+        "working": [[item.id, item.order] for item in held.working],
+        "episodic": [[item.id, item.order] for item in held.episodic],
     }
 
 
@@ -307,20 +302,20 @@ def _holdings(
         working, episodic = (
             tuple(one for memory_id, _ in facet[place] if (one := kept[memory_id]) is not None) for place in PLACES
         )
-        return Holdings(facet["latest_year"], working, episodic).whole()
+        return Holdings(working, episodic, facet["latest_year"]).whole()
     except (KeyError, TypeError, ValueError) as error:
         log.warning("what an agent remembers cannot be read, so it begins empty; its memories are there: %s", error)
         return Holdings()
 
 
-def _kept(row: Row | None, order: int, space: str, agent_id: str) -> Kept | None:
+def _kept(row: Row | None, order: int, space: str, agent_id: str) -> MemoryItem | None:
     if not _is_live(row) or (row.memory.scope.space, row.memory.scope.agent) != (space, agent_id):
         return None
     memory = row.memory
     year = memory.metadata.get("year", 0)
     with suppress(InvalidInput):
-        item = MemoryItem(memory.content, memory.significance, year, memory.created_at, list(memory.tags), memory.id)
-        return Kept(order, item)
+        said = memory.content, memory.significance, year, memory.created_at, list(memory.tags)
+        return MemoryItem(*said, memory.id, order)
     return None
 
 
