@@ -99,7 +99,8 @@ class Verb(NamedTuple):
     """Its parameters, which are made when they are asked for: a command needs those of one verb."""
     example: str = "{}"
     answers: tuple[str, ...] = ()
-    """The fields of the tool's answer."""
+    """The fields of the tool's answer: `name`; `name=field` of what the verb answers; `name?`, which is left out where
+    it says nothing; `…` for all that there are."""
     reads: bool | str = False
     """It changes nothing; or the flag with which that is so, or `not` and the flag without which it is."""
     destroys: bool = False
@@ -144,6 +145,17 @@ class Verb(NamedTuple):
             if one.arg.if_empty is not None and isinstance(text, str) and not text.strip():
                 raise InvalidInput(one.name, f"is empty; {one.arg.if_empty}")
 
+    def told(self, result: dict[str, Any]) -> dict[str, Any]:
+        """What the tool answers of a result's fields."""
+        if not self.answers or "…" in self.answers:
+            return result
+        fields = ((*answered(one), one.endswith("?")) for one in self.answers)
+        return {
+            name: result[source]
+            for name, source, is_optional in fields
+            if source in result and not (is_optional and result[source] is None)
+        }
+
     def found(self, result: Any, said: dict[str, Any]) -> Any:
         """What the call has answered. Raises NothingUnder where nothing has the name that was said."""
         if result is None or (result == () and self.name == "history"):
@@ -161,6 +173,12 @@ class Verb(NamedTuple):
         for part in self.calls.split("."):
             memory = getattr(memory, part)
         return memory(**given)
+
+
+def answered(declared: str) -> tuple[str, str]:
+    """A field of a tool's answer, as `Verb.answers` names it, and the field of the verb's result that it is."""
+    name, _, source = declared.rstrip("?").partition("=")
+    return name, source or name
 
 
 class Declared(NamedTuple):
@@ -194,7 +212,7 @@ def verb(
 
 
 def example(call: str, answers: str) -> Callable[[F], F]:
-    """The JSON of a call of the tool, and the fields of its answer."""
+    """The JSON of a call of the tool, and the fields of its answer as in `Verb.answers`."""
 
     def declare(function: F) -> F:
         function.__dict__["example"] = call, tuple(answers.split())

@@ -59,7 +59,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     @verb("task record", "record_task_outcome", "memory", "Record how a task ended")
     @example(
         '{"task": "migrate the users table", "status": "failed", "reason": "a lock timed out"}',
-        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+        "success local_id=id mcp_id=remote_id storage_layers=layers key revision delivery reason ends_at?",
     )
     async def record_task_outcome(
         self,

@@ -44,7 +44,7 @@ class AttentionVerbs(Family):
     @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
     @example(
         '{"prompt": "who has to review a deploy?"}',
-        "success message text tokens put_in left_out asked considered",
+        "success message text tokens put_in left_out asked? considered?",
     )
     async def inject(
         self,

@@ -104,7 +104,7 @@ class MemoryVerbs(Family):
     @verb("store", "memory_intelligent_store", "memory", "Store a memory", destroys=True)
     @example(
         '{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
-        "success local_id mcp_id storage_layers key revision delivery reason sightings ends_at",
+        "success local_id=id mcp_id=remote_id storage_layers=layers key revision delivery reason sightings? ends_at?",
     )
     async def store(
         self,
@@ -201,7 +201,7 @@ class MemoryVerbs(Family):
     @verb("update", "memory_update", "lifecycle", "Change a memory", destroys=True)
     @example(
         '{"key_or_id": "deploy", "tags": ["release"], "significance": 0.9}',
-        "success local_id mcp_id storage_layers key revision delivery reason ends_at",
+        "success local_id=id mcp_id=remote_id storage_layers=layers key revision delivery reason ends_at?",
     )
     async def update(
         self,
@@ -492,7 +492,7 @@ class MemoryVerbs(Family):
         return results
 
     @verb("get", "memory_get", "memory", "Read a memory", reads=True)
-    @example('{"key_or_id": "deploy"}', "success memory memories missing")
+    @example('{"key_or_id": "deploy"}', "success memory? memories? missing?")
     async def get(
         self,
         key_or_id: Annotated[
@@ -654,7 +654,7 @@ class MemoryVerbs(Family):
         return await self._engine.read(lambda: self._engine.view.diff(key_or_id, first, second))
 
     @verb("restore", "memory_restore", "lifecycle", "Restore a memory", repeatable=True)
-    @example('{"key_or_id": "deploy"}', "success id key memory_type revision")
+    @example('{"key_or_id": "deploy"}', "success id key memory_type=type revision")
     async def restore(
         self,
         key_or_id: Annotated[str, KEY_OR_ID],

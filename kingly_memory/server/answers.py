@@ -1,7 +1,7 @@
 """What the tools answer, as JSON: the seed's names come first, and texts are cut to what a host's context holds.
 
-An answer has the fields that its verb declares, or more where it declares `…`. Where the result's own JSON has them,
-nothing more is needed; the tools that answer something else have a function here, by the tool's name in `ANSWERS`.
+An answer has the fields that its verb declares. Where the result's own JSON has them, nothing more is needed; the tools
+that answer something else have a function here, by the tool's name in `ANSWERS`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.declare import NothingUnder, Verb
+from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source, moment_text
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Results, Source, moment_text
+from kingly_memory.plain import plain
 from kingly_memory.validation import shown
 from kingly_memory.writing import estimated_tokens
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.thoughts import Thought
-    from kingly_memory.documents import Document
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
     from kingly_memory.router.sweep import SweepReport
@@ -55,35 +55,18 @@ async def answer(verb: Verb, memory: MemoryRouter, said: JsonObject) -> JsonObje
         result = verb.call(memory, said)
     if inspect.isawaitable(result):
         result = await result
+    result = verb.found(result, said)
     shape = ANSWERS.get(str(verb.tool))
-    told = _json(result) if shape is None else shape(result, said, memory)
+    told = _json(verb, result) if shape is None else shape(result, said, memory)
     if inspect.isawaitable(told):
         told = await told
-    if not verb.answers or "success" in verb.answers:
-        told = {"success": True, **told}
-    if not verb.answers or "…" in verb.answers:
-        return told
-    return {name: told[name] for name in verb.answers if name in told}
+    return verb.told({"success": True, **told} if not verb.answers or "success" in verb.answers else told)
 
 
-def _json(result: Any) -> JsonObject:
-    told: JsonObject = result if isinstance(result, dict) else result.to_json()
-    return told
-
-
-def stored(receipt: Receipt, *_: Any) -> JsonObject:
-    told = {
-        "local_id": receipt.id,
-        "mcp_id": receipt.remote_id,
-        "storage_layers": list(receipt.layers),
-        "key": receipt.key,
-        "revision": receipt.revision,
-        "delivery": receipt.delivery.value,
-        "reason": receipt.reason,
-    }
-    if receipt.sightings > 1:
-        told["sightings"] = receipt.sightings
-    return told if receipt.ends_at is None else {**told, "ends_at": moment_text(receipt.ends_at)}
+def _json(verb: Verb, result: Any) -> JsonObject:
+    """What has no fields is the first that the tool answers."""
+    told = plain(result)
+    return told if isinstance(told, dict) else {next(one for one in verb.answers if one != "success"): told}
 
 
 def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> JsonObject:
@@ -217,41 +200,20 @@ def _with_room_for_verdicts(results: Sequence[VerifiedMemory], budget_tokens: in
     return kept, max(room, 1)
 
 
-def got(result: Memory | dict[str, Memory | None] | None, said: Mapping[str, Any], _: object) -> JsonObject:
+def got(result: Memory | dict[str, Memory | None], *_: Any) -> JsonObject:
     if not isinstance(result, dict):
-        return {"memory": memory_shown(_there(result, said["key_or_id"]), None)}
+        return {"memory": memory_shown(result, None)}
     return {
         "memories": [memory_shown(one, GOT_CHARACTERS) for one in result.values() if one is not None],
         "missing": [name for name, one in result.items() if one is None],
     }
 
 
-def _there(memory: Memory | None, key_or_id: str) -> Memory:
-    if memory is None:
-        raise NothingUnder(key_or_id)
-    return memory
-
-
-def forgotten(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
-    memory = _there(result, said["key_or_id"])
+def forgotten(memory: Memory, *_: Any) -> JsonObject:
     return {"id": memory.id, "key": memory.key, "restore": f"kingly-memory restore {memory.id}"}
 
 
-def restored(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
-    if result is None:
-        raise NothingUnder(said["key_or_id"], "was ever stored")
-    return {"id": result.id, "key": result.key, "memory_type": result.type.value, "revision": result.revision}
-
-
-def updated(result: Receipt | None, said: Mapping[str, Any], _: object) -> JsonObject:
-    if result is None:
-        raise NothingUnder(said["key_or_id"])
-    return stored(result)
-
-
-def history(result: Sequence[Memory], said: Mapping[str, Any], _: object) -> JsonObject:
-    if not result:
-        raise NothingUnder(said["key_or_id"])
+def history(result: Sequence[Memory], *_: Any) -> JsonObject:
     shown = ({**memory_shown(one), "revision": one.revision} for one in result[:MOST_REVISIONS])
     names = ("revision", "content", "cut", "title", "tags", "significance", "agent", "origin", "updated_at")
     return {"revisions": [{name: one[name] for name in names} for one in shown]}
@@ -286,19 +248,17 @@ def assessed(assessment: Assessment, *_: Any) -> JsonObject:
 
 async def thought(recorded: Thought, said: Mapping[str, Any], memory: MemoryRouter) -> JsonObject:
     chain = (await memory.thoughts(recorded.chain_id))[-LATEST_THOUGHTS:]
-    receipt = stored(recorded.receipt)
+    receipt = recorded.receipt.to_json()
     return {
         **recorded.to_json(),
-        **{name: receipt[name] for name in ("mcp_id", "storage_layers", "delivery")},
+        "mcp_id": receipt["remote_id"],
+        "storage_layers": receipt["layers"],
+        "delivery": receipt["delivery"],
         "chain": [
             {"position": one.position, "thought_type": one.thought_type, "content": one.content[:SHOWN_CHARACTERS]}
             for one in chain
         ],
     }
-
-
-def reinforced(told: JsonObject, *_: Any) -> JsonObject:
-    return {**told, "new_strength": told["strength"], "access_count": told["accesses"]}
 
 
 def weak(result: WeakMemories, said: Mapping[str, Any], _: object) -> JsonObject:
@@ -374,39 +334,23 @@ def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject
     }
 
 
-def document(found: Document | None, said: JsonObject, _: MemoryRouter) -> JsonObject:
-    if found is None:
-        raise NothingUnder(said["key"], field="key")
-    return found.to_json()
-
-
 ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
-    "memory_intelligent_store": stored,
-    "record_task_outcome": stored,
     "memory_hybrid_search": found,
     "alma_retrieve_for_mode": found_in_mode,
     "alma_retrieve_verified": found_verified,
     "memory_get": got,
     "memory_forget": forgotten,
-    "memory_restore": restored,
-    "memory_update": updated,
     "memory_history": history,
     "memory_get_working_context": context_shown,
     "assess_task_confidence": assessed,
     "record_thought": thought,
-    "alma_reinforce": reinforced,
     "alma_get_weak_memories": weak,
     "memory_sweep": swept,
     "ai_status": lambda found, *_: {"message": found.message, **found.to_json()},
-    "ai_focus": lambda done, *_: {"thread_id": None, **done.to_json()},
-    "ai_unfocus": lambda done, *_: {"for_everyone": [], **done.to_json()},
     "ai_recall": threads,
     "ai_split": threads,
     "ai_merge": merged,
     "ai_rename": renamed,
     "memory_inject": injected,
-    "document_get": document,
-    "document_delete": lambda was_there, *_: {"deleted": was_there},
     "document_namespaces": lambda found, *_: {"namespaces": ["/".join(one) for one in found]},
-    "document_search": lambda found, *_: {"found": [one.to_json() for one in found]},
 }

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from mcp.server.mcpserver.tools import Tool
 
+from kingly_memory.declare import answered
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.tools import TOOLSETS, tool_verbs, tools
 
@@ -47,7 +48,7 @@ def _section(tool: Tool) -> Iterator[str]:
     verb = tool_verbs()[tool.name]
     yield f"#### {tool.name}"
     yield ""
-    fields = ", ".join(f"`{name}`" for name in verb.answers if name != "…")
+    fields = ", ".join(f"`{name}`" for name, _ in map(answered, verb.answers) if name != "…")
     yield f"{tool.description} {_effect(tool)} Answers {fields}."
     yield ""
     yield f"    {tool.name} {verb.example}"

@@ -62,7 +62,6 @@ async def test_a_focus_is_set_updated_shown_and_cleared(tmp_path: Path) -> None:
             "affected_memories": 0,
             "more": False,
             "clamped": False,
-            "thread_id": None,
         }
         heavy = await client.ok("ai_focus", topic="AUTH", weight=3)
         assert (heavy["weight"], heavy["clamped"]) == (1.0, True)

@@ -129,7 +129,7 @@ async def test_stats_are_there_before_anything_was_stored(tmp_path: Path) -> Non
         ("alma_compress_and_learn", {"content": TEXT, "agent": "eve"}, "agent: this server speaks for no agent"),
         ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, "),
         ("memory_sweep", {"dry_run": "perhaps"}, "dry_run: "),
-        ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing was ever stored under 'nobody'"),
+        ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("get_memory_stats", {"x": 1}, "x: unknown argument; get_memory_stats takes no arguments"),
     ],
 )

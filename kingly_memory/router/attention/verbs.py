@@ -178,7 +178,7 @@ class Attention:
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
         '{"topic": "authentication", "weight": 0.8}',
-        "success message topic weight affected_threads affected_memories more clamped thread_id",
+        "success message topic weight affected_threads affected_memories more clamped thread_id?",
     )
     async def focus(
         self,
@@ -205,7 +205,7 @@ class Attention:
         return await self._access.read(look)
 
     @verb("unfocus", "ai_unfocus", "ai", "Take focus off", destroys=True, repeatable=True)
-    @example('{"topic": "authentication"}', "success message cleared active_focus for_everyone")
+    @example('{"topic": "authentication"}', "success message cleared active_focus for_everyone?")
     async def unfocus(
         self, topic: Annotated[str | None, Arg("left out, all focus is cleared", is_positional=True)] = None
     ) -> Unfocused:
