@@ -6,7 +6,7 @@ import platform
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
@@ -45,8 +45,7 @@ def config(options: Options, out: Output) -> Answer:
             raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
         found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
         taken = remove(found, project=project_of(start), now=now)
-        rows = [{**_row(one), "deleted": one.deleted} for one in taken]
-        return Answer({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
+        return _told(options, taken)
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
     place_of(Options(**{**vars(options), "token_file": None}), out)
     command = installed_command()
@@ -68,8 +67,7 @@ def config(options: Options, out: Output) -> Answer:
         except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
             out.note(str(missing))
     if options.write:
-        rows = [_row(one) for one in write(found, host=options.host, project=project_of(start), now=now)]
-        return Answer({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
+        return _told(options, write(found, host=options.host, project=project_of(start), now=now))
     files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
     lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
     return Answer({"host": options.host, "files": files}, lines)
@@ -106,29 +104,21 @@ def _check_name(file: Path, wish: Wish, options: Options, out: Output) -> None:
         out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
 
 
-def _row(written: Written) -> JsonObject:
-    backup = None if written.backup is None else str(written.backup)
-    return {"path": str(written.path), "changed": written.changed, "backup": backup}
-
-
-def _removed_lines(row: JsonObject) -> Iterator[str]:
-    if row["deleted"]:
-        yield f"deleted {row['path']}, which held nothing else"
-    elif not row["changed"]:
-        yield f"{row['path']} holds nothing of Kingly Memory"
-    else:
-        yield f"took Kingly Memory out of {row['path']}"
-        yield f"  as it was: {row['backup']}"
-
-
-def _written_lines(row: JsonObject) -> Iterator[str]:
-    if not row["changed"]:
-        yield f"{row['path']} says so already"
-    elif row["backup"] is None:
-        yield f"made {row['path']}"
-    else:
-        yield f"changed {row['path']}"
-        yield f"  as it was: {row['backup']}"
+def _told(options: Options, files: Iterable[Written]) -> Answer:
+    """What became of each file."""
+    rows, lines = [], []
+    for one in files:
+        rows.append({name: str(value) if isinstance(value, Path) else value for name, value in one._asdict().items()})
+        if one.deleted:
+            said = f"deleted {one.path}, which held nothing else"
+        elif not one.changed:
+            said = f"{one.path} {'holds nothing of Kingly Memory' if options.remove else 'says so already'}"
+        elif options.remove:
+            said = f"took Kingly Memory out of {one.path}"
+        else:
+            said = f"{'made' if one.backup is None else 'changed'} {one.path}"
+        lines += [said, *([] if one.backup is None else [f"  as it was: {one.backup}"])]
+    return Answer({"host": options.host, "files": rows}, lines)
 
 
 def _variables(options: Options) -> Iterator[tuple[str, str]]:

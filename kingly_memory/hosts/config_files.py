@@ -29,9 +29,11 @@ class Written(NamedTuple):
 
 
 class _Change(NamedTuple):
+    """What the file says (None: there is none), and what it is to say (None: it is to go)."""
+
     path: Path
     before: str | None
-    after: str
+    after: str | None
 
 
 def printed(snippet: Snippet) -> str:
@@ -52,7 +54,9 @@ def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetim
 def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
     """Take out of each file what `write` has put into it, and delete a file that holds nothing else. Raises
     InvalidInput as `write` does."""
-    return [_removed(one, project, now) for one in snippets]
+    to_do = "Take out by hand what is called kingly-memory"
+    changes = [_change(one.path, project, partial(stripped, format=one.format), to_do) for one in snippets]
+    return [_written(one._replace(after=one.after or None if one.before else one.before), now) for one in changes]
 
 
 def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str) -> _Change:
@@ -62,18 +66,6 @@ def _change(path: Path, project: Path, changed: Callable[[str], str], to_do: str
         return _Change(path, before, changed(before or ""))
     except Unmergeable as error:
         raise InvalidInput("path", f"{path} is left as it is: {error}. {to_do}") from None
-
-
-def _removed(snippet: Snippet, project: Path, now: datetime) -> Written:
-    to_do = "Take out by hand what is called kingly-memory"
-    change = _change(snippet.path, project, partial(stripped, format=snippet.format), to_do)
-    if change.before is None:
-        return Written(change.path, changed=False)
-    if change.after or not change.before:
-        return _written(change, now)
-    _check_unchanged(change)
-    change.path.unlink()
-    return Written(change.path, changed=True, deleted=True)
 
 
 def _resolved(path: Path, project: Path) -> Path:
@@ -112,16 +104,20 @@ def _read(path: Path) -> str | None:
 
 
 def _written(change: _Change, now: datetime) -> Written:
-    path, before = change.path, change.before
-    if change.after == before:
+    path, before, after = change
+    if after == before:
         return Written(path, changed=False)
+    if after is None:
+        _check_unchanged(change)
+        path.unlink()
+        return Written(path, changed=True, deleted=True)
     backup = None if before is None else _backed_up(path, before, now)
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_MODE
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             os.fchmod(file.fileno(), mode)
-            file.write(change.after)
+            file.write(after)
             file.flush()
             _check_unchanged(change)
     except (InvalidInput, OSError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,28 +25,13 @@ class Unmergeable(KinglyMemoryError):
 
 
 def merged(text: str, content: JsonObject, format: Format) -> str:
-    """The file with that content, in its own indentation and line ends; the same text when it holds it already. Of a
-    TOML file the tables of that content (section and name) take the place of the old ones."""
-    if format is Format.JSON:
-        before, altered = _parsed_json(text)
-        after = _merged(before, content)
-        return text if after == before and text.strip() else _rewritten_json(text, after, altered)
-    before = _parsed_toml(text)
-    after = _merged(before, content)
-    tables = [([section, name], after[section][name]) for section, inner in content.items() for name in inner]
-    return text if after == before else _rewritten_toml(text, after, tables)
+    """The file with that content, in its own indentation and line ends; the same text when it holds it already."""
+    return _rewritten(text, format, content, content.keys())
 
 
 def stripped(text: str, format: Format) -> str:
     """The file without what we write into it: the same text when that is nothing, "" when that is all."""
-    if format is Format.JSON:
-        before, altered = _parsed_json(text)
-        after = _stripped(before)
-        return text if after == before else _rewritten_json(text, after, altered) if after else ""
-    before = _parsed_toml(text)
-    after = _stripped(before)
-    tables = [([section, SERVER], None) for section in SECTIONS & before.keys()]
-    return text if after == before else _rewritten_toml(text, after, tables)
+    return _rewritten(text, format, {}, {"hooks", "inputs", *SECTIONS})
 
 
 def written(content: JsonObject, format: Format) -> str:
@@ -57,7 +42,16 @@ def written(content: JsonObject, format: Format) -> str:
     return "\n".join("\n".join(_table([section, name], table)) for section, name, table in tables)
 
 
-def _rewritten_json(text: str, after: JsonObject, altered: Sequence[str]) -> str:
+def _rewritten(text: str, format: Format, content: JsonObject, sections: Collection[str]) -> str:
+    """The text with our part of those sections as `content` has it."""
+    if format is Format.TOML:
+        before = _parsed_toml(text)
+        after = _changed(before, content, sections)
+        return text if after == before else _rewritten_toml(text, after)
+    before, altered = _parsed_json(text)
+    after = _changed(before, content, sections)
+    if after == before or not after:
+        return text if after == before else ""
     if altered:
         raise Unmergeable(f"its number {altered[0][:40]} could not be written again as it stands there")
     line_end = "\r\n" if "\r\n" in text else "\n"
@@ -76,11 +70,11 @@ def _json_text(content: JsonObject, indentation: str | int) -> str:
     return text
 
 
-def _rewritten_toml(text: str, after: JsonObject, tables: Sequence[tuple[list[str], JsonObject | None]]) -> str:
-    """The text with each of the tables written anew, or taken out. Raises Unmergeable unless it says `after` then."""
+def _rewritten_toml(text: str, after: JsonObject) -> str:
+    """The text with our tables written anew, or taken out. Raises Unmergeable unless it says `after` then."""
     result = text.replace("\r\n", "\n")
-    for path, table in tables:
-        result = _with_table(result, path, table)
+    for section in SECTIONS & (after.keys() | _parsed_toml(text).keys()):
+        result = _with_table(result, [section, SERVER], after.get(section, {}).get(SERVER))
     result = result.replace("\n", "\r\n") if "\r\n" in text else result
     if {name: value for name, value in _parsed_toml(result).items() if value or name in after} != after:
         raise Unmergeable("its tables are written in a way that cannot be changed line by line")
@@ -90,31 +84,19 @@ def _rewritten_toml(text: str, after: JsonObject, tables: Sequence[tuple[list[st
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def _merged(before: JsonObject, content: JsonObject) -> JsonObject:
+def _changed(before: JsonObject, content: JsonObject, sections: Collection[str]) -> JsonObject:
+    """With our part of those sections as `content` has it, and without the sections that held nothing else."""
     after = dict(before)
-    for section, addition in content.items():
+    for section in (one for one in {**before, **content} if one in sections):
         if section == "hooks":
-            after[section] = _merged_hooks(_inner(after, section), addition)
-        elif isinstance(addition, list):
-            after[section] = _merged_list(after.get(section, []), addition, section)
+            new: Any = _hooks(_inner(before, section), content.get(section, {}))
+        elif section == "inputs":
+            new = _inputs(before.get(section, []), content.get(section, []))
         else:
-            after[section] = _merged_servers(_inner(after, section), addition)
-    return after
-
-
-def _stripped(before: JsonObject) -> JsonObject:
-    """Without our servers, hooks and inputs, and without the sections that held nothing else."""
-    after = {}
-    for section, old in before.items():
-        new = old
-        if section == "hooks":
-            new = _merged_hooks(_inner(before, section), {})
-        elif section in SECTIONS and isinstance(old, dict):
-            new = {name: entry for name, entry in old.items() if name != SERVER}
-        elif section == "inputs" and isinstance(old, list):
-            new = [one for one in old if not (isinstance(one, dict) and one.get("id") == TOKEN_INPUT)]
-        if new or new == old:
-            after[section] = new
+            new = _servers(_inner(before, section), content.get(section, {}))
+        after[section] = new
+        if not new and before[section]:
+            del after[section]
     return after
 
 
@@ -125,36 +107,34 @@ def _inner(data: JsonObject, name: str) -> JsonObject:
     return found
 
 
-def _merged_servers(before: JsonObject, addition: JsonObject) -> JsonObject:
-    """Our entry replaces the old one, which keeps what the user has added: further settings and variables."""
-    after = dict(before)
-    for name, entry in addition.items():
-        old = _inner(after, name)
-        kept = {key: value for key, value in old.items() if key not in _TRANSPORT and (key != "env" or "env" in entry)}
-        both = {**kept, **entry}
-        if isinstance(kept.get("env"), dict):
-            both["env"] = {**kept["env"], **entry["env"]}
-        after[name] = both
-    return after
+def _servers(before: JsonObject, ours: JsonObject) -> JsonObject:
+    """Our entry takes the place of the old one, which keeps what the user has added: further settings and variables."""
+    if not ours:
+        return {name: entry for name, entry in before.items() if name != SERVER}
+    entry, old = ours[SERVER], _inner(before, SERVER)
+    kept = {key: value for key, value in old.items() if key not in _TRANSPORT and (key != "env" or "env" in entry)}
+    both = {**kept, **entry}
+    if isinstance(kept.get("env"), dict):
+        both["env"] = {**kept["env"], **entry["env"]}
+    return {**before, SERVER: both}
 
 
-def _merged_list(before: object, addition: Sequence[JsonObject], name: str) -> list[Any]:
+def _inputs(before: object, ours: Sequence[JsonObject]) -> list[Any]:
     if not isinstance(before, list):
-        raise Unmergeable(f"its {name!r} is no list")
-    ids = {one["id"] for one in addition}
-    return [*(one for one in before if not (isinstance(one, dict) and one.get("id") in ids)), *addition]
+        raise Unmergeable("its 'inputs' is no list")
+    return [*(one for one in before if not (isinstance(one, dict) and one.get("id") == TOKEN_INPUT)), *ours]
 
 
-def _merged_hooks(before: JsonObject, addition: JsonObject) -> JsonObject:
+def _hooks(before: JsonObject, ours: JsonObject) -> JsonObject:
     """Ours stand where they stood, others are left alone, and nothing of ours stays under an event we don't hook."""
     after = {}
     for event, groups in before.items():
         if not isinstance(groups, list):
             raise Unmergeable(f"its hooks for {event!r} are no list")
-        replaced = _without_ours(groups, addition.get(event, []))
+        replaced = _without_ours(groups, ours.get(event, []))
         if replaced or not groups:
             after[event] = replaced
-    return {**after, **{event: groups for event, groups in addition.items() if event not in after}}
+    return {**after, **{event: groups for event, groups in ours.items() if event not in after}}
 
 
 def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]:
