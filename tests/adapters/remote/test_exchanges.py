@@ -11,6 +11,7 @@ import http.client
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import MemoryType
 from kingly_memory.ports import RemoteLink
 from kingly_memory.testing import ManualClock
@@ -35,6 +37,15 @@ SERVERS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
     "mcp-stateless": ("/mcp", partial(ScriptedRemote, mcp=McpStyle(stateless=True, events=True))),
     "ultimate": (MCP_PATH, UltimateServer),
 }
+
+
+THOUGHT = replace(
+    LIGHTHOUSE,
+    id=MemoryId("thought-1"),
+    key=None,
+    type=MemoryType.SEMANTIC,
+    metadata={"record": "thought", "thought_type": "inference", "chain_id": "c", "parent_id": "m0", "position": 2},
+)
 
 
 class Reply(NamedTuple):
@@ -81,11 +92,11 @@ def answering(answer: Answer) -> Iterator[int]:
 
 
 async def session(url: str) -> None:
-    """One call of every kind."""
-    remote = chosen_at(url, clock=ManualClock(MOMENT), tries=1)
+    """One call of every kind, by a router of another project than the memories are of."""
+    remote = chosen_at(url, clock=ManualClock(MOMENT), tries=1, project="other")
     await remote.connect()
     first = await stored(remote)
-    second = await remote.record_thought(revised(), parent_remote_id=first, idempotency_key="thought-1", repeated=False)
+    second = await remote.record_thought(THOUGHT, parent_remote_id=first, idempotency_key=THOUGHT.id, repeated=False)
     await stored(remote, revised(), idempotency_key=f"{LIGHTHOUSE.id}.2", remote_id=first)
     link = RemoteLink(first, second, "causal", 0.5, "it led to it", "Küste")
     await remote.link(link, idempotency_key="link-1", repeated=False)
@@ -102,7 +113,7 @@ def written(head: str, body: bytes) -> str:
     return text.replace(f'"version":"{__version__}"', '"version":"VERSION"').rstrip("\n")
 
 
-@pytest.mark.requirement("KNG-008", "KNG-066", "KNG-067", "KNG-071")
+@pytest.mark.requirement("KNG-008", "KNG-066", "KNG-067", "KNG-071", "KNG-082")
 @pytest.mark.parametrize("name", SERVERS)
 async def test_what_is_sent_is_what_was_recorded(name: str) -> None:
     _, *exchanges = f"\n{(FOLDER / f'{name}.txt').read_text(encoding='utf-8')}".split(NEXT)

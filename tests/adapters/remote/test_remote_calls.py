@@ -1,4 +1,4 @@
-"""What goes over the wire, to the byte and the header, and what comes of each reply."""
+"""What a call over json-call does with each reply: tokens, redirects, tries, and what older servers lack."""
 
 from __future__ import annotations
 
@@ -11,26 +11,18 @@ import httpx
 import pytest
 import respx
 
+from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
-from kingly_memory.models import Memory, MemoryType
+from kingly_memory.models import MemoryType
 from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.ports import RemoteLink
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
-ENVELOPE = (
-    '{"key": "lighthouse", "content": "The lighthouse keeper writes “fog” 🌫 in the log.", "metadata": '
-    '{"id": "0195f0a0-0000-7000-8000-000000000001", "key": "lighthouse", "type": "episodic", "significance": 0.8, '
-    '"confidence": 0.25, "tags": ["sea", "night"], "title": "Fog", "scope": {"project": "Küste", "agent": "keeper", '
-    '"context_id": "watch-1"}, "origin": "user", "created_at": "2026-03-04T05:06:07.890000+00:00", '
-    '"updated_at": "2026-03-04T05:06:07.890000+00:00", "revision": 1, "metadata": {"wind": 7}}}'
-)
-METADATA = (
-    '{"confidence":0.8,"significance":0.8,"context_id":"watch-1","source":"kingly_agent","timestamp":1772600767890}'
-)
+ENVELOPE = wire.store_params(LIGHTHOUSE, LIGHTHOUSE.id)["content"]
 
 
 @pytest.fixture
@@ -42,25 +34,6 @@ def sent(route: respx.Route, number: int = -1) -> dict[str, Any]:
     """The body of a request, as JSON."""
     body: dict[str, Any] = json.loads(route.calls[number].request.content)
     return body
-
-
-@pytest.mark.requirement("KNG-008", "KNG-067")
-async def test_store_sends_the_seeds_call(route: respx.Route) -> None:
-    route.respond(json={"memory_id": "r1"})
-    assert await stored(remote_at(DEFAULT_ENDPOINT)) == "r1"
-    request = route.calls.last.request
-    content = json.dumps(ENVELOPE, ensure_ascii=False)
-    expected = (
-        f'{{"method":"store_memory","params":{{"content":{content},"memory_type":"episodic",'
-        f'"metadata":{METADATA},"idempotency_key":"{LIGHTHOUSE.id}"}}}}'
-    )
-    assert request.content.decode() == expected
-    assert request.method == "POST"
-    assert request.headers["content-type"] == "application/json"
-    assert request.headers["accept-encoding"] == "identity"
-    assert request.headers["idempotency-key"] == LIGHTHOUSE.id
-    assert request.headers["kingly-project"] == "K%C3%BCste"
-    assert "authorization" not in request.headers
 
 
 async def test_a_token_is_sent_as_a_bearer(route: respx.Route) -> None:
@@ -84,42 +57,6 @@ def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(token: s
     assert token.strip() == "" or token.strip() not in str(refused.value)
 
 
-@pytest.mark.requirement("KNG-066")
-async def test_connect_initialises_the_memory_system_and_learns_what_it_can(route: respx.Route) -> None:
-    route.respond(json={"success": True, "server": "hub", "features": ["idempotency_keys"]})
-    info = await remote_at(DEFAULT_ENDPOINT).connect()
-    assert (info.server, info.honours_keys) == ("hub", True)
-    assert sent(route) == {"method": "initialize_memory_system", "params": {}}
-    assert "idempotency-key" not in route.calls.last.request.headers
-
-
-@pytest.mark.requirement("KNG-071")
-async def test_search_sends_query_limit_and_types_and_cuts_to_the_limit(route: respx.Route) -> None:
-    entries = [{"memory_id": number, "content": "fog", "score": number / 10} for number in range(5)]
-    route.respond(json=entries)
-    types = [MemoryType.SEMANTIC, MemoryType.WORKING]
-    hits = await remote_at(DEFAULT_ENDPOINT).search("fog", limit=2, types=types, timeout_s=1)
-    assert [hit.remote_id for hit in hits] == ["4", "3"]
-    assert sent(route) == {
-        "method": "search_semantic_memories",
-        "params": {"query": "fog", "limit": 2, "memory_types": ["semantic", "working"]},
-    }
-
-
-@pytest.mark.requirement("KNG-071")
-async def test_working_and_linked_memories_are_asked_for_with_the_seeds_names(route: respx.Route) -> None:
-    link = {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal", "strength": 0.5}
-    route.respond(json={"working_memory": [{"id": 1, "content": "now"}], "links": [link]})
-    remote = remote_at(DEFAULT_ENDPOINT)
-    (working,) = await remote.working_memory("watch-1", timeout_s=1)
-    assert working.content == "now"
-    assert await remote.linked(["r1", "r2"], timeout_s=1) == [link]
-    assert [sent(route, number) for number in range(2)] == [
-        {"method": "get_working_memory", "params": {"context_filter": "watch-1"}},
-        {"method": "get_linked_memories", "params": {"memory_ids": ["r1", "r2"]}},
-    ]
-
-
 THOUGHT = replace(
     LIGHTHOUSE,
     key=None,
@@ -132,32 +69,6 @@ async def thought_recorded(remote: HubRemote, **changes: Any) -> str:
     """Deliver a thought as the outbox does the first time."""
     arguments: dict[str, Any] = {"idempotency_key": THOUGHT.id, "parent_remote_id": None, "repeated": False}
     return await remote.record_thought(THOUGHT, **{**arguments, **changes})
-
-
-@pytest.mark.requirement("KNG-071", "KNG-082")
-@pytest.mark.parametrize(("parent_remote_id", "named"), [("r0", "r0"), (None, "m0")])
-async def test_a_thought_travels_in_plain_words_with_its_chain_and_its_record(
-    route: respx.Route, parent_remote_id: str | None, named: str
-) -> None:
-    route.respond(json={"thought_id": "t1"})
-    assert await thought_recorded(remote_at(DEFAULT_ENDPOINT), parent_remote_id=parent_remote_id) == "t1"
-    body = sent(route)
-    record = body["params"].pop("record")
-    assert body == {
-        "method": "record_thought",
-        "params": {
-            "content": THOUGHT.content,
-            "thought_type": "inference",
-            "chain_id": "c",
-            "parent_thought_id": named,
-            "context_id": "watch-1",
-            "metadata": json.loads(METADATA),
-            "idempotency_key": THOUGHT.id,
-        },
-    }
-    assert Memory.from_json({**record, "content": THOUGHT.content}) == THOUGHT
-    headers = route.calls.last.request.headers
-    assert (headers["idempotency-key"], headers["kingly-project"]) == (THOUGHT.id, "K%C3%BCste")
 
 
 @pytest.mark.requirement("KNG-082")
@@ -179,25 +90,6 @@ async def test_a_thought_that_is_refused_for_another_reason_is_not_stored_as_a_m
 
 
 LINK = RemoteLink("r1", "r2", "causal", 0.5, "it led to it", "Küste")
-
-
-@pytest.mark.requirement("KNG-071")
-async def test_a_link_travels_under_its_own_project(route: respx.Route) -> None:
-    route.respond(json={"link_id": 9})
-    await remote_at(DEFAULT_ENDPOINT, project="other").link(LINK, idempotency_key="l1", repeated=False)
-    assert sent(route) == {
-        "method": "create_memory_link",
-        "params": {
-            "link_type": "causal",
-            "source_memory_id": "r1",
-            "target_memory_id": "r2",
-            "strength": 0.5,
-            "description": "it led to it",
-            "idempotency_key": "l1",
-        },
-    }
-    headers = route.calls.last.request.headers
-    assert (headers["idempotency-key"], headers["kingly-project"]) == ("l1", "K%C3%BCste")
 
 
 @pytest.mark.parametrize(("strength", "calls"), [(0.5, 1), (0.4, 2)])
@@ -227,18 +119,6 @@ async def test_a_server_that_cannot_list_links_is_told_again(route: respx.Route)
     assert sent(route)["method"] == "create_memory_link"
 
 
-async def test_a_later_revision_updates_the_remotes_copy(route: respx.Route) -> None:
-    route.respond(json={"memory_id": "r1"})
-    second = revised()
-    key = f"{second.id}.2"
-    assert await stored(remote_at(DEFAULT_ENDPOINT), second, idempotency_key=key, remote_id="r1") == "r1"
-    body = sent(route)
-    assert body["method"] == "update_memory"
-    assert body["params"]["memory_id"] == "r1"
-    assert body["params"]["idempotency_key"] == key
-    assert json.loads(body["params"]["content"])["metadata"]["revision"] == 2
-
-
 async def test_without_update_a_later_revision_is_stored_anew_and_supersedes(route: respx.Route) -> None:
     unknown = httpx.Response(404, json={"error": "unknown method: update_memory"})
     route.side_effect = [unknown, httpx.Response(200, json={"memory_id": "r2"}), httpx.Response(200, json={"id": "r3"})]
@@ -257,25 +137,6 @@ async def test_an_update_that_is_refused_for_another_reason_is_not_stored_anew(r
     with pytest.raises(RemoteRefused, match="HTTP 422"):
         await stored(remote_at(DEFAULT_ENDPOINT), revised(), remote_id="r1")
     assert route.call_count == 1
-
-
-async def test_forget_names_the_memory_both_ways(route: respx.Route) -> None:
-    route.respond(json={"success": True})
-    await remote_at(DEFAULT_ENDPOINT).forget(LIGHTHOUSE, remote_id=None, idempotency_key="k.2")
-    assert sent(route) == {
-        "method": "forget_memory",
-        "params": {"memory_id": None, "store_key": LIGHTHOUSE.id, "idempotency_key": "k.2"},
-    }
-
-
-async def test_a_memory_travels_under_its_own_project_not_under_the_routers(route: respx.Route) -> None:
-    route.respond(json={"memory_id": "r1", "memories": []})
-    remote = remote_at(DEFAULT_ENDPOINT, project="other")
-    await stored(remote)
-    await remote.forget(LIGHTHOUSE, remote_id="r1", idempotency_key="k")
-    await remote.search("fog", limit=1, types=None, timeout_s=1)
-    projects = [call.request.headers["kingly-project"] for call in route.calls]
-    assert projects == ["K%C3%BCste", "K%C3%BCste", "other"]
 
 
 @pytest.mark.parametrize("kind", [300, 301, 302, 303, 305, 307, 308])
@@ -379,14 +240,6 @@ async def test_a_hostile_body_does_not_hide_a_refusal(route: respx.Route, header
         await stored(remote_at(DEFAULT_ENDPOINT))
     assert refused.value.clear
     assert not refused.value.unknown_method
-
-
-@pytest.mark.parametrize("answer", [401, 403, 400, 404, 422])
-async def test_what_is_refused_is_not_tried_again(route: respx.Route, answer: int) -> None:
-    route.respond(answer)
-    with pytest.raises(Exception, match=f"HTTP {answer}"):
-        await stored(remote_at(DEFAULT_ENDPOINT))
-    assert route.call_count == 1
 
 
 async def test_connect_and_search_are_tried_once(route: respx.Route) -> None:

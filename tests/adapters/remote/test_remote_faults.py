@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
@@ -134,18 +135,27 @@ async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
     assert unavailable.value.reached is reached
 
 
+@EVERY_DIALECT
 @pytest.mark.parametrize(
-    ("fault", "clear"),
-    [("failure=INVALID_PARAMETER", True), ("failure=TOOL_ERROR", False), ("failure", False), ("error", False)],
+    ("fault", "clear", "unknown"),
+    [
+        ("failure=INVALID_PARAMETER", True, False),
+        ("failure=EXECUTION_ERROR", False, False),
+        ("error=Unknown tool: store_memory", True, True),
+        ("error", False, False),
+        ("status=413", True, False),
+        ("status=422", True, False),
+        ("status=409", False, False),
+    ],
 )
-async def test_a_failure_inside_a_success_is_a_refusal(
-    server: ScriptedRemote, remote: HubRemote, fault: str, clear: bool
+async def test_what_is_refused_is_told_apart_and_not_tried_again(
+    server: ScriptedRemote, remote: HubRemote, fault: str, clear: bool, unknown: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteRefused) as refused:
         await stored(remote)
-    assert refused.value.clear is clear
-    assert len(server.requests) == 1
+    assert (refused.value.clear, refused.value.unknown_method) == (clear, unknown)
+    assert (len(server.requests), server.effects) == (1, [])
 
 
 async def test_an_expired_token_is_unauthorised_and_tried_once() -> None:
@@ -181,12 +191,14 @@ async def test_three_tries_are_all(server: ScriptedRemote, remote: HubRemote) ->
     assert (settings.pace.send_tries, settings.pace.send_pause_s) == (3, 1.0)
 
 
+@EVERY_DIALECT
 @pytest.mark.parametrize("fault", ["lost-reply", "truncated", "late"])
 @pytest.mark.parametrize("honours_keys", [True, False])
-async def test_an_effect_whose_reply_was_lost_is_not_repeated(fault: str, honours_keys: bool) -> None:
-    with ScriptedRemote(honours_keys=honours_keys) as server:
+async def test_an_effect_whose_reply_was_lost_is_not_repeated(kind: str, fault: str, honours_keys: bool) -> None:
+    speaks, style = KINDS[kind]
+    with ScriptedRemote(mcp=style, honours_keys=honours_keys) as server:
         server.script(fault, method="store_memory")
-        remote = remote_at(server.url, call_timeout_s=SOON_S)
+        remote = remote_at(server.url, speaks=speaks, call_timeout_s=SOON_S)
         await remote.connect()
         assert await stored(remote) == "remote-1"
         assert len(server.effects) == 1
@@ -401,12 +413,6 @@ async def test_a_proxy_that_does_not_answer_is_not_taken_for_the_server(
     assert "hunter2" not in str(unavailable.value)
 
 
-async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: HubRemote) -> None:
-    server.script("redirect=307 /moved/mcp/call", f"redirect=308 {server.url}/again/mcp/call")
-    assert await stored(remote)
-    assert len(server.effects) == 1
-
-
 async def test_no_redirect_carries_anything_to_another_port(server: ScriptedRemote) -> None:
     with ScriptedRemote() as other:
         server.always(f"redirect=307 {other.url}/mcp/call")
@@ -426,9 +432,18 @@ async def test_a_remote_may_be_closed_before_it_is_used_and_twice_after(server: 
     await remote.aclose()
 
 
-CANARIES = ("t0ken-canary", "user-canary", "password-canary", "query-canary", CANARY, "lighthouse keeper")
+CANARIES = (
+    "t0ken-canary",
+    "user-canary",
+    "password-canary",
+    "query-canary",
+    CANARY,
+    "lighthouse keeper",
+    "session-0",
+)
 
 
+@EVERY_DIALECT
 @pytest.mark.parametrize(
     "fault",
     [
@@ -438,6 +453,10 @@ CANARIES = ("t0ken-canary", "user-canary", "password-canary", "query-canary", CA
         "status=403",
         "failure",
         "error",
+        "text",
+        "rpc-error",
+        "noisy",
+        "lost-session",
         "html",
         "garbage",
         "bad-utf8",
@@ -449,17 +468,18 @@ CANARIES = ("t0ken-canary", "user-canary", "password-canary", "query-canary", CA
 )
 @pytest.mark.parametrize("token", ["t0ken-canary", None])
 async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
-    server: ScriptedRemote, caplog: pytest.LogCaptureFixture, fault: str, token: str | None
+    server: ScriptedRemote, kind: str, caplog: pytest.LogCaptureFixture, fault: str, token: str | None
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.always(fault)
-    url = f"http://user-canary:password-canary@127.0.0.1:{server.port}/base?api_key=query-canary"
-    remote = remote_at(url, token=token, tries=2, call_timeout_s=SOON_S)
+    path = "/base" if kind == "json-call" else "/mcp"
+    url = f"http://user-canary:password-canary@127.0.0.1:{server.port}{path}?api_key=query-canary"
+    remote = remote_at(url, speaks=KINDS[kind][0], token=token, tries=2, call_timeout_s=SOON_S)
     said = [repr(remote)]
     try:
         await stored(remote)
     except RemoteError as error:
-        said += [str(error), repr(error), error.reason if hasattr(error, "reason") else ""]
+        said += [*traceback.format_exception(error), repr(error)]
     await remote.aclose()
     everything = "\n".join([*said, caplog.text, *(str(record.__dict__) for record in caplog.records)])
     assert [canary for canary in CANARIES if canary in everything] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,11 @@ def test_the_metadata_beside_it_is_the_seeds() -> None:
         "timestamp": 1_772_600_767_890,
         "supersedes": "r7",
     }
+
+
+def test_a_thought_whose_parent_has_no_id_there_names_ours() -> None:
+    thought = replace(LIGHTHOUSE, metadata={"parent_id": "m0"})
+    assert wire.thought_params(thought, "k", None)["parent_thought_id"] == "m0"
 
 
 @pytest.mark.parametrize(
