@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Backup, JsonObject, Memory, MemoryType, Query, Receipt, Results, Standing
+from kingly_memory.models import (
+    Backup,
+    DeliveryState,
+    JsonObject,
+    Memory,
+    MemoryType,
+    Query,
+    Receipt,
+    Results,
+    Standing,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -213,6 +224,37 @@ class Change(NamedTuple):
     at_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where a memory, or a link between two, stands with one remote. Times are Unix seconds.
+
+    Changes of a subject are numbered: a memory's revision, or one more for each forget and restore. `wanted` is the
+    newest change, `acknowledged` the last one that the remote confirmed. `first_sent` is the change that was sent first
+    while it is unknown whether the remote stored the subject at all (0: it is known). `due` is when it may be sent or
+    when its lease lapses; None when nothing is to be sent.
+    """
+
+    wanted: int
+    due: float | None
+    state: DeliveryState = DeliveryState.PENDING
+    acknowledged: int = 0
+    first_sent: int = 0
+    attempts: int = 0
+    refusals: int = 0
+    owner: str | None = None
+    remote_id: str | None = None
+    last_error: str | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.state in {DeliveryState.PENDING, DeliveryState.LEASED}
+
+    @property
+    def untried(self) -> bool:
+        """True when nothing of the subject can have reached the remote."""
+        return self.remote_id is None and self.first_sent == 0
+
+
 class Transaction(Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
 
@@ -241,8 +283,8 @@ class Transaction(Protocol):
         ...
 
     def erase(self, memory_id: str) -> None:
-        """Remove the memory with its revisions, its key and its index entries. Nothing brings it back. Its facets
-        stay."""
+        """Remove the memory with its revisions, its key, its vectors and its index entries. Nothing brings it back. Its
+        facets and deliveries stay."""
         ...
 
     def note_seen(self, memory: Memory) -> None:
@@ -270,7 +312,7 @@ class Transaction(Protocol):
         ...
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
-        """The facet `<name>:<owner>`; `owner` is a memory id, or `<remote>:<id>` for deliveries."""
+        """What lies beside the owner under that name; `owner` is a memory id, or whatever else the facet is about."""
         ...
 
     def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
@@ -278,19 +320,35 @@ class Transaction(Protocol):
         ...
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
-        """Write a facet; None removes it."""
+        """Write a facet; None removes it. The memory ends when its facet `lifetime` says so in `expires_at`."""
+        ...
+
+    def drop_facets(self, owner: str) -> None:
+        """Remove all facets of the owner."""
         ...
 
     def owners(self, facet: str) -> list[str]:
         """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
         ...
 
-    def facet_names(self, beginning: str) -> list[str]:
-        """The names of facets that begin like that, whoever has one; for the few that are named after something."""
+    def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
+        """Write the vector that the embedder made of the memory as it is, one signed byte a dimension."""
+        ...
+
+    def delivery(self, remote: str, item: str) -> Delivery | None:
+        """Where a memory (`item` is its id) or a link stands with a remote. One that is damaged reads as dead."""
+        ...
+
+    def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
+        """Write a delivery; None removes it."""
+        ...
+
+    def delivery_items(self, remote: str) -> list[str]:
+        """What has a delivery for that remote, at most 1,000 of them."""
         ...
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
-        """Memories whose delivery facet is pending or holds a lapsed lease, and due: the earliest first.
+        """Memories whose delivery is pending or holds a lapsed lease, and due: the earliest first.
 
         `early=True` takes pending ones that are not due yet as well, oldest memory first, but what failed more than
         once after the others, by how often it did. A due time that lies more than 301 s ahead (the clock went back)
@@ -299,7 +357,7 @@ class Transaction(Protocol):
         ...
 
     def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
-        """Live or archived memories of the project above that significance without a delivery facet for this remote,
+        """Live or archived memories of the project above that significance without a delivery for this remote,
         by id, from the first one beyond the id `after`."""
         ...
 
@@ -341,6 +399,11 @@ class MemoryReader(Protocol):
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         """Facets of several names, each with its owners, as `facets` finds them, in one statement. Every name is in the
         answer."""
+        ...
+
+    def deliveries(self, remotes: Sequence[str], items: Sequence[str]) -> dict[str, dict[str, Delivery]]:
+        """Where each of these memories or links stands with each of these remotes: by remote, each of which is in the
+        answer, those that have a delivery."""
         ...
 
     def page(
@@ -442,8 +505,8 @@ class OutboxView(Protocol):
         """How many deliveries are `pending`, `leased` and `dead`."""
         ...
 
-    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, JsonObject]]:
-        """Delivery facets in those states, oldest memory first."""
+    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
+        """Deliveries in those states, oldest memory first."""
         ...
 
     def delivered_count(self, remote: str) -> int:
@@ -459,45 +522,38 @@ class OutboxView(Protocol):
         ...
 
 
-class Mark(NamedTuple):
-    """How far a store has been looked through: the place of a row, and which row it was. When the last rows of a store
-    are removed, others may get their places; as long as the row of a mark is there, what is new lies behind it."""
+class Vector(NamedTuple):
+    """What an embedder made of a revision of a memory: one signed byte a dimension. Places ascend and are never given
+    twice; a vector that is made anew gets another one."""
 
-    position: int = 0
-    row: str = ""
-
-
-class Looked(NamedTuple, Generic[T]):
-    """What one look found behind a mark, the next mark, and whether there was nothing behind that one any more.
-
-    The mark is None when its row is gone: begin at an earlier one. It is the same one when there was no time.
-    """
-
-    found: tuple[T, ...]
-    mark: Mark | None
-    at_end: bool
-
-
-class Made(NamedTuple):
-    """A facet made of a memory's text; None is one that cannot be read. `orphaned`: the memory is not there."""
-
+    place: int
     memory_id: MemoryId
-    facet: JsonObject | None
-    orphaned: bool
+    revision: int
+    levels: bytes
 
 
 class VectorRows(Protocol):
-    """Reading facets that were made of a memory's text, and which carry its `revision` and its `project`.
+    """Reading the vectors of one embedder. What has a deadline (monotonic) gives None when it came first."""
 
-    A look goes over a few thousand rows, whoever's they are, in the order of their places; it finds `limit` at most.
-    """
-
-    def made(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
-        """The project's facets of that name. One that was removed and written again lies behind."""
+    def made(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Vector] | None:
+        """The project's vectors behind that place, in their order."""
         ...
 
-    def lacking(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
-        """The project's memories, forgotten ones aside, whose facet of that name is missing or of another revision."""
+    def made_of(self, embedder: str, memory_ids: Sequence[str]) -> dict[str, int]:
+        """Of which revision the vector of each of these memories was made, as far as they have one."""
+        ...
+
+    def lacking(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Row] | None:
+        """The project's memories behind that position, forgotten ones aside, whose vector is missing or of another
+        revision, in their order."""
+        ...
+
+    def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
+        """How many those are."""
         ...
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:

@@ -8,8 +8,7 @@ from hashlib import sha256
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RemoteUse
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Remote
-from kingly_memory.router.delivery import Delivery
+from kingly_memory.ports import Delivery, Remote
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes, policy
@@ -56,6 +55,4 @@ def federated(
 
 
 def facet_at(store: PromptStore, label: str, memory_id: str) -> Delivery | None:
-    owner = f"{name_of(label)}:{memory_id}"
-    found = store.reader.facets("delivery", [owner])
-    return Delivery.from_json(found[owner]) if found else None
+    return store.reader.deliveries([name_of(label)], [memory_id])[name_of(label)].get(memory_id)

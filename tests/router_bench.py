@@ -15,8 +15,7 @@ from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, Memory
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Remote, Scrubbed, Transaction
-from kingly_memory.router.delivery import Delivery
+from kingly_memory.ports import Delivery, Remote, Scrubbed, Transaction
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
@@ -117,9 +116,7 @@ def router_over(
 
 
 def facet_of(store: PromptStore, memory_id: str) -> Delivery | None:
-    owner = f"{REMOTE}:{memory_id}"
-    found = store.reader.facets("delivery", [owner])
-    return Delivery.from_json(found[owner]) if found else None
+    return store.reader.deliveries([REMOTE], [memory_id])[REMOTE].get(memory_id)
 
 
 def delivered(remote: FakeRemote) -> list[str]:

@@ -119,16 +119,20 @@ def check_integrity(home: Path) -> None:
         connection.execute("INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)")
         connection.execute("INSERT INTO km_passages(km_passages) VALUES ('integrity-check')")
         found = connection.execute(
-            "SELECT rowid, json_extract(value, '$.content'), tag FROM Cache WHERE key LIKE 'm:%'"
+            "SELECT position, json_extract(value, '$.content'), 'v' || standing || ' ' || scope FROM Cache "
+            "JOIN km_memory ON position = Cache.rowid WHERE 'm:' || id = Cache.key AND standing = tag"
         )
         cut = {
-            (rows.passage_row(at, number), content[begin:end], tag, begin)
-            for at, content, tag in found
+            (rows.passage_row(at, number), content[begin:end], scope, begin)
+            for at, content, scope in found
             for number, (begin, end) in enumerate(passages(content))
         }
         assert set(connection.execute("SELECT rowid, body, scope, start FROM km_passages")) == cut
-        tags = connection.execute("SELECT tag FROM Cache WHERE key LIKE 'm:%' AND raw = 1").fetchall()
-        counted = Counter(which for (tag,) in tags if (which := rows.counted_as(tag)) is not None)
+        there = connection.execute("SELECT space, type, standing FROM km_memory").fetchall()
+        counted = Counter(which for one in there if (which := rows.counted_as(*one)) is not None)
+        assert connection.execute("SELECT count(*) FROM Cache WHERE raw = 1 AND key LIKE 'm:%'").fetchone() == (
+            len(there),
+        )
         kept = connection.execute("SELECT * FROM km_counts WHERE memories <> 0").fetchall()
         assert {(project, name): number for project, name, number in kept} == counted
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
+from operator import methodcaller
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +16,11 @@ from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cli.main import main
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
-from kingly_memory.models import DeliveryState
 from kingly_memory.place import hub_token
 from kingly_memory.router import delivery, known_remotes, outbox
 from kingly_memory.settings import Pace, Settings
 from tests.remote_samples import remote_at, stored
-from tests.store_samples import NOON_S, REMOTE, memory, put, set_facet
+from tests.store_samples import NOON_S, REMOTE, behind, memory, put
 
 LIMIT = 1_048_576
 HUGE = 10**5_000
@@ -166,26 +165,22 @@ def test_backlog_goes_on_after_a_kill_with_what_was_left(store: DiskStore, monke
 
 
 @pytest.mark.parametrize(
-    "odd", [{"attempts": "many"}, {"wanted": None}, {"owner": 7}, {"remote_id": ["r1"]}, {"last_error": {}}]
+    "odd", ["attempts = 'many'", "wanted = NULL", "owner = x'07'", "remote_id = x'00'", "due_s = 'soon'"]
 )
 def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
-    store: DiskStore, caplog: pytest.LogCaptureFixture, odd: dict[str, Any]
+    tmp_path: Path, store: DiskStore, caplog: pytest.LogCaptureFixture, odd: str
 ) -> None:
     first, second = memory("first"), memory("second")
     put(store, first, second)
-    facet = delivery.wanted(None, 1, NOON_S).to_json()
-    set_facet(store, "delivery", f"{REMOTE}:{first.id}", {**facet, **odd})
-    set_facet(store, "delivery", f"{REMOTE}:{second.id}", {**facet, "field_of_a_later_version": 1})
+    for one in (first, second):
+        store.write(methodcaller("set_delivery", REMOTE, one.id, delivery.wanted(None, 1, NOON_S))).result()
+    with behind(tmp_path / "home") as connection:
+        connection.execute(f"UPDATE km_delivery SET {odd} WHERE item = ?", (first.id,))  # noqa: S608
     claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).memories(10)
     assert [item.subject for item in store.write(claim).result()] == [second]
     assert store.write(claim).result() == []
     assert [record.getMessage() for record in caplog.records if first.id in record.getMessage()] == [
-        f"the delivery of memory {first.id} is dead: {delivery.UNREADABLE}"
+        f"the delivery of memory {first.id} is dead: what was noted of its delivery cannot be read"
     ]
     assert store.write(outbox.retry(REMOTE, [first.id], NOON_S)).result() == 1
     assert [item.subject for item in store.write(claim).result()] == [first]
-
-
-def test_delivery_that_lacks_a_field_it_needs_is_dead() -> None:
-    assert delivery.Delivery.from_json({"wanted": 3, "state": "pending"}).state is DeliveryState.DEAD
-    assert delivery.Delivery.from_json({"wanted": 3, "state": "gone", "due": None}).state is DeliveryState.DEAD

@@ -7,9 +7,9 @@ import time
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import JsonObject, Query, Standing
-from kingly_memory.ports import Looked, Mark, Row, StoreReader
+from kingly_memory.ports import StoreReader
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
-from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch, facet_of
+from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch
 from kingly_memory.settings import Settings
 
 PATIENCE_S = 0.5
@@ -47,32 +47,23 @@ def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonO
         name = parts.vectors_name(settings)
     except InvalidSetting:
         return {}
-    return {} if name is None else {"vectors": {"embedder": name, "waiting": _waiting(reader, space, name)}}
-
-
-def _waiting(reader: StoreReader, space: str, name: str) -> int | None:
-    deadline_s = time.monotonic() + COUNTING_S
-    mark, count = Mark(), 0
-    while time.monotonic() < deadline_s:
-        looked = reader.vectors.lacking(facet_of(name), space, mark, PAGE, deadline_s)
-        count += len(looked.found)
-        if looked.at_end:
-            return count
-        mark = looked.mark or Mark()
-        count = count if looked.mark else 0
-    return None
+    if name is None:
+        return {}
+    waiting = reader.vectors.lacking_count(name, space, 0, time.monotonic() + COUNTING_S)
+    return {"vectors": {"embedder": name, "waiting": waiting}}
 
 
 def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> bool:
     """Make the vectors that are missing; False when there was no time for them all."""
-    mark: Mark | None = Mark()
-    while mark is not None and time.monotonic() < deadline_s:
-        looked: Looked[Row] = reader.vectors.lacking(vectors.facet, vectors.space, mark, PAGE, deadline_s)
-        for row in looked.found:
+    position, at_end = 0, False
+    while not at_end:
+        found = reader.vectors.lacking(vectors.embedder.name, vectors.space, position, PAGE, deadline_s)
+        for row in found or ():
             if time.monotonic() >= deadline_s:
                 return False
             vectors.add([row])
-        if looked.at_end:
-            return True
-        mark = looked.mark
-    return False
+            position = row.position
+        if found is None:
+            return False
+        at_end = len(found) < PAGE
+    return True

@@ -20,11 +20,15 @@ def searchable(said: Draft | Memory) -> str:
     return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
 
 
-def packed(vector: Sequence[float]) -> JsonObject:
+def levels(vector: Sequence[float]) -> bytes:
     """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
     scale = LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
-    levels = array("b", [round(value * scale) for value in vector])
-    return {"int8": base64.b64encode(levels.tobytes()).decode("ascii")}
+    return array("b", [round(value * scale) for value in vector]).tobytes()
+
+
+def packed(vector: Sequence[float]) -> JsonObject:
+    """A vector as a facet."""
+    return {"int8": base64.b64encode(levels(vector)).decode("ascii")}
 
 
 def unpacked(facet: JsonObject) -> array[int]:

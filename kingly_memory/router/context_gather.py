@@ -78,9 +78,8 @@ class ContextGatherer:
         """What is at hand on this machine, and which memory of it each remote knows under which id."""
         at_hand, there = self._contexts.at_hand(context_id), {}
         for side in self._sides:
-            facets = self._contexts.reader.facets("delivery", [f"{side.name}:{one.id}" for one in at_hand.items])
-            known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
-            there[side.name] = {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
+            known = self._contexts.reader.deliveries([side.name], [one.id for one in at_hand.items])[side.name]
+            there[side.name] = {one.remote_id: memory_id for memory_id, one in known.items() if one.remote_id}
         return at_hand, there
 
     async def _ask(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> Answer:

@@ -20,81 +20,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt
-from kingly_memory.ports import RemoteLink
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
+from kingly_memory.ports import Delivery, RemoteLink
 from kingly_memory.router.routes import Route, Routes
-
-UNREADABLE = "what was noted of its delivery cannot be read"
-
-_NONE = type(None)
-_FIELDS: Mapping[str, tuple[type, ...]] = {
-    "wanted": (int,),
-    "due": (int, float, _NONE),
-    "state": (str,),
-    "acknowledged": (int,),
-    "first_sent": (int,),
-    "attempts": (int,),
-    "refusals": (int,),
-    "owner": (str, _NONE),
-    "remote_id": (str, _NONE),
-    "last_error": (str, _NONE),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """The facet `delivery:<remote>:<id>`. Times are Unix seconds.
-
-    Changes of a subject are numbered: a memory's revision, or one more for each forget and restore. `wanted` is the
-    newest change, `acknowledged` the last one that the remote confirmed. `first_sent` is the change that was sent first
-    while it is unknown whether the remote stored the subject at all (0: it is known). `due` is when it may be sent or
-    when its lease lapses; None when nothing is to be sent.
-    """
-
-    wanted: int
-    due: float | None
-    state: DeliveryState = DeliveryState.PENDING
-    acknowledged: int = 0
-    first_sent: int = 0
-    attempts: int = 0
-    refusals: int = 0
-    owner: str | None = None
-    remote_id: str | None = None
-    last_error: str | None = None
-
-    def to_json(self) -> JsonObject:
-        return {**vars(self), "state": self.state.value}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Delivery:
-        """The facet that `to_json` wrote. What cannot be read becomes a dead delivery, which may have been sent: it is
-        in nobody's way, and the user can have it tried again."""
-        known = {name: data[name] for name, kinds in _FIELDS.items() if isinstance(data.get(name, ()), kinds)}
-        is_whole = known.keys() == data.keys() & _FIELDS.keys() >= {"wanted", "due", "state"}
-        if is_whole and known["state"] in set[str](DeliveryState):
-            return cls(**{**known, "state": DeliveryState(known["state"])})
-        change = known.get("wanted", 1)
-        return cls(
-            change,
-            None,
-            DeliveryState.DEAD,
-            first_sent=change,
-            remote_id=known.get("remote_id"),
-            last_error=UNREADABLE,
-        )
-
-    @property
-    def waits(self) -> bool:
-        return self.state in {DeliveryState.PENDING, DeliveryState.LEASED}
-
-    @property
-    def untried(self) -> bool:
-        """True when nothing of the subject can have reached the remote."""
-        return self.remote_id is None and self.first_sent == 0
 
 
 def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:

@@ -6,19 +6,14 @@ from kingly_memory.cognition import links
 from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
 from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.outbox import link_item, set_delivery
-
-_STAY = ("m", "key", "delivery")
-"""What is beside no memory, and what a remote calls one: who erases decides about that."""
+from kingly_memory.router.outbox import link_item
 
 
 def erase(transaction: Transaction, memory_id: MemoryId) -> None:
     """Remove the memory, its links and its facets. Its deliveries stay: the caller says what becomes of them."""
     for link in links.of(transaction, memory_id):
         for remote in transaction.owners("remote"):
-            set_delivery(transaction, outbox_of_links(remote), link_item(link), None)
+            transaction.set_delivery(outbox_of_links(remote), link_item(link), None)
     links.sever(transaction, memory_id)
     transaction.erase(memory_id)
-    for facet in transaction.facet_names(""):
-        if facet not in _STAY:
-            transaction.set_facet(facet, memory_id, None)
+    transaction.drop_facets(memory_id)

@@ -18,7 +18,7 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory
 from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.outbox import FORMER, changes_before, delivery_of, first_delivery, made_s, set_delivery
+from kingly_memory.router.outbox import FORMER, changes_before, first_delivery, made_s
 from kingly_memory.router.routes import EVERYTHING, NOTHING, UNNAMED, Route, Routes
 
 AT_ONCE = 200
@@ -130,7 +130,7 @@ def backfill(
         batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
         wanted = list(filter(is_for, batch))
         for memory in wanted:
-            set_delivery(transaction, remote, memory.id, first_delivery(transaction, remote, memory, now_s))
+            transaction.set_delivery(remote, memory.id, first_delivery(transaction, remote, memory, now_s))
         if not batch:
             backlog = [one for one in known["backlog"] if one != space]
             transaction.set_facet("remote", remote, {**known, "backlog": backlog})
@@ -146,11 +146,11 @@ def send_after_all(
 
     def change(transaction: Transaction) -> None:
         for memory_id in memory_ids:
-            facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+            facet, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
             if facet is None or row is None or row.memory.scope.space != space:
                 continue
             if facet.state is DeliveryState.LOCAL_ONLY and is_for(row.memory):
-                set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
+                transaction.set_delivery(remote, memory_id, delivery.retried(facet, now_s))
 
     return change
 
@@ -215,23 +215,23 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> t
 def remote_ids(reader: StoreReader, memory_ids: Sequence[str], in_use: Sequence[Route] = ()) -> dict[str, str]:
     """What remotes call those of the memories that they have: the first remote in use that has one, else any other."""
     found: dict[str, str] = {}
-    for route in (*in_use, *_others(reader, in_use)):
-        facets = reader.facets("delivery", [f"{route.name}:{memory_id}" for memory_id in memory_ids])
-        for owner, facet in facets.items():
-            if facet.get("remote_id") is not None:
-                found.setdefault(owner.partition(":")[2], str(facet["remote_id"]))
+    routes = (*in_use, *_others(reader, in_use))
+    for each in reader.deliveries([route.name for route in routes], memory_ids).values():
+        for memory_id, one in each.items():
+            if one.remote_id is not None:
+                found.setdefault(memory_id, one.remote_id)
     return found
 
 
 def deliveries(reader: StoreReader, memory_id: str) -> list[JsonObject]:
     """Where a memory stands with each remote that it was ever to go to, in use here or not."""
     routes = _others(reader, ())
-    facets = reader.facets("delivery", [f"{route.name}:{memory_id}" for route in routes])
-    told = [(route.endpoint, facets.get(f"{route.name}:{memory_id}")) for route in routes]
+    known = reader.deliveries([route.name for route in routes], [memory_id])
+    told = [(route.endpoint, known[route.name].get(memory_id)) for route in routes]
     return [
-        {"endpoint": endpoint, "delivery": facet["state"], "remote_id": facet.get("remote_id")}
-        for endpoint, facet in told
-        if facet is not None
+        {"endpoint": endpoint, "delivery": one.state.value, "remote_id": one.remote_id}
+        for endpoint, one in told
+        if one is not None
     ]
 
 
@@ -253,8 +253,8 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
     rows = reader.page(Query("", space), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
     if len(rows) > COUNTED:
         return None
-    owners = [f"{route.name}:{row.memory.id}" for row in rows if route in routes.of(row.memory)]
-    return len(owners) - len(reader.facets("delivery", owners) if owners else ())
+    wanted = [row.memory.id for row in rows if route in routes.of(row.memory)]
+    return len(wanted) - len(reader.deliveries([route.name], wanted)[route.name])
 
 
 def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:
@@ -292,17 +292,17 @@ def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
     def change(transaction: Transaction) -> bool:
         known = transaction.facet("remote", remote)
         outboxes = (remote, outbox_of_links(remote))
-        found = [(outbox, one) for outbox in outboxes for one in transaction.owners(f"delivery:{outbox}")]
+        found = [(outbox, one) for outbox in outboxes for one in transaction.delivery_items(outbox)]
         if known is None and not found:
             return True
         last = changes_before(transaction, remote)
         # A memory may be newer than this clock, which may have been set back.
         at_s = max(now_s, float((transaction.facet(FORMER, remote) or {}).get("at", now_s)))
         for outbox, item_id in found[:AT_ONCE]:
-            facet = delivery_of(transaction, outbox, item_id)
+            facet = transaction.delivery(outbox, item_id)
             last = max(last, 0 if facet is None else facet.wanted)
             at_s = max(at_s, made_s(item_id, now_s)) if outbox == remote else at_s
-            set_delivery(transaction, outbox, item_id, None)
+            transaction.set_delivery(outbox, item_id, None)
         transaction.set_facet(FORMER, remote, {"changes": last, "at": at_s})
         is_over = len(found) <= AT_ONCE
         for token in transaction.owners("link") if is_over else ():

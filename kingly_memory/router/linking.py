@@ -15,7 +15,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, RemoteUse, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router import known_remotes, outbox, write
-from kingly_memory.router.delivery import Delivery, receipt_of
+from kingly_memory.router.delivery import receipt_of
 from kingly_memory.router.view import SEEN, Station, View, pages
 from kingly_memory.router.visible import Visible
 from kingly_memory.router.write import Stored, WriteContext
@@ -121,13 +121,11 @@ class Associations:
         memories = self._chain(thoughts.chain_name(chain_id))
         if not memories:
             raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
-        deliveries: dict[str, dict[str, Delivery | None]] = {}
-        for route in self._station.remotes:
-            facets = self._reader.facets("delivery", [f"{route.name}:{one.id}" for one in memories])
-            for owner, facet in facets.items():
-                deliveries.setdefault(owner.partition(":")[2], {})[route.name] = Delivery.from_json(facet)
+        names = [route.name for route in self._station.remotes]
+        deliveries = self._reader.deliveries(names, [one.id for one in memories])
+        standing = {one.id: {name: deliveries[name].get(one.id) for name in names} for one in memories}
         routes = self._station.routes
-        return tuple(thoughts.thought(one, receipt_of(one, deliveries.get(one.id, {}), routes)) for one in memories)
+        return tuple(thoughts.thought(one, receipt_of(one, standing[one.id], routes)) for one in memories)
 
     def end_of_chain(self, said: Step) -> Chain | None:
         """Where the thought's chain ends, if that came from a file and is not noted yet."""

@@ -1,6 +1,6 @@
 """The outbox: the deliveries of memories and links that are not at rest. Every function here is a change on the store.
 
-It is no queue of copies. A delivery lies beside its memory as a facet, and what is sent is read when it is leased.
+It is no queue of copies. A delivery lies beside its memory, and what is sent is read when it is leased.
 Links have an outbox of their own (`outbox_of_links`), in which a link lies as `<source>:<link id>` once the remote has
 both ends.
 """
@@ -16,9 +16,9 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
-from kingly_memory.ports import HOME, INCARNATION, RemoteLink, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, Row, Transaction
 from kingly_memory.router import delivery
-from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
+from kingly_memory.router.delivery import Leased, outbox_of_links
 
 log = logging.getLogger("kingly_memory.outbox")
 
@@ -31,15 +31,6 @@ LOOKED_AT = 50
 
 LEASED_ELSEWHERE_S = 1.0
 """When to look again for a thought whose parent another process is sending."""
-
-
-def delivery_of(transaction: Transaction, outbox: str, item_id: str) -> Delivery | None:
-    data = transaction.facet("delivery", f"{outbox}:{item_id}")
-    return None if data is None else Delivery.from_json(data)
-
-
-def set_delivery(transaction: Transaction, outbox: str, item_id: str, value: Delivery | None) -> None:
-    transaction.set_facet("delivery", f"{outbox}:{item_id}", None if value is None else value.to_json())
 
 
 # --- what becomes due -------------------------------------------------------------------------------------------------
@@ -76,19 +67,19 @@ def changes_before(transaction: Transaction, remote: str) -> int:
 def withhold(transaction: Transaction, remote: str, memory_id: str, before: Delivery | None) -> None:
     """A policy keeps the newest change from the remote. What the remote has, it keeps."""
     if before is not None:
-        set_delivery(transaction, remote, memory_id, None if before.untried else delivery.withheld(before))
+        transaction.set_delivery(remote, memory_id, None if before.untried else delivery.withheld(before))
 
 
 def want_link(transaction: Transaction, remote: str, link: Link, now_s: float, *, is_news: bool) -> None:
     """A link was made (`is_news`: or changed). It is due as soon as the remote has both ends."""
     outbox, item_id = outbox_of_links(remote), link_item(link)
-    before = delivery_of(transaction, outbox, item_id)
+    before = transaction.delivery(outbox, item_id)
     if before is None and _ends(transaction, remote, link) is not None:
-        set_delivery(transaction, outbox, item_id, _first_of_link(transaction, remote, now_s))
+        transaction.set_delivery(outbox, item_id, _first_of_link(transaction, remote, now_s))
     elif before is not None and is_news:
-        set_delivery(transaction, outbox, item_id, delivery.wanted(before, 0, now_s))
+        transaction.set_delivery(outbox, item_id, delivery.wanted(before, 0, now_s))
     elif before is not None and before.state is DeliveryState.DEAD:
-        set_delivery(transaction, outbox, item_id, delivery.retried(before, now_s))
+        transaction.set_delivery(outbox, item_id, delivery.retried(before, now_s))
 
 
 def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
@@ -98,7 +89,7 @@ def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: 
     """
     outbox = outbox_of_links(remote)
     for link in links.of(transaction, memory_id):
-        before = delivery_of(transaction, outbox, link_item(link))
+        before = transaction.delivery(outbox, link_item(link))
         if before is None:
             after = _first_of_link(transaction, remote, now_s)
         elif moved:
@@ -108,7 +99,7 @@ def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: 
         else:
             continue
         if _ends(transaction, remote, link) is not None:
-            set_delivery(transaction, outbox, link_item(link), after)
+            transaction.set_delivery(outbox, link_item(link), after)
 
 
 def link_item(link: Link) -> str:
@@ -167,23 +158,23 @@ class Claim:
         return change
 
     def _memory(self, transaction: Transaction, memory_id: str, taken: Collection[str]) -> Leased | None:
-        facet, row = delivery_of(transaction, self.remote, memory_id), transaction.row(memory_id)
+        facet, row = transaction.delivery(self.remote, memory_id), transaction.row(memory_id)
         if facet is None or row is None:
-            set_delivery(transaction, self.remote, memory_id, None)
+            transaction.set_delivery(self.remote, memory_id, None)
             return None
         memory, forgotten = row.memory, row.standing is Standing.FORGOTTEN
         if facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             log.warning("the delivery of memory %s is dead: %s", memory_id, facet.last_error)
-            set_delivery(transaction, self.remote, memory_id, replace(facet, wanted=max(facet.wanted, memory.revision)))
+            transaction.set_delivery(self.remote, memory_id, replace(facet, wanted=max(facet.wanted, memory.revision)))
         elif self._waits_for_parent(transaction, row, facet, taken):
             pass
         elif memory.significance <= REMOTE_ABOVE and not forgotten:
-            set_delivery(transaction, self.remote, memory_id, delivery.at_rest(facet))
+            transaction.set_delivery(self.remote, memory_id, delivery.at_rest(facet))
         elif not forgotten and not self.is_for(memory):  # whoever stored it did not know this policy
             withhold(transaction, self.remote, memory_id, facet)
         else:
             leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
-            set_delivery(transaction, self.remote, memory_id, leased)
+            transaction.set_delivery(self.remote, memory_id, leased)
             return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, memory, facet, leased, forgotten)
         return None
 
@@ -192,13 +183,13 @@ class Claim:
         parent_id = thoughts.parent_of(row.memory) if thoughts.is_thought(row.memory) else None
         if parent_id is None or parent_id in taken or facet.remote_id is not None or row.standing is Standing.FORGOTTEN:
             return False
-        ahead = delivery_of(transaction, self.remote, parent_id)
+        ahead = transaction.delivery(self.remote, parent_id)
         if ahead is None or ahead.due is None or not is_awaited(transaction.row(parent_id), ahead, row.memory):
             return False
         is_pending = ahead.state is DeliveryState.PENDING
         due = ahead.due if is_pending else min(ahead.due, self.now_s + LEASED_ELSEWHERE_S)
         if (facet.state, facet.due) != (DeliveryState.PENDING, due):
-            set_delivery(transaction, self.remote, row.memory.id, delivery.held(facet, due))
+            transaction.set_delivery(self.remote, row.memory.id, delivery.held(facet, due))
         return True
 
     def _link(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
@@ -206,19 +197,19 @@ class Claim:
         again."""
         outbox = outbox_of_links(self.remote)
         source, _, link_id = item_id.rpartition(":")
-        facet, link = delivery_of(transaction, outbox, item_id), links.find(transaction, source, link_id)
+        facet, link = transaction.delivery(outbox, item_id), links.find(transaction, source, link_id)
         ends = None if link is None else _ends(transaction, self.remote, link)
         if facet is None or link is None:
-            set_delivery(transaction, outbox, item_id, None)
+            transaction.set_delivery(outbox, item_id, None)
         elif facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             log.warning("the delivery of link %s is dead: %s", link_id, facet.last_error)
-            set_delivery(transaction, outbox, item_id, facet)
+            transaction.set_delivery(outbox, item_id, facet)
         elif ends is None:
             resting = replace(facet, state=DeliveryState.DELIVERED, due=None, owner=None)
-            set_delivery(transaction, outbox, item_id, resting)
+            transaction.set_delivery(outbox, item_id, resting)
         else:
             leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
-            set_delivery(transaction, outbox, item_id, leased)
+            transaction.set_delivery(outbox, item_id, leased)
             name = f"link {link.source} {link.link_type} {link.target}"
             return Leased(outbox, item_id, name, link.id, ends, facet, leased)
         return None
@@ -247,7 +238,7 @@ def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | Non
 
 def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:
     """What the remote calls a memory that may be there: one above 0.3, or our copy of what the remote holds itself."""
-    row, facet = transaction.row(memory_id), delivery_of(transaction, remote, memory_id)
+    row, facet = transaction.row(memory_id), transaction.delivery(remote, memory_id)
     if row is None or facet is None or row.standing is Standing.FORGOTTEN:
         return None
     if row.memory.significance <= REMOTE_ABOVE and row.standing is not Standing.CACHED:
@@ -262,11 +253,11 @@ def settle(item: Leased, owner: str, move: Callable[[Delivery], Delivery]) -> Ca
     """Apply a move to a leased delivery, unless the lease has gone to somebody else meanwhile."""
 
     def change(transaction: Transaction) -> Delivery | None:
-        now = delivery_of(transaction, item.outbox, item.id)
+        now = transaction.delivery(item.outbox, item.id)
         if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
             return None
         moved = move(now)
-        set_delivery(transaction, item.outbox, item.id, moved)
+        transaction.set_delivery(item.outbox, item.id, moved)
         return moved
 
     return change
@@ -310,9 +301,9 @@ def _each(
 ) -> Callable[[Transaction], None]:
     def change(transaction: Transaction) -> None:
         for item_id in item_ids:
-            facet = delivery_of(transaction, outbox, item_id)
+            facet = transaction.delivery(outbox, item_id)
             if facet is not None and (after := move(facet)) != facet:
-                set_delivery(transaction, outbox, item_id, after)
+                transaction.set_delivery(outbox, item_id, after)
 
     return change
 
@@ -342,10 +333,10 @@ def _chosen(
     def change(transaction: Transaction) -> int:
         count = 0
         for memory_id in memory_ids:
-            facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+            facet, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
             own = space is None or (row is not None and row.memory.scope.space == space)
             if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                set_delivery(transaction, remote, memory_id, move(facet))
+                transaction.set_delivery(remote, memory_id, move(facet))
                 count += 1
         return count
 
@@ -381,9 +372,8 @@ class OutboxEntry:
         }
 
 
-def entry(memory: Memory, data: JsonObject, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
-    """What the outbox shows of a delivery facet. `next_probe` is when an offline link is tried again, else None."""
-    facet = Delivery.from_json(data)
+def entry(memory: Memory, facet: Delivery, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
+    """What the outbox shows of a delivery. `next_probe` is when an offline link is tried again, else None."""
     due = facet.due if facet.due is None or next_probe is None else max(facet.due, next_probe)
     due_s = None if due is None else due - now_s
     return OutboxEntry(

@@ -17,7 +17,7 @@ from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import delivery, summaries, write
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import FORMER, delivery_of, set_delivery
+from kingly_memory.router.outbox import FORMER
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import ATTENTION
 from kingly_memory.router.write import WriteContext
@@ -139,7 +139,7 @@ def _drop_copy(transaction: Transaction, memory: Memory) -> None:
     erase(transaction, memory.id)
     transaction.unlearn(memory)
     for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
-        set_delivery(transaction, remote, memory.id, None)
+        transaction.set_delivery(remote, memory.id, None)
 
 
 def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:
@@ -151,10 +151,10 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
     transaction.unlearn(memory)
     told = []
     for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
-        before = delivery_of(transaction, remote, memory.id)
+        before = transaction.delivery(remote, memory.id)
         if before is not None:
             after = before if before.waits else delivery.wanted(before, 0, context.now_s)
-            set_delivery(transaction, remote, memory.id, replace(after, last_error=None))
+            transaction.set_delivery(remote, memory.id, replace(after, last_error=None))
             told.append(str((transaction.facet("remote", remote) or {"endpoint": "a former remote"})["endpoint"]))
     return told
 

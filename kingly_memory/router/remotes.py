@@ -14,8 +14,8 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkState, Memory, RemoteUse
+from kingly_memory.ports import Delivery
 from kingly_memory.router import known_remotes, outbox
-from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.link import as_shown
 from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
 from kingly_memory.router.routes import Route, Routes

@@ -25,9 +25,9 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import Delivery, Transaction
 from kingly_memory.router import delivery, outbox
-from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
+from kingly_memory.router.delivery import Leased, outbox_of_links
 from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
 from kingly_memory.router.routes import UNNAMED
 
@@ -112,9 +112,7 @@ class Sender:
         return [one for one, _ in self._services.store.reader.outbox_page(name, [state], MOST_STALE)]
 
     def facet(self, name: str, item_id: str) -> Delivery | None:
-        owner = f"{name}:{item_id}"
-        found = self._services.store.reader.facets("delivery", [owner])
-        return Delivery.from_json(found[owner]) if found else None
+        return self._services.store.reader.deliveries([name], [item_id])[name].get(item_id)
 
     async def send_batch(
         self, name: str, window: SendWindow, *, early: bool, failed: Collection[str] = (), end: float | None = None

@@ -54,10 +54,8 @@ class Subjects:
         facets = self._reader.facets_of(dict.fromkeys(FACETS, ids))
         # Only working memories are erased, so only they are waited for.
         working = [row.memory.id for row in rows if row.memory.type is MemoryType.WORKING]
-        awaited: set[str] = set()
-        for remote in self._remotes if working else ():
-            deliveries = self._reader.facets("delivery", [f"{remote}:{memory_id}" for memory_id in working])
-            awaited |= {owner.split(":", 1)[1] for owner, one in deliveries.items() if one["state"] in AWAITED}
+        deliveries = self._reader.deliveries(self._remotes, working)
+        awaited = {memory_id for each in deliveries.values() for memory_id, one in each.items() if one.state in AWAITED}
         found = []
         for row in rows:
             beside = {name: facets[name].get(row.memory.id) for name in FACETS}

@@ -21,7 +21,7 @@ from kingly_memory.lifecycle.policies import Expire, Move, Promote, Subject, Ver
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, archive, linking, write
+from kingly_memory.router import activity, archive, delivery, linking, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.compaction import Note
 from kingly_memory.router.erasing import erase
@@ -210,8 +210,8 @@ def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[st
     if row is None or row.standing in (Standing.ARCHIVED, Standing.FORGOTTEN):
         return None
     asked = remotes if row.memory.type is MemoryType.WORKING else ()
-    deliveries = (transaction.facet("delivery", f"{remote}:{memory_id}") for remote in asked)
-    is_awaited = any(one is not None and one["state"] in AWAITED for one in deliveries)
+    deliveries = (transaction.delivery(remote, memory_id) for remote in asked)
+    is_awaited = any(one is not None and one.state in AWAITED for one in deliveries)
     return subject(row, transaction.facets(FACETS, memory_id).get, awaited=is_awaited)
 
 
@@ -220,13 +220,9 @@ def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> No
     memory_id = one.memory.id
     erase(transaction, memory_id)
     for remote in remotes:
-        owner = f"{remote}:{memory_id}"
-        before = None if one.standing is Standing.CACHED else transaction.facet("delivery", owner)
-        if before is None or before["remote_id"] is None:
-            transaction.set_facet("delivery", owner, None)
-        else:
-            rest = {"state": "delivered", "acknowledged": before["wanted"], "due": None, "owner": None}
-            transaction.set_facet("delivery", owner, {**before, **rest, "last_error": None})
+        before = None if one.standing is Standing.CACHED else transaction.delivery(remote, memory_id)
+        is_there = before is not None and before.remote_id is not None
+        transaction.set_delivery(remote, memory_id, delivery.at_rest(before) if before and is_there else None)
 
 
 # --- summaries and threads ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from kingly_memory.models import (
     Standing,
     moment_text,
 )
-from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
+from kingly_memory.ports import Delivery, LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
@@ -161,14 +161,13 @@ class View:
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""
-        from kingly_memory.router.delivery import Delivery, receipt_of
+        from kingly_memory.router.delivery import receipt_of
 
         row = self._store.reader.row(memory_id)
         if row is None:
             return None
-        owners = [f"{route.name}:{memory_id}" for route in self._station.remotes]
-        facets = self._store.reader.facets("delivery", owners)
-        known = {owner.partition(":")[0]: Delivery.from_json(facet) for owner, facet in facets.items()}
+        deliveries = self._store.reader.deliveries([route.name for route in self._station.remotes], [memory_id])
+        known = {remote: found.get(memory_id) for remote, found in deliveries.items()}
         [memory] = self._ending([row.memory])
         return replace(receipt_of(row.memory, known, self._station.routes), ends_at=memory.ends_at)
 
@@ -371,6 +370,6 @@ def _pages(reader: MemoryReader, query: Query) -> Iterator[list[Row]]:
         last = rows[-1].position
 
 
-def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:
+def _waiting_since(memory_id: MemoryId, delivery: Delivery) -> float:
     """When the memory was stored, which its id says; ids from elsewhere do not, and its due time is the next best."""
-    return id_time_s(memory_id) if memory_id[14:15] == "7" else float(facet["due"] or 0.0)
+    return id_time_s(memory_id) if memory_id[14:15] == "7" else delivery.due or 0.0

@@ -16,12 +16,12 @@ from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.ports import Delivery, Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
-from kingly_memory.router.delivery import Delivery, receipt_of
+from kingly_memory.router.delivery import receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set_delivery, told_before, withhold
+from kingly_memory.router.outbox import FORMER, first_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
@@ -492,13 +492,13 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
     # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
     for remote in {*wanting, *transaction.owners("remote"), *transaction.owners(FORMER)}:
-        before = delivery_of(transaction, remote, memory.id)
+        before = transaction.delivery(remote, memory.id)
         if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, context):
             before = told_before(transaction, remote, memory, context.now_s)
         if before is not None:
             unsent = before.untried and before.state is not DeliveryState.LEASED
             after = None if unsent else delivery.wanted(before, 0, context.now_s)
-            set_delivery(transaction, remote, memory.id, after)
+            transaction.set_delivery(remote, memory.id, after)
 
 
 def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
@@ -534,20 +534,20 @@ def _deliver(
     the memory need not hear of it."""
     due: dict[str, Delivery] = {}
     for remote in _remotes(transaction, memory, context, is_said=is_said):
-        before = None if is_new else delivery_of(transaction, remote, memory.id)
+        before = None if is_new else transaction.delivery(remote, memory.id)
         if is_same and before is not None:
             continue
         if before is None and not (is_new or is_said) and is_earlier(transaction, remote, memory):
             continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
-                set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
+                transaction.set_delivery(remote, memory.id, None if before.untried else delivery.at_rest(before))
         elif _is_for(transaction, remote, memory, context):
             if before is None and not is_new:
                 after = first_delivery(transaction, remote, memory, context.now_s)
             else:
                 after = delivery.wanted(before, memory.revision, context.now_s)
-            set_delivery(transaction, remote, memory.id, after)
+            transaction.set_delivery(remote, memory.id, after)
             due[remote] = after
         else:
             # Should it be for the remote one day, this change is known to be missing there.
@@ -569,7 +569,7 @@ def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *,
             enrol(route.name, route.endpoint, context.space, context.now_s, said)(transaction)
     else:
         is_sent = is_said and routes.use is RemoteUse.ONCE
-        others = [route for route in others if is_sent or delivery_of(transaction, route.name, memory.id) is not None]
+        others = [route for route in others if is_sent or transaction.delivery(route.name, memory.id) is not None]
         for route in others:
             know(transaction, route.name, route.endpoint)
     return [*known, *(route.name for route in others)]
@@ -589,9 +589,9 @@ def _receipt(
     if routes is None:
         if due is None:
             names = remotes_of(transaction, memory.scope.space)
-            due = {name: one for name in names if (one := delivery_of(transaction, name, memory.id)) is not None}
+            due = {name: one for name in names if (one := transaction.delivery(name, memory.id)) is not None}
         return receipt_of(memory, {}, None, waits=any(one.waits for one in due.values()))
     known = dict(due or {})
     others = (route.name for route in routes.known if route.name not in known)
-    read = {name: delivery_of(transaction, name, memory.id) for name in others}
+    read = {name: transaction.delivery(name, memory.id) for name in others}
     return receipt_of(memory, {**known, **read}, routes)

@@ -15,8 +15,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.models import Memory, Standing
-from kingly_memory.ports import Transaction
-from kingly_memory.router.delivery import Delivery
+from kingly_memory.ports import Delivery, Transaction
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 
@@ -34,7 +33,7 @@ Pairs = list[tuple[float, float]]
 def waiting(memories: list[Memory], remote: str, transaction: Transaction) -> None:
     for memory in memories:
         transaction.save(memory, Standing.LIVE)
-        transaction.set_facet("delivery", f"{remote}:{memory.id}", Delivery(1, time.time()).to_json())
+        transaction.set_delivery(remote, memory.id, Delivery(1, time.time()))
 
 
 def filled(home: Path, remote: str, count: int) -> DiskStore:

@@ -250,14 +250,15 @@ def test_a_key_that_leads_to_another_memory_is_damaged_and_overwrites_nothing(tm
         kettle = memory.store("the kettle whistles", key="kettle").id
         port = memory.store("the port is 6432", key="port").id
     with closing(sqlite3.connect(tmp_path / "store/cache.db")) as raw:
-        raw.execute("UPDATE Cache SET value = replace(value, ?, ?) WHERE key LIKE 'key:%'", (port, kettle))
+        raw.execute("UPDATE km_memory SET key = NULL WHERE id = ?", (port,))
+        raw.execute("UPDATE km_memory SET key = 'port' WHERE id = ?", (kettle,))
         raw.commit()
     with SyncMemoryRouter.open(tmp_path, False, project="app", settings=QUICK) as memory:
         with pytest.raises(RecordDamaged):
             memory.get("port")
         assert memory.history("port") == ()
         memory.store("the port is 6433", key="port")
-        assert [one.content for one in memory.history("kettle")] == ["the kettle whistles"]
+        assert [one.content for one in memory.history(kettle)] == ["the kettle whistles"]
         assert memory.get(port) is not None
 
 

@@ -96,7 +96,7 @@ def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> N
     scratch = put(store, 1, ends_s=NOON_S - 1, type=MemoryType.WORKING)
     store.write(known_remotes.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
     due = delivery.wanted(None, 1, NOON_S)
-    store.write(lambda tx: outbox.set_delivery(tx, REMOTE, scratch, due)).result()
+    store.write(lambda tx: tx.set_delivery(REMOTE, scratch, due)).result()
     found = planned(store, REMOTE)
     assert (found.decisions, found.waiting) == ((), 1)
 
@@ -105,7 +105,7 @@ def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> N
 def test_facet_that_says_due_sends_nothing_that_is_not_significant(store: DiskStore) -> None:
     quiet = put(store, 1, ends_s=NOON_S + 60, significance=0.3)
     due = delivery.wanted(None, 1, NOON_S)
-    store.write(lambda tx: outbox.set_delivery(tx, REMOTE, quiet, due)).result()
+    store.write(lambda tx: tx.set_delivery(REMOTE, quiet, due)).result()
     claim = outbox.Claim(REMOTE, "me", NOON_S, 60).memories(10)
     assert store.write(claim).result() == []
     assert store.reader.outbox_counts(REMOTE)["pending"] == 0

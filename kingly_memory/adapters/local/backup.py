@@ -11,7 +11,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import time
 from contextlib import closing
 from pathlib import Path
 from tempfile import mkstemp
@@ -148,7 +147,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
             shutil.copyfile(file, fresh.database)
             with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
                 another = rows.dump({"id": os.urandom(16).hex(), "restored": True})
-                connection.execute(sql.UPSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, another))
+                connection.execute(sql.SET_FACET, (HOME, INCARNATION, another))
                 connection.execute("PRAGMA journal_mode = WAL")
             aside = folder.take(fresh, "replaced")
     except OSError as error:

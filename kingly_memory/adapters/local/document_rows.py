@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory import ports
 from kingly_memory.adapters.local import rows, sql
@@ -106,7 +105,7 @@ class DocumentRows(DocumentReader):
             self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
 
     def last_version(self, space: str) -> int:
-        found = self._ask(sql.GET, (rows.facet_row(_LAST_VERSION, space),))
+        found = self._ask(sql.FACET, (_LAST_VERSION, space))
         return int(json.loads(found[0][0])["version"]) if found else 0
 
     def remove(self, space: str, namespace: Namespace, key: str) -> None:
@@ -125,7 +124,7 @@ class DocumentRows(DocumentReader):
         places = json.dumps([place for (place,) in found])
         for space, version in self._ask(sql.LAST_VERSIONS, (places,)):
             told = rows.dump({"version": max(version, self.last_version(space))})
-            self._connection.execute(sql.UPSERT, (rows.facet_row(_LAST_VERSION, space), time.time(), None, told))
+            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, space, told))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
 
@@ -187,28 +186,24 @@ def _moment(seconds: float) -> datetime:
 # --- what is saved of a damaged store ---------------------------------------------------------------------------------
 
 
-class Kept(NamedTuple):
-    """A document or an item of a log, and what writes it again."""
-
-    write: Callable[[ports.DocumentRows], object]
+Writing = Callable[[ports.Transaction], object]
+"""Writes a document or an item of a log again."""
 
 
-def kept_document(columns: Sequence[Any]) -> Kept | None:
-    """A row of bytes; None when it says nothing that we understand. What it is found by are all texts in it."""
-    try:
-        space, *read = [one.decode() if isinstance(one, bytes) else one for one in columns]
-    except ValueError:
-        return None
+def kept_document(columns: Sequence[Any]) -> Writing | None:
+    """None when the row says nothing that we understand. What it is found by are all texts in it."""
+    space, *read = columns
     found = _documents([read]) if isinstance(space, str) else []
-    return Kept(lambda rows: rows.put(space, found[0], read[2], texts_in(found[0].value))) if found else None
+    return (lambda tx: tx.documents.put(space, found[0], read[2], texts_in(found[0].value))) if found else None
 
 
-def kept_item(columns: Sequence[Any]) -> Kept | None:
+def kept_item(columns: Sequence[Any]) -> Writing | None:
     """The same for an item. It may get another position, behind those before it."""
+    space, session, item, at_s = columns
     try:
-        space, session, item = [one.decode() for one in columns[:3]]
         json.loads(item)
-        at_s = _moment(columns[3]).timestamp()
-    except (ValueError, TypeError, AttributeError, OverflowError):
+        at_s = _moment(at_s).timestamp()
+    except (ValueError, TypeError, OverflowError):
         return None
-    return Kept(lambda rows: rows.append(space, session, [item], at_s))
+    is_named = isinstance(space, str) and isinstance(session, str)
+    return (lambda tx: tx.documents.append(space, session, [item], at_s)) if is_named else None

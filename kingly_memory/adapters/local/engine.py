@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any, NamedTuple
@@ -175,7 +174,7 @@ class Engine:
                     if name not in there:
                         connection.execute(statement)
                 incarnation = rows.dump({"id": os.urandom(16).hex()})
-                connection.execute(sql.INSERT, (rows.facet_row(HOME, INCARNATION), time.time(), None, incarnation))
+                connection.execute(sql.SET_FACET, (HOME, INCARNATION, incarnation))
                 connection.execute(f"PRAGMA user_version = {sql.LAYOUT}")
         for path in self._folder.store.iterdir():
             path.chmod(0o600)

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.rows import standing_token, token, type_token
-from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.models import MemoryType, Query, Standing
 from kingly_memory.ports import Corpus, Match, Matches, Row
 
@@ -46,7 +45,7 @@ _METADATA = "json_extract(c.value, '$.metadata"
 _COMPARED = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _EXACT = 2**53
 """Whole numbers below it are the same as floats."""
-_IN_TAG = "instr(' ' || c.tag || ' ', ?) > 0"
+_IN_SCOPE = "instr(' ' || m.scope || ' ', ?) > 0"
 
 Ask = Callable[[str, Iterable[Any]], list[Any]]
 Read = Callable[[Sequence[int], float, list[bool]], Iterator[Row]]
@@ -60,9 +59,7 @@ _ALL: Only = ("", [])
 
 _LONGEST_WORD = 12
 """Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
-_SCOPE_BEGINNINGS = frozenset(
-    word[:2] for word in (UNBROKEN, *map(standing_token, Standing), *map(type_token, MemoryType))
-)
+_SCOPE_BEGINNINGS = frozenset(word[:2] for word in (*map(standing_token, Standing), *map(type_token, MemoryType)))
 
 
 def readable(query: Query) -> tuple[Standing, ...]:
@@ -82,21 +79,23 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     return f"({positive}) NOT {in_scope(hidden)}" if hidden else positive
 
 
-def tag_conditions(query: Query) -> tuple[list[str], list[Any]]:
-    """As conditions on the tag of a memory row what `match_expression` asks the index, with their values."""
-    groups = [*_scope(query), list(map(standing_token, readable(query)))]
-    conditions = [f"({' OR '.join([_IN_TAG] * len(group))})" for group in groups]
-    return conditions, [f" {one} " for group in groups for one in group]
+def column_conditions(query: Query) -> tuple[list[str], list[Any]]:
+    """As conditions on km_memory what `match_expression` asks the index, with their values."""
+    standings = readable(query)
+    groups = _scope(query)
+    conditions = [f"m.standing IN ({sql.marks(standings)})"]
+    conditions += [f"({' OR '.join([_IN_SCOPE] * len(group))})" for group in groups]
+    return conditions, [*standings, *(f" {one} " for group in groups for one in group)]
 
 
 def field_condition(query: Query) -> tuple[str, list[Any]]:
-    """The filters that the index knows nothing of as a condition on a memory row, with its values; empty without."""
-    created_at = "json_extract(c.value, '$.created_at')"
-    found: list[tuple[str, Any]] = [(f"NOT {_IN_TAG}", f" {token('g', tag)} ") for tag in query.without_tags]
+    """The filters that the index knows nothing of as a condition on a memory's rows, with its values; empty
+    without."""
+    found: list[tuple[str, Any]] = [(f"NOT {_IN_SCOPE}", f" {token('g', tag)} ") for tag in query.without_tags]
     if query.since is not None:
-        found.append((f"{created_at} >= ?", query.since.isoformat()))
+        found.append(("m.created_s >= ?", query.since.timestamp()))
     if query.until is not None:
-        found.append((f"{created_at} <= ?", query.until.isoformat()))
+        found.append(("m.created_s <= ?", query.until.timestamp()))
     if query.min_confidence > 0:
         found.append(("json_extract(c.value, '$.confidence') >= ?", query.min_confidence))
     if query.origins is not None:
@@ -341,7 +340,7 @@ class Matching:
         return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
 
     def _is_small(self, space: str) -> bool:
-        own = sum(count for _, count in self._ask(sql.COUNTS, (token("p", space),)))
+        own = sum(count for _, count in self._ask(sql.COUNTS, (space,)))
         return bool(own <= min(FEW, int(self._stored() * SMALL_SHARE)))
 
     def _stored(self) -> int:

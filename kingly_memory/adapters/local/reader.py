@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.local import matching, rows, sql
 from kingly_memory.adapters.local.connections import Connections
@@ -18,26 +17,21 @@ from kingly_memory.ports import (
     Beside,
     Change,
     Corpus,
+    Delivery,
     Ends,
     Line,
-    Looked,
-    Made,
-    Mark,
     Match,
     Matches,
     Row,
     Talk,
+    Vector,
 )
 from kingly_memory.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentReader
 
-T = TypeVar("T")
-
 _LAST_POSITION = 2**62
-_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
-_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 _ALL = -1
 _LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
@@ -49,8 +43,6 @@ _MEMORIES_AT_ONCE = 8
 _MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(_MEMORIES_AT_ONCE)))
 _MOST_WORDS = 100_000
 """Words that a reader keeps between two searches."""
-LOOKED_AT = 2_000
-"""Rows that one look for vectors goes over: some milliseconds."""
 _LENDERS_AT_ONCE = 16
 """Between two looks at the deadline."""
 
@@ -72,22 +64,21 @@ class Reader:
         return DocumentReader(self._connections.rows)
 
     def row(self, memory_id: str) -> Row | None:
-        for position, value, tag in self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),)):
-            return rows.read_row(position, value, tag, memory_id)
+        for position, record, standing in self._all(sql.GET_MEMORY, (memory_id,)):
+            return rows.read_row(position, record, standing, memory_id)
         return None
 
     def ids_beginning(self, beginning: str, limit: int) -> list[MemoryId]:
         """Ids of memories of every project, whatever their standing, that begin so."""
-        first = rows.memory_row(beginning)
-        found = self._all(sql.NAMED, (first, f"{first}~", limit))
-        return [MemoryId(key.removeprefix(rows.memory_row(""))) for key, _ in found]
+        return [MemoryId(one) for (one,) in self._all(sql.IDS_BEGINNING, (beginning, f"{beginning}~", limit))]
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        found = self._all(sql.GET, (rows.key_row(space, key),))
-        return rows.read_key(found[0][0]) if found else None
+        for (memory_id,) in self._all(sql.ID_OF_KEY, (space, key)):
+            return MemoryId(memory_id)
+        return None
 
     def is_there(self, memory_id: str) -> bool:
-        return bool(self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),)))
+        return bool(self._all(sql.GET_MEMORY, (memory_id,)))
 
     def damaged(self) -> list[str]:
         return list(dict.fromkeys(str(memory_id) for (memory_id,) in self._all(sql.DAMAGED, ())))
@@ -106,13 +97,19 @@ class Reader:
         return self.facets_of({name: owners})[name]
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
-        names = {rows.facet_row(name, owner): (name, owner) for name, owners in wanted.items() for owner in owners}
+        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        for row, value in self._all(sql.GET_MANY, (json.dumps(list(names)),)):
-            facet = rows.read_facet(row, value)
-            if facet is not None and row in names:
-                name, owner = names[row]
+        for name, owner, value in self._all(sql.FACETS, (json.dumps(pairs),)):
+            facet = rows.read_facet(name, value)
+            if facet is not None:
                 found[name][owner] = facet
+        return found
+
+    def deliveries(self, remotes: Sequence[str], items: Sequence[str]) -> dict[str, dict[str, Delivery]]:
+        found: dict[str, dict[str, Delivery]] = {remote: {} for remote in remotes}
+        wanted = (json.dumps(list(remotes)), json.dumps(list(items)))
+        for remote, item, *columns in self._all(sql.GET_DELIVERIES, wanted) if remotes and items else ():
+            found[remote][item] = rows.read_delivery(columns)
         return found
 
     def page(
@@ -131,26 +128,23 @@ class Reader:
         return found[:limit]
 
     def in_time(self, query: Query, standings: Sequence[Standing], limit: int | None = None) -> list[int]:
-        since, until = query.since or _FIRST_MOMENT, query.until or _LAST_MOMENT
         expression = matching.match_expression(query, standings=standings)
-        within = (since.isoformat(), until.isoformat())
-        found = self._all(sql.IN_TIME, (expression, *within, _ALL if limit is None else limit))
+        since_s = -math.inf if query.since is None else query.since.timestamp()
+        until_s = math.inf if query.until is None else query.until.timestamp()
+        found = self._all(sql.IN_TIME, (expression, since_s, until_s, _ALL if limit is None else limit))
         return [position for (position,) in found]
 
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]
 
     def counts(self, space: str) -> Mapping[str, int]:
-        counted = dict(self._all(sql.COUNTS, (rows.token("p", space),)))
+        counted = dict(self._all(sql.COUNTS, (space,)))
         return {name: counted.get(name, 0) for name in (*map(str, MemoryType), "archived")}
 
     def ends(self, space: str, now_s: float) -> Ends:
-        of_project = rows.live_in_tag(space)
-        over = self._all(sql.ENDED, (of_project, now_s, *(f" {rows.type_token(kind)} " for kind in MemoryType)))
-        if not over:  # nothing was ever stored
-            return Ends({}, None)
-        ahead = self._all(sql.NEXT_END, (of_project, now_s))
-        return Ends(dict(zip(map(str, MemoryType), over[0], strict=True)), ahead[0][0] if ahead else None)
+        over = dict(self._all(sql.ENDED, (space, now_s)))
+        ahead = self._all(sql.NEXT_END, (space, now_s))
+        return Ends({str(kind): over.get(kind, 0) for kind in MemoryType}, ahead[0][0] if ahead else None)
 
     def matches(
         self,
@@ -228,15 +222,13 @@ class Reader:
         return matching.corpus(found[0][0] if found else b"")
 
     def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
-        standings = " ".join(map(rows.standing_token, matching.readable(query)))
-        episodic = f" {rows.type_token(MemoryType.EPISODIC)} "
-        said = (rows.project_in_tag(query.space), episodic, f" {standings} ")
-        lenders = [(position, rows.digest(context_id)) for position, context_id in said_in.items()]
+        standings = json.dumps(matching.readable(query))
+        lenders = list(said_in.items())
         found: dict[int, Beside] = {}
         with self._connections.until(deadline_s):
             for first in range(0, len(lenders), _LENDERS_AT_ONCE):
                 some = json.dumps(lenders[first : first + _LENDERS_AT_ONCE])
-                for at, before, after in self._all(sql.NEAR, (some, reach, *said)):
+                for at, before, after in self._all(sql.NEAR, (some, reach, query.space, standings)):
                     found[at] = Beside(_nearest(before, at), _nearest(after, at))
         return found
 
@@ -265,16 +257,13 @@ class Reader:
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}
 
-    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, JsonObject]]:
+    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
         found = [row for state in states for row in self._all(sql.OUTBOX_PAGE, (remote, state, limit))]
-        facets = (
-            (MemoryId(memory_id), rows.read_facet("delivery", value)) for memory_id, value in sorted(found)[:limit]
-        )
-        return [(memory_id, facet) for memory_id, facet in facets if facet is not None]
+        found.sort(key=lambda columns: columns[0])
+        return [(MemoryId(item), rows.read_delivery(columns)) for item, *columns in found[:limit]]
 
     def delivered_count(self, remote: str) -> int:
-        beginning = rows.facet_row("delivery", remote)
-        found = self._all(sql.DELIVERED_COUNT, (f"{beginning}:", f"{beginning};"))
+        found = self._all(sql.DELIVERED_COUNT, (remote,))
         return int(found[0][0]) if found else 0
 
     def next_due_s(self, remote: str) -> float | None:
@@ -283,9 +272,7 @@ class Reader:
         return min(times, default=None)
 
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
-        if not remote_ids:
-            return {}
-        found = self._all(sql.BY_REMOTE_ID.format(marks=sql.marks(remote_ids)), (*remote_ids, remote))
+        found = self._all(sql.BY_REMOTE_ID, (remote, json.dumps(list(remote_ids)))) if remote_ids else ()
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
 
     def _all(self, statement: str, values: Iterable[Any]) -> list[Any]:
@@ -299,41 +286,29 @@ class ThreadRows:
         self._connections = connections
 
     def talks(self, space: str, now_s: float) -> list[Talk]:
-        found = self._connections.rows(sql.TALKS, (rows.live_in_tag(space), now_s))
-        return [
-            Talk(context_id, memories, mark, _time_s(first), _time_s(last))
-            for context_id, memories, mark, first, last in found
-            if isinstance(context_id, str)
-        ]
+        return [Talk(*columns) for columns in self._connections.rows(sql.TALKS, (space, now_s))]
 
     def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         from kingly_memory.topics import READ
 
         if not context_ids:
             return []
-        values = (
-            rows.live_in_tag(space),
-            now_s,
-            matching.in_scope(rows.token("c", one) for one in context_ids),
-            READ,
-            most,
-        )
+        values = (space, now_s, json.dumps(list(context_ids)), READ, most)
         return [
             Line(context_id, title if isinstance(title, str) else "", text, _texts(tags))
             for context_id, title, text, tags in self._connections.rows(sql.SAID, values)
-            if isinstance(context_id, str) and isinstance(text, str)
+            if isinstance(text, str)
         ]
 
     def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
-        prefix, beyond = rows.facet_row(facet, ""), after
         found: list[tuple[str, JsonObject]] = []
         while not found:
-            raw = self._connections.rows(sql.NAMED, (prefix + beyond, facet + ";", limit))
-            parsed = ((key[len(prefix) :], rows.read_facet(facet, value)) for key, value in raw)
+            raw = self._connections.rows(sql.NAMED, (facet, after, limit))
+            parsed = ((owner, rows.read_facet(facet, value)) for owner, value in raw)
             found += [(owner, value) for owner, value in parsed if value is not None]
             if len(raw) < limit:
                 break
-            beyond = raw[-1][0][len(prefix) :]
+            after = raw[-1][0]
         return found
 
 
@@ -343,59 +318,48 @@ class VectorRows:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def made(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
-        prefix = rows.facet_row(facet, "")
+    def made(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Vector] | None:
+        found = self._in_time(deadline_s, sql.MADE, (embedder, space, after, limit))
+        return None if found is None else [Vector(*columns) for columns in found]
 
-        def look(end: int) -> tuple[list[Made], list[Mark]]:
-            asked = (len(prefix) + 1, mark.position, end, prefix, facet + ";", space, limit)
-            found = self._connections.rows(sql.MADE, asked)
-            parsed = ((row, rows.read_facet(facet, value), bool(gone)) for _, row, value, gone in found)
-            made = [Made(MemoryId(row[len(prefix) :]), value, gone) for row, value, gone in parsed]
-            return made, [Mark(at, row) for at, row, *_ in found]
+    def made_of(self, embedder: str, memory_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._connections.rows(sql.MADE_OF, (embedder, json.dumps(list(memory_ids)))))
 
-        return self._looked(mark, limit, deadline_s, look)
+    def lacking(
+        self, embedder: str, space: str, after: int, limit: int, deadline_s: float = math.inf
+    ) -> list[Row] | None:
+        found: list[Row] = []
+        at_end = False
+        while not at_end and len(found) < limit:
+            raw = self._in_time(deadline_s, sql.LACKING, (after, space, embedder, limit))
+            if raw is None:
+                return None
+            found += rows.read_rows(raw)
+            at_end, after = len(raw) < limit, raw[-1][0] if raw else after
+        return found[:limit]
 
-    def lacking(self, facet: str, space: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
-        prefix, own = rows.facet_row(facet, ""), rows.project_in_tag(space)
+    def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
+        found = self._in_time(deadline_s, sql.COUNT_LACKING, (after, space, embedder))
+        return None if found is None else found[0][0] if found else 0
 
-        def look(end: int) -> tuple[list[Row], list[Mark]]:
-            found = self._connections.rows(sql.LACKING, (mark.position, end, own, prefix, limit))
-            return rows.read_rows(found), [Mark(at, row) for at, *_, row in found]
-
-        return self._looked(mark, limit, deadline_s, look)
+    def _in_time(self, deadline_s: float, statement: str, values: tuple[Any, ...]) -> list[Any] | None:
+        if time.monotonic() < deadline_s:
+            with self._connections.until(deadline_s):
+                return self._connections.rows(statement, values)
+        return None
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
         known: dict[str, Row | None] = {}
         waiting = list(memory_ids)
         while waiting and time.monotonic() < deadline_s:
             some = waiting[:_MEMORIES_AT_ONCE]
-            names = [rows.memory_row(one) for one in some]
-            raw, is_all = _some(self._connections, _MEMORIES, names, _MEMORIES_AT_ONCE)
-            found = {name[2:]: rows.read_row(at, value, tag, name[2:]) for at, value, tag, name in raw}
+            raw, is_all = _some(self._connections, _MEMORIES, some, _MEMORIES_AT_ONCE)
+            found = {one: rows.read_row(at, value, standing, one) for at, value, standing, one in raw}
             known |= {one: found.get(one) for one in some} if is_all else found
             waiting = [one for one in waiting if one not in known]
         return known
-
-    def _looked(
-        self, mark: Mark, limit: int, deadline_s: float, look: Callable[[int], tuple[list[T], list[Mark]]]
-    ) -> Looked[T]:
-        """The end is fixed before it is looked, and that the mark stands is asked afterwards: so it stood all the
-        while, and whatever was written meanwhile lies behind the end."""
-        seen = Looked[T]((), mark, at_end=False)
-        with self._connections.until(deadline_s):
-            end = next(iter(self._connections.rows(sql.AHEAD, (mark.position, LOOKED_AT))), None)
-            if not self._stands(mark):
-                seen = Looked((), None, at_end=False)
-            elif end is None:
-                seen = Looked((), mark, at_end=True)
-            else:
-                found, marks = look(end[0])
-                following = marks[-1] if len(marks) == limit else Mark(*end)
-                seen = Looked(tuple(found), following, at_end=False) if self._stands(mark) else Looked((), None, False)
-        return seen
-
-    def _stands(self, mark: Mark) -> bool:
-        return mark.position == 0 or [(mark.row,)] == self._connections.rows(sql.MARKED, (mark.position,))
 
 
 def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
@@ -403,10 +367,10 @@ def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
     long = [piece for piece in pieces if len(piece) >= _TRIGRAM]
     short = [_like(piece) for piece in pieces if len(piece) < _TRIGRAM]
     expression = [" AND ".join(map(matching.quoted, long))] if long else []
-    tags, tag_values = matching.tag_conditions(query)
+    columns, column_values = matching.column_conditions(query)
     fields, field_values = matching.field_condition(query)
-    conditions = [*tags, *[sql.PIECE] * bool(long), *[sql.SHORT_PIECE] * len(short), fields]
-    values = [*tag_values, *expression, *short, *field_values]
+    conditions = [*columns, *[sql.PIECE] * bool(long), *[sql.SHORT_PIECE] * len(short), fields]
+    values = [*column_values, *expression, *short, *field_values]
     return sql.PIECES.format(conditions=" AND ".join(filter(None, conditions))), values
 
 
@@ -449,10 +413,3 @@ def _texts(said: object) -> tuple[str, ...]:
     """The texts in a JSON list."""
     found = json.loads(said) if isinstance(said, str) and said.startswith("[") else []
     return tuple(one for one in found if isinstance(one, str))
-
-
-def _time_s(said: object) -> float:
-    try:
-        return datetime.fromisoformat(str(said)).timestamp()
-    except (ValueError, OverflowError):
-        return math.inf

@@ -11,23 +11,23 @@ import shutil
 import sqlite3
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
+from operator import methodcaller
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from kingly_memory.adapters.local import rows, safety, sql
-from kingly_memory.adapters.local.document_rows import Kept, kept_document, kept_item
+from kingly_memory.adapters.local.document_rows import kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import JsonObject, Memory
-from kingly_memory.ports import HOME, Row, Transaction
+from kingly_memory.ports import HOME, Transaction
 
 log = logging.getLogger("kingly_memory.store")
 
@@ -39,12 +39,15 @@ _PAGE_BYTES = 4_096
 _INTERIOR_PAGE = 5
 _COUNTS = range(28, 40)
 """Where the header counts pages (sqlite.org/fileformat.html, 1.3)."""
+MEMORIES, REVISIONS, FACETS, DELIVERIES = "memories", "earlier revisions", "facets", "deliveries"
+DOCUMENTS = "documents and items of logs"
 
-Facet = tuple[str, str, JsonObject]
-"""Name, owner and value."""
-Found = Row | Memory | Facet | Kept | None
-"""A memory is an earlier revision of one. None is a row that says nothing we understand."""
-_KINDS: dict[type, str] = {Row: "memories", Memory: "revisions", Kept: "documents", type(None): "lost"}
+
+class Saved(NamedTuple):
+    """What was read of a damaged store, of which kind it is, and what writes it again."""
+
+    kind: str
+    write: Callable[[Transaction], object]
 
 
 def recover(folder: Folder, damage: Malformed) -> None:
@@ -88,38 +91,29 @@ def _refill(damaged: Folder, fresh: Folder) -> str:
             (outcome,) = engine.commit_locked([partial(_copy, batch)])
             if outcome.error is not None:
                 raise outcome.error
-            for one in batch:
-                saved[_KINDS.get(type(one), "facets")] += 1
-                saved["keys"] += isinstance(one, Row) and one.memory.key is not None
+            saved.update("lost" if one is None else one.kind for one in batch)
     finally:
         engine.release()
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
-    earlier = f"{saved['revisions']} earlier revisions, " if saved["revisions"] else ""
-    earlier += f"{saved['documents']} documents and items of logs, " if saved["documents"] else ""
-    return f"{saved['memories']} memories, {earlier}{saved['facets']} facets and {saved['keys']} keys were saved{lost}"
+    others = [f"{saved[kind]} {kind}" for kind in (REVISIONS, DELIVERIES, DOCUMENTS) if saved[kind]]
+    return f"{', '.join([f'{saved[MEMORIES]} memories', *others])} and {saved[FACETS]} facets were saved{lost}"
 
 
-def _copy(found: Sequence[Found], transaction: Transaction) -> None:
+def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:
     for one in found:
-        if isinstance(one, Row):
-            transaction.save(one.memory, one.standing)
-        elif isinstance(one, Memory):
-            transaction.keep_revision(one)
-        elif isinstance(one, Kept):
-            one.write(transaction.documents)
-        elif one is not None and one[0] != HOME:  # what is put together anew is another incarnation
-            transaction.set_facet(*one)
+        if one is not None:
+            one.write(transaction)
 
 
 # --- reading around broken pages --------------------------------------------------------------------------------------
 
 
-def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Found]:
-    """Every memory, facet, earlier revision, document and item that still reads, each in the order of storing.
+def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
+    """Every memory, facet, delivery, earlier revision, document and item that still reads, each in the order of
+    storing; None for a row that says nothing we understand. Vectors are made anew of the memories.
 
-    Pointers from keys are left out, since saving a memory makes them anew. When the list of tables does not read, it is
-    borrowed from `fresh`, a new store: ours all begin alike. Raises StoreUntrusted when the table is not the one that
-    we would have made.
+    When the list of tables does not read, it is borrowed from `fresh`, a new store: ours all begin alike. Raises
+    StoreUntrusted when the table is not the one that we would have made.
     """
     with suppress(sqlite3.DatabaseError), closing(_connect(damaged.database)) as connection:
         if safety.check_table(connection, damaged.store):
@@ -172,16 +166,23 @@ def _children(first_page: bytes) -> list[int]:
     return [*(struct.unpack_from(">I", first_page, at)[0] for at in pointers), right]
 
 
-def _rows_of(connection: sqlite3.Connection) -> Iterator[Found]:
-    for position, key, value, tag, is_ours in _sound_rows(connection, sql.SALVAGE):
-        if not (isinstance(key, bytes) and key.startswith(b"key:")):
-            yield _parsed(position, key, value, tag, is_ours)
+def _rows_of(connection: sqlite3.Connection) -> Iterator[Saved | None]:
+    for position, key, value, standing, is_ours in _sound_rows(connection, sql.SALVAGE):
+        yield _memory(position, key, value, standing) if is_ours else None
     for _, record in _sound_rows(connection, sql.SALVAGE_REVISIONS):
-        yield rows.read_record(record.decode(errors="replace")) if isinstance(record, bytes) else None
+        earlier = rows.read_record(record)
+        yield None if earlier is None else Saved(REVISIONS, methodcaller("keep_revision", earlier))
+    for _, name, owner, value in _sound_rows(connection, sql.SALVAGE_FACETS):
+        if name != HOME:  # what is put together anew is another incarnation
+            yield _facet(name, owner, value)
+    for _, remote, item, *columns in _sound_rows(connection, sql.SALVAGE_DELIVERIES):
+        yield _delivery(remote, item, columns)
     for _, *columns in _sound_rows(connection, sql.SALVAGE_DOCUMENTS):
-        yield kept_document(columns)
+        document = kept_document(columns)
+        yield None if document is None else Saved(DOCUMENTS, document)
     for _, *columns in _sound_rows(connection, sql.SALVAGE_LOG):
-        yield kept_item(columns)
+        item = kept_item(columns)
+        yield None if item is None else Saved(DOCUMENTS, item)
 
 
 def _sound_rows(connection: sqlite3.Connection, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -191,25 +192,38 @@ def _sound_rows(connection: sqlite3.Connection, statement: str) -> Iterator[tupl
         try:
             for columns in connection.execute(statement, (position, -1)):
                 position = columns[0]
-                yield columns
+                yield tuple(map(_decoded, columns))
             return
         except sqlite3.DatabaseError:
             position = _past_damage(connection, statement, position or 0)
 
 
-def _parsed(position: int, key: Any, value: Any, tag: Any, is_ours: int) -> Found:
+def _decoded(found: Any) -> Any:
+    """None of bytes that are no text."""
     try:
-        name, owner = key.decode().split(":", 1)
-        text, scope = value.decode(), None if tag is None else tag.decode()
-    except (AttributeError, ValueError):
+        return found.decode() if isinstance(found, bytes) else found
+    except ValueError:
         return None
-    if not is_ours:
+
+
+def _memory(position: int, key: Any, value: Any, standing: Any) -> Saved | None:
+    row = rows.read_row(position, value, standing)
+    if row is None or f"m:{row.memory.id}" != key:
         return None
-    if name == "m":
-        row = rows.read_row(position, text, scope)
-        return row if row is not None and row.memory.id == owner else None
-    facet = rows.read_facet(name, text)
-    return None if facet is None else (name, owner, facet)
+    return Saved(MEMORIES, methodcaller("save", row.memory, row.standing))
+
+
+def _facet(name: Any, owner: Any, value: Any) -> Saved | None:
+    facet = rows.read_facet(name, value)
+    if facet is None or not isinstance(name, str) or not isinstance(owner, str):
+        return None
+    return Saved(FACETS, methodcaller("set_facet", name, owner, facet))
+
+
+def _delivery(remote: Any, item: Any, columns: Sequence[Any]) -> Saved | None:
+    if not isinstance(remote, str) or not isinstance(item, str):
+        return None
+    return Saved(DELIVERIES, methodcaller("set_delivery", remote, item, rows.read_delivery(columns)))
 
 
 def _past_damage(connection: sqlite3.Connection, statement: str, position: int) -> int | None:

@@ -1,4 +1,4 @@
-"""How memories and facets lie in the rows of the store: their names, values and tags, and how they are read back.
+"""How memories, facets and deliveries lie in the rows of the store, and how they are read back.
 
 A row that is damaged, or that another program wrote, is left out and logged.
 """
@@ -7,40 +7,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.digests import blake2b, sha256
-from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
-from kingly_memory.ports import Row
+from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.ports import Delivery, Row
 from kingly_memory.writing import has_unbroken
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _DIGEST = ',"digest":"'
-_STANDINGS = {f"v{standing.value}": standing for standing in Standing}
+_STATES = {state.value: state for state in DeliveryState}
+_STANDINGS = {standing.value: standing for standing in Standing}
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _ID = re.compile(r'\{"id":"([0-9a-f-]{36})"')
 _PASSAGE_BITS = 16
 """The longest text that a memory may have has some thousands of passages."""
+_UNREADABLE_DELIVERY = "what was noted of its delivery cannot be read"
+_NONE = type(None)
+_DELIVERY: Mapping[str, tuple[type, ...]] = {
+    "state": (str,),
+    "due": (float, int, _NONE),
+    "wanted": (int,),
+    "acknowledged": (int,),
+    "first_sent": (int,),
+    "attempts": (int,),
+    "refusals": (int,),
+    "owner": (str, _NONE),
+    "remote_id": (str, _NONE),
+    "last_error": (str, _NONE),
+}
+"""The fields of a delivery in the order of `sql.DELIVERY`."""
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
-
-
-def memory_row(memory_id: str) -> str:
-    return "m:" + memory_id
-
-
-def facet_row(name: str, owner: str) -> str:
-    return f"{name}:{owner}"
-
-
-def key_row(space: str, key: str) -> str:
-    """Keys are digested: no text of a user's is ever part of a row name, and lengths stay small."""
-    return "key:" + digest(f"{len(space)}:{space}{key}", 40)
+# --- values -----------------------------------------------------------------------------------------------------------
 
 
 def said_digest(memory: Memory) -> int:
@@ -61,9 +62,6 @@ def position_of(passage: int) -> int:
     return passage >> _PASSAGE_BITS
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
 def dump(value: JsonObject) -> str:
     return _encoder.encode(value)
 
@@ -74,7 +72,7 @@ def dump_text(text: str) -> str:
 
 
 def record(memory: Memory) -> str:
-    """The value of a memory's row: its JSON object, of which the last member is a digest of all before it."""
+    """The record of a memory: its JSON object, of which the last member is a digest of all before it."""
     said = dump(memory.to_json())[:-1]
     return f'{said}{_DIGEST}{_digest_of(said)}"}}'
 
@@ -95,20 +93,39 @@ def _digest_of(text: str) -> str:
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-# --- tags -------------------------------------------------------------------------------------------------------------
+# --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def tokens(memory: Memory, standing: Standing) -> str:
-    """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token."""
+def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]:
+    """What km_memory says of a memory, in the order of its columns."""
     scope = memory.scope
-    found = [standing_token(standing), token("p", scope.space)]
+    return (
+        memory.id,
+        standing.value,
+        scope.space,
+        scope.context_id,
+        memory.type.value,
+        memory.key,
+        memory.revision,
+        memory.significance,
+        memory.created_at.timestamp(),
+        memory.updated_at.timestamp(),
+        now_s,
+        has_unbroken(memory.content),
+        said_digest(memory) if memory.key is None else None,
+        scope_tokens(memory),
+    )
+
+
+def scope_tokens(memory: Memory) -> str:
+    """The scope, type and tags of a memory, each as one token of the text index."""
+    scope = memory.scope
+    found = [token("p", scope.space)]
     if scope.agent is not None:
         found.append(token("a", scope.agent))
     if scope.context_id is not None:
         found.append(token("c", scope.context_id))
-    found.append(type_token(memory.type))
-    found += [token("g", tag) for tag in memory.tags]
-    return " ".join([*found, UNBROKEN] if has_unbroken(memory.content) else found)
+    return " ".join([*found, type_token(memory.type), *(token("g", tag) for tag in memory.tags)])
 
 
 def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:
@@ -125,39 +142,26 @@ def standing_token(standing: Standing) -> str:
     return "v" + standing.value
 
 
-def project_in_tag(space: str) -> str:
-    """How the project's token stands in the tag of a memory row."""
-    return f" {token('p', space)} "
-
-
-def live_in_tag(space: str) -> str:
-    """How the tag of a live memory row of the project begins."""
-    return standing_token(Standing.LIVE) + project_in_tag(space)
-
-
-def counted_as(tag: object) -> tuple[str, str] | None:
-    """Under which project and name `counts` counts a row with that tag, if it does."""
-    found = tag.split() if isinstance(tag, str) else []
-    if len(found) > 1 and found[0] == standing_token(Standing.ARCHIVED):
-        return found[1], "archived"
-    if len(found) > 1 and found[0] == standing_token(Standing.LIVE):
-        return found[1], next((one[1:] for one in found if one.startswith("y")), "")
-    return None
+def counted_as(space: str, kind: str, standing: str) -> tuple[str, str] | None:
+    """Under which project and name `counts` counts a memory, if it does."""
+    if standing == Standing.ARCHIVED:
+        return space, "archived"
+    return (space, kind) if standing == Standing.LIVE else None
 
 
 @lru_cache(maxsize=512)
-def digest(text: str, length: int = 20) -> str:
-    return sha256(text.encode()).hexdigest()[:length]
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:20]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_row(position: int, value: Any, tag: Any, memory_id: str | None = None) -> Row | None:
+def read_row(position: int, value: Any, standing: Any, memory_id: str | None = None) -> Row | None:
     """The memory in a row, given its columns; None when there is none in it, or not the one that was looked up by its
     id: an index may be damaged, too."""
     try:
-        row = Row(position, _memory(value), _STANDINGS[tag.partition(" ")[0]])
+        row = Row(position, _memory(value), _STANDINGS[standing])
         if memory_id not in (None, row.memory.id):
             raise ValueError("another memory lies there")
         return row
@@ -167,7 +171,7 @@ def read_row(position: int, value: Any, tag: Any, memory_id: str | None = None) 
 
 
 def read_rows(found: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """The memories in rows that begin with position, value and tag."""
+    """The memories in rows that begin with position, value and standing."""
     parsed = (read_row(*columns[:3]) for columns in found)
     return [one for one in parsed if one is not None]
 
@@ -193,11 +197,22 @@ def read_facet(name: str, value: Any) -> JsonObject | None:
     return parsed
 
 
-def read_key(value: Any) -> MemoryId | None:
-    """The memory id in the row of a key."""
-    pointer = read_facet("key", value)
-    memory_id = None if pointer is None else pointer.get("id")
-    return MemoryId(memory_id) if isinstance(memory_id, str) else None
+def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
+    return tuple(getattr(delivery, name) for name in _DELIVERY)
+
+
+def read_delivery(found: Sequence[Any]) -> Delivery:
+    """A delivery, given its columns. What cannot be read becomes a dead one, which may have been sent: it is in
+    nobody's way, and the user can have it tried again."""
+    said: dict[str, Any] = {
+        name: one for (name, kinds), one in zip(_DELIVERY.items(), found, strict=True) if isinstance(one, kinds)
+    }
+    if said.keys() == _DELIVERY.keys() and said["state"] in _STATES:
+        return Delivery(**{**said, "state": _STATES[said["state"]]})
+    change, remote_id = said.get("wanted", 1), said.get("remote_id")
+    return Delivery(
+        change, None, DeliveryState.DEAD, first_sent=change, remote_id=remote_id, last_error=_UNREADABLE_DELIVERY
+    )
 
 
 def _memory(value: Any) -> Memory:

@@ -98,6 +98,8 @@ def check_table(connection: sqlite3.Connection, path: Path) -> bool:
 def _is_ours(kind: str, name: str, text: str | None) -> bool:
     if text is None:
         return kind == "index" and name == "sqlite_autoindex_Settings_1"
+    if name == "sqlite_sequence":
+        return text == "CREATE TABLE sqlite_sequence(name,seq)"
     if name in sql.SCHEMA:
         return text == sql.SCHEMA[name]
     if name in _DISKCACHE_OBJECTS:

@@ -1,10 +1,9 @@
 """The tables of the store, and every SQL statement of the local layer.
 
-diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`. Rows
-with keys `m:<id>` are memories as they stand now, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an
-id. The `tag` column of a memory row holds its scope tokens. Beside it lie the earlier revisions of memories, the change
-feed, two text indexes, the passages of long memories with theirs, and a table of counts; a change writes them in the
-transaction that writes the rows.
+diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`: a row
+`m:<id>` is the record of a memory as it stands now, its `tag` the standing. All else lies in tables of ours beside it,
+which a change writes in the same transaction. `km_memory` has under the same rowid what queries ask for; it can be made
+anew of the records.
 """
 
 from __future__ import annotations
@@ -32,30 +31,59 @@ SETTINGS = {
 SYNCHRONOUS = {"power": 2, "process": 1}
 METADATA = ("count", "size", "hits", "misses")
 
-_IS_MEMORY = "key >= 'm:' AND key < 'm;'"
-_IS_DELIVERY = "key >= 'delivery:' AND key < 'delivery;'"
-_REMOTE = "substr(key, 10, 16)"
-_STATE = "json_extract(value, '$.state')"
-_DUE = "json_extract(value, '$.due')"
-_OUTBOX = f"FROM Cache INDEXED BY km_outbox WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered' AND {_REMOTE} = ?"
+
+def marks(values: Sized) -> str:
+    """As many question marks."""
+    return ",".join("?" * len(values))
+
 
 _TEXT_COLUMNS = "title, body, labels, scope"
-UNBROKEN = "unbroken"
-"""Ends the tag of a memory row whose content holds a script without word breaks: only such go into the piece index."""
-_CONTEXT = "substr(tag, instr(tag, ' c') + 2, 20)"
-"""The digest in the context's token; no other token of a tag begins with that letter."""
-_HAS_CONTEXT = f"{_IS_MEMORY} AND instr(tag, ' c') > 0"
+_COLUMNS = (
+    "id, standing, space, context, type, key, revision, significance, created_s, updated_s, written_s, "
+    "unbroken, said, scope"
+)
+DELIVERY = "state, due_s, wanted, acknowledged, first_sent, attempts, refusals, owner, remote_id, last_error"
 
 SCHEMA: dict[str, str] = {
+    # Positions ascend and are never given twice, so whoever has read up to one finds what is new behind it. `key` is
+    # the key that the memory is found by. `unbroken` says that the content holds a script without word breaks.
+    # `said` is a digest of what a memory without a key says: who says just that again means the same memory.
+    # `scope` has what the text index finds it by beside its words (`rows.scope_tokens`): FTS5 has to be told the very
+    # tokens once more when it drops a text.
+    "km_memory": (
+        "CREATE TABLE km_memory(position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, standing TEXT, space TEXT, "
+        "context TEXT, type TEXT, key TEXT, revision INTEGER, significance REAL, created_s REAL, "
+        "updated_s REAL, written_s REAL, unbroken INTEGER, said INTEGER, scope TEXT, ends_s REAL)"
+    ),
+    "km_memory_id": "CREATE UNIQUE INDEX km_memory_id ON km_memory(id)",
+    "km_memory_key": "CREATE UNIQUE INDEX km_memory_key ON km_memory(space, key) WHERE key IS NOT NULL",
+    "km_memory_context": "CREATE INDEX km_memory_context ON km_memory(space, context) WHERE context IS NOT NULL",
+    "km_memory_said": "CREATE INDEX km_memory_said ON km_memory(said) WHERE said IS NOT NULL",
+    "km_memory_ends": "CREATE INDEX km_memory_ends ON km_memory(ends_s) WHERE ends_s IS NOT NULL",
+    "km_facet": "CREATE TABLE km_facet(name TEXT, owner TEXT, value TEXT)",
+    "km_facet_of": "CREATE UNIQUE INDEX km_facet_of ON km_facet(name, owner)",
+    # Where memories and links stand with a remote; `item` is a memory's id, or names a link.
+    "km_delivery": (
+        "CREATE TABLE km_delivery(remote TEXT, item TEXT, state TEXT, due_s REAL, wanted INTEGER, "
+        "acknowledged INTEGER, first_sent INTEGER, attempts INTEGER, refusals INTEGER, owner TEXT, remote_id TEXT, "
+        "last_error TEXT)"
+    ),
+    "km_delivery_of": "CREATE UNIQUE INDEX km_delivery_of ON km_delivery(remote, item)",
+    "km_outbox": "CREATE INDEX km_outbox ON km_delivery(remote, state, due_s) WHERE state <> 'delivered'",
+    "km_remote_id": "CREATE INDEX km_remote_id ON km_delivery(remote, remote_id) WHERE remote_id IS NOT NULL",
+    # A vector that is made anew gets another place, behind all others.
+    "km_vector": (
+        "CREATE TABLE km_vector(place INTEGER PRIMARY KEY AUTOINCREMENT, embedder TEXT, memory TEXT, space TEXT, "
+        "revision INTEGER, levels BLOB)"
+    ),
+    "km_vector_of": "CREATE UNIQUE INDEX km_vector_of ON km_vector(memory, embedder)",
+    "km_vector_space": "CREATE INDEX km_vector_space ON km_vector(embedder, space)",
     "km_vocabulary": (
         "CREATE TABLE km_vocabulary(length INTEGER, word TEXT, PRIMARY KEY (length, word)) WITHOUT ROWID"
     ),
     "km_counts": (
-        "CREATE TABLE km_counts(project TEXT, name TEXT, memories INTEGER, PRIMARY KEY (project, name)) WITHOUT ROWID"
+        "CREATE TABLE km_counts(space TEXT, name TEXT, memories INTEGER, PRIMARY KEY (space, name)) WITHOUT ROWID"
     ),
-    # What memories without a key say, as a digest: who says just that again means the same memory.
-    "km_said": "CREATE TABLE km_said(position INTEGER PRIMARY KEY, digest INTEGER)",
-    "km_said_digest": "CREATE INDEX km_said_digest ON km_said(digest)",
     # What a memory said before: the value that its row had.
     "km_revision": "CREATE TABLE km_revision(memory TEXT, number INTEGER, record TEXT)",
     "km_revision_of": "CREATE UNIQUE INDEX km_revision_of ON km_revision(memory, number)",
@@ -65,13 +93,13 @@ SCHEMA: dict[str, str] = {
     # Tags stand in it as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls
     # json_each.
     "km_text_source": (
-        "CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
-        "json_extract(value, '$.content') AS body, json_extract(value, '$.tags') AS labels, tag AS scope "
-        f"FROM Cache WHERE {_IS_MEMORY}"
+        "CREATE VIEW km_text_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.title') AS title, "
+        "json_extract(c.value, '$.content') AS body, json_extract(c.value, '$.tags') AS labels, "
+        "'v' || m.standing || ' ' || m.scope AS scope FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid"
     ),
     "km_pieces_source": (
-        "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache "
-        f"WHERE {_IS_MEMORY} AND substr(tag, -{len(UNBROKEN) + 1}) = ' {UNBROKEN}'"
+        "CREATE VIEW km_pieces_source AS SELECT c.rowid AS rowid, json_extract(c.value, '$.content') AS body "
+        "FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid WHERE m.unbroken"
     ),
     "km_text": (
         f"CREATE VIRTUAL TABLE km_text USING fts5({_TEXT_COLUMNS}, content='km_text_source', "
@@ -85,29 +113,17 @@ SCHEMA: dict[str, str] = {
     "km_passages": (
         "CREATE VIRTUAL TABLE km_passages USING fts5(body, scope, start UNINDEXED, tokenize='porter unicode61')"
     ),
-    "km_context": f"CREATE INDEX km_context ON Cache({_CONTEXT}) WHERE {_HAS_CONTEXT}",
-    "km_outbox": (
-        f"CREATE INDEX km_outbox ON Cache({_REMOTE}, {_STATE}, {_DUE}) WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered'"
-    ),
-    "km_remote_id": (
-        "CREATE INDEX km_remote_id ON Cache(json_extract(value, '$.remote_id')) "
-        f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IS NOT NULL"
-    ),
-    "km_expiry": (
-        "CREATE INDEX km_expiry ON Cache(json_extract(value, '$.expires_at')) "
-        "WHERE key >= 'lifetime:' AND key < 'lifetime;'"
-    ),
     "km_documents": (
-        "CREATE TABLE km_documents(project TEXT, namespace TEXT, key TEXT, value TEXT, version INTEGER, "
+        "CREATE TABLE km_documents(space TEXT, namespace TEXT, key TEXT, value TEXT, version INTEGER, "
         "created_s REAL, updated_s REAL, expires_s REAL, ttl_s REAL)"
     ),
-    "km_documents_place": "CREATE UNIQUE INDEX km_documents_place ON km_documents(project, namespace, key)",
+    "km_documents_place": "CREATE UNIQUE INDEX km_documents_place ON km_documents(space, namespace, key)",
     "km_documents_end": "CREATE INDEX km_documents_end ON km_documents(expires_s) WHERE expires_s IS NOT NULL",
     "km_documents_text": "CREATE VIRTUAL TABLE km_documents_text USING fts5(body, tokenize='porter unicode61')",
-    "km_operations": "CREATE TABLE km_operations(project TEXT, operation TEXT, outcome TEXT, at_s REAL)",
-    "km_operations_name": "CREATE UNIQUE INDEX km_operations_name ON km_operations(project, operation)",
-    "km_log": "CREATE TABLE km_log(project TEXT, session TEXT, position INTEGER, item TEXT, at_s REAL)",
-    "km_log_place": "CREATE UNIQUE INDEX km_log_place ON km_log(project, session, position)",
+    "km_operations": "CREATE TABLE km_operations(space TEXT, operation TEXT, outcome TEXT, at_s REAL)",
+    "km_operations_name": "CREATE UNIQUE INDEX km_operations_name ON km_operations(space, operation)",
+    "km_log": "CREATE TABLE km_log(space TEXT, session TEXT, position INTEGER, item TEXT, at_s REAL)",
+    "km_log_place": "CREATE UNIQUE INDEX km_log_place ON km_log(space, session, position)",
 }
 """What we add to diskcache's own tables, by name, in the order of creation."""
 
@@ -128,37 +144,62 @@ SALVAGE = (
     "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
     "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
+SALVAGE_FACETS = "SELECT rowid, name, owner, value FROM km_facet NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+SALVAGE_DELIVERIES = (
+    f"SELECT rowid, remote, item, {DELIVERY} FROM km_delivery NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+)
 SALVAGE_REVISIONS = "SELECT rowid, record FROM km_revision NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 SALVAGE_DOCUMENTS = (
-    "SELECT rowid, project, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
+    "SELECT rowid, space, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
     "FROM km_documents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
-SALVAGE_LOG = (
-    "SELECT rowid, project, session, item, at_s FROM km_log NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
-)
+SALVAGE_LOG = "SELECT rowid, space, session, item, at_s FROM km_log NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
-GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
-GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
-GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN (SELECT value FROM json_each(?))"
-INSERT = (
-    "INSERT INTO Cache(key, raw, store_time, access_time, tag, mode, value) VALUES (?1, 1, ?2, ?2, ?3, 1, ?4) "
-    "ON CONFLICT(key, raw) DO NOTHING"
+GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = 'm:' || ? AND raw = 1"
+ID_OF_KEY = "SELECT id FROM km_memory WHERE space = ? AND key = ?"
+UNBIND = "UPDATE km_memory SET key = NULL WHERE space = ? AND key = ? AND id <> ?"
+ADD_MEMORY = f"INSERT INTO km_memory({_COLUMNS}) VALUES ({marks(_COLUMNS.split(','))}) ON CONFLICT(id) DO NOTHING"
+CHANGE_MEMORY = f"UPDATE km_memory SET ({_COLUMNS}) = ({marks(_COLUMNS.split(','))}) WHERE position = ?"
+_AS_WRITTEN = "store_time = ?3, access_time = ?3, tag = ?4, mode = 1, filename = NULL, value = ?5"
+WRITE_RECORD = (
+    "INSERT INTO Cache(rowid, key, raw, store_time, access_time, tag, mode, value) "
+    "VALUES (?1, 'm:' || ?2, 1, ?3, ?3, ?4, 1, ?5) "
+    f"ON CONFLICT(rowid) DO UPDATE SET key = excluded.key, raw = 1, {_AS_WRITTEN} "
+    f"ON CONFLICT(key, raw) DO UPDATE SET rowid = ?1, {_AS_WRITTEN}"
 )
-"""diskcache's own `set` looks for the row first, each time."""
-UPSERT = INSERT.replace(
-    "DO NOTHING",
-    "DO UPDATE SET store_time = ?2, access_time = ?2, tag = ?3, mode = 1, filename = NULL, value = ?4",
+"""diskcache's own `set` looks for the row first, each time. A row of that id in another place is damage."""
+DELETE_MEMORY = (
+    "DELETE FROM Cache WHERE key = 'm:' || ? AND raw = 1",
+    "DELETE FROM km_memory WHERE id = ?",
+    "DELETE FROM km_vector WHERE memory = ?",
 )
-DELETE = "DELETE FROM Cache WHERE key = ? AND raw = 1"
-RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time = ? WHERE rowid IN ({marks})"
-"""The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it."""
-SAID_AT = "SELECT max(position) FROM km_said WHERE digest = ?"
-SAY = "INSERT OR REPLACE INTO km_said VALUES (?, ?)"
-UNSAY = "DELETE FROM km_said WHERE position = ?"
-OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
-TAGS_OF = "SELECT rowid, tag FROM Cache WHERE raw = 1 AND key IN ({marks})"
+SAID_AT = "SELECT rowid, value, tag FROM Cache WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ?)"
+PLACES = "SELECT position, space, type, standing FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
+RESTAND = (
+    "UPDATE km_memory SET standing = ?1, written_s = ?2 WHERE position IN (SELECT value FROM json_each(?3))",
+    "UPDATE Cache SET tag = ?1, store_time = ?2 WHERE rowid IN (SELECT value FROM json_each(?3))",
+)
+"""By the time TALKS tells that something was done to a memory."""
+
+# --- facets ----------------------------------------------------------------------------------------------------------
+
+FACET = "SELECT value FROM km_facet WHERE name = ? AND owner = ?"
+FACETS = "SELECT name, owner, value FROM km_facet WHERE (name, owner) IN (SELECT {pair} FROM json_each(?))".format(
+    pair="json_extract(value, '$[0]'), json_extract(value, '$[1]')"
+)
+SET_FACET = "INSERT INTO km_facet(name, owner, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+DROP_FACET = "DELETE FROM km_facet WHERE name = ? AND owner = ?"
+DROP_FACETS = (
+    "WITH RECURSIVE names(name) AS (SELECT min(name) FROM km_facet UNION ALL "
+    "SELECT (SELECT min(name) FROM km_facet WHERE name > names.name) FROM names WHERE name IS NOT NULL) "
+    "DELETE FROM km_facet WHERE owner = ? AND name IN (SELECT name FROM names WHERE name IS NOT NULL)"
+)
+"""A name costs one step in the index, however many have such a facet."""
+OWNERS = "SELECT owner FROM km_facet WHERE name = ? LIMIT 1000"
+NAMED = "SELECT owner, value FROM km_facet WHERE name = ? AND owner > ? ORDER BY owner LIMIT ?"
+ENDS_AT = "UPDATE km_memory SET ends_s = ? WHERE id = ?"
 
 # --- revisions and the change feed ------------------------------------------------------------------------------------
 
@@ -173,18 +214,12 @@ DROP_REVISIONS = (
 WITH_REVISIONS = "SELECT memory, count(*) FROM km_revision GROUP BY memory HAVING count(*) > ?"
 NOTE = "INSERT INTO km_change(memory, revision, what, at) VALUES (?, ?, ?, ?)"
 NOTE_STANDING = (
-    "INSERT INTO km_change(memory, revision, what, at) SELECT substr(key, 3), "
-    "CASE WHEN json_valid(value) THEN json_extract(value, '$.revision') END, ?, ? FROM Cache "
-    "WHERE rowid IN ({marks}) AND instr(tag, ?) <> 1 ORDER BY rowid"
+    "INSERT INTO km_change(memory, revision, what, at) SELECT id, revision, ?, ? FROM km_memory "
+    "WHERE position IN (SELECT value FROM json_each(?)) AND standing <> ? ORDER BY position"
 )
 CHANGES = "SELECT sequence, memory, revision, what, at FROM km_change WHERE sequence > ? ORDER BY sequence LIMIT ?"
 DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
 """The last one stays: SQLite would give its number again."""
-
-
-def marks(values: Sized) -> str:
-    """As many question marks."""
-    return ",".join("?" * len(values))
 
 
 # --- what lies beside the rows ----------------------------------------------------------------------------------------
@@ -204,15 +239,15 @@ UNINDEX = (
     "WHERE rowid IN (SELECT value FROM json_each(?))",
 )
 LONG = (
-    "SELECT rowid, json_extract(value, '$.content'), tag FROM Cache "
-    "WHERE rowid IN (SELECT value FROM json_each(?)) AND length(value) > ?"
+    "SELECT s.rowid, s.body, s.scope FROM Cache AS c JOIN km_text_source AS s ON s.rowid = c.rowid "
+    "WHERE c.rowid IN (SELECT value FROM json_each(?)) AND length(c.value) > ?"
 )
 ADD_PASSAGE = "INSERT INTO km_passages(rowid, body, scope, start) VALUES (?, ?, ?, ?)"
 PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
-COUNT_ALL = "SELECT coalesce(sum(memories), 0), count(DISTINCT project) FROM km_counts"
-COUNTS = "SELECT name, memories FROM km_counts WHERE project = ?"
+COUNT_ALL = "SELECT coalesce(sum(memories), 0), count(DISTINCT space) FROM km_counts"
+COUNTS = "SELECT name, memories FROM km_counts WHERE space = ?"
 UNLEARN = "DELETE FROM km_vocabulary WHERE length = ? AND word = ?"
 SAYING = (
     "SELECT s.body || ' ' || coalesce(s.title, '') || ' ' || s.labels FROM km_text "
@@ -230,10 +265,8 @@ _PAGE = (
 PAGE_DOWN = _PAGE.format(beyond="<", order="DESC")
 PAGE_UP = _PAGE.format(beyond=">", order="ASC")
 IN_TIME = (
-    "SELECT position FROM (SELECT c.rowid AS position, "
-    "CASE WHEN json_valid(c.value) THEN json_extract(c.value, '$.created_at') END AS at "
-    "FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid WHERE km_text MATCH ?) "
-    "WHERE at BETWEEN ? AND ? ORDER BY at DESC, position DESC LIMIT ?"
+    "SELECT position FROM km_text JOIN km_memory ON position = km_text.rowid WHERE km_text MATCH ? "
+    "AND created_s BETWEEN ? AND ? ORDER BY created_s DESC, position DESC LIMIT ?"
 )
 MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ?{admitted} "
@@ -249,7 +282,10 @@ LATEST_MATCHES = (
 )
 """Of the last ?2 that match, the best ?3."""
 LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ?{admitted} ORDER BY rowid DESC LIMIT ? OFFSET ?"
-ADMITTED = " AND EXISTS (SELECT 1 FROM Cache AS c WHERE c.rowid = {position} AND {condition})"
+ADMITTED = (
+    " AND EXISTS (SELECT 1 FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid "
+    "WHERE c.rowid = {position} AND {condition})"
+)
 """Of what the index finds only that which the fields outside the index admit too."""
 COUNT_OWN = (
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM km_text WHERE km_text MATCH ?1) "
@@ -263,32 +299,30 @@ STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
-IS_SAID_IN = (
-    f"SELECT 1 FROM Cache INDEXED BY km_context WHERE {_HAS_CONTEXT} AND {_CONTEXT} = ? AND raw = 1 "
-    "AND instr(tag, ?) > 0 AND (tag LIKE 'vlive %' OR tag LIKE 'varchived %') LIMIT 1"
-)
+IS_SAID_IN = "SELECT 1 FROM km_memory WHERE space = ? AND context = ? AND standing IN ('live', 'archived') LIMIT 1"
 _NEAR = (
-    f"SELECT group_concat(rowid) FROM (SELECT rowid FROM Cache INDEXED BY km_context WHERE {_HAS_CONTEXT} "
-    f"AND {_CONTEXT} = context AND rowid {{beyond}} at AND instr(tag, ?3) > 0 AND instr(tag || ' ', ?4) > 0 "
-    "AND instr(?5, ' ' || substr(tag, 1, instr(tag, ' '))) > 0 AND raw = 1 ORDER BY rowid {order} LIMIT ?2)"
+    "SELECT group_concat(position) FROM (SELECT position FROM km_memory WHERE space = ?3 "
+    "AND context = lender.context AND position {beyond} at AND type = 'episodic' "
+    "AND standing IN (SELECT value FROM json_each(?4)) ORDER BY position {order} LIMIT ?2)"
 )
 NEAR = (
     "WITH lender(at, context) AS (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1)) "
     f"SELECT at, ({_NEAR.format(beyond='<', order='DESC')}), ({_NEAR.format(beyond='>', order='ASC')}) FROM lender"
 )
-"""Who was said just before and just after each lender, ?2 of them, in the context whose digest stands beside it."""
+"""Who was said just before and just after each lender, ?2 of them, in the context that stands beside it."""
 ROWS_AT = (
     "SELECT rowid, value, tag FROM Cache NOT INDEXED "
     "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
 )
+_WITH_COLUMNS = "JOIN Cache AS c ON c.rowid = {index}.rowid JOIN km_memory AS m ON m.position = {index}.rowid"
 PIECES = (
-    "SELECT c.rowid FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
+    f"SELECT c.rowid FROM km_pieces {_WITH_COLUMNS.format(index='km_pieces')} "
     "WHERE {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
 )
 PIECE = "km_pieces MATCH ?"
 SHORT_PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"  # no index helps: reads them all
 LITERAL = (
-    "SELECT c.rowid FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    f"SELECT c.rowid FROM km_text {_WITH_COLUMNS.format(index='km_text')} "
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
 )
 LITERAL_PIECE = (
@@ -298,134 +332,117 @@ LITERAL_PIECE = (
 """Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
 WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
 
-# --- outbox and lifetimes ------------------------------------------------------------------------------------------
+# --- deliveries and lifetimes -----------------------------------------------------------------------------------------
 
-DUE = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} <= ? ORDER BY {_DUE}, rowid LIMIT ?"
-FAR_AHEAD = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} > ? ORDER BY {_DUE}, rowid LIMIT ?"
-_EARLY = (
-    f"SELECT substr(key, 27) {_OUTBOX} AND {_STATE} IN ('pending', 'leased') "
-    f"AND ({_STATE} = 'pending' OR {_DUE} <= ? OR {_DUE} > ?)"
+GET_DELIVERY = f"SELECT {DELIVERY} FROM km_delivery WHERE remote = ? AND item = ?"
+GET_DELIVERIES = (
+    f"SELECT remote, item, {DELIVERY} FROM km_delivery WHERE remote IN (SELECT value FROM json_each(?)) "
+    "AND item IN (SELECT value FROM json_each(?))"
 )
-EARLY = f"{_EARLY} ORDER BY key LIMIT ?"
-EARLY_IN_TURN = f"{_EARLY} ORDER BY max(coalesce(json_extract(value, '$.attempts'), 0), 1), key LIMIT ?"
+SET_DELIVERY = (
+    f"INSERT INTO km_delivery(remote, item, {DELIVERY}) VALUES ({marks(range(12))}) ON CONFLICT DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in DELIVERY.split(", "))
+)
+DROP_DELIVERY = "DELETE FROM km_delivery WHERE remote = ? AND item = ?"
+DELIVERY_ITEMS = "SELECT item FROM km_delivery WHERE remote = ? LIMIT 1000"
+_OUTBOX = "FROM km_delivery INDEXED BY km_outbox WHERE state <> 'delivered' AND remote = ?"
+DUE = f"SELECT item, CAST(due_s AS REAL) {_OUTBOX} AND state = ? AND due_s <= ? ORDER BY due_s, rowid LIMIT ?"
+FAR_AHEAD = f"SELECT item, CAST(due_s AS REAL) {_OUTBOX} AND state = ? AND due_s > ? ORDER BY due_s, rowid LIMIT ?"
+_EARLY = (
+    f"SELECT item, attempts {_OUTBOX} AND state IN ('pending', 'leased') "
+    "AND (state = 'pending' OR due_s <= ? OR due_s > ?)"
+)
+EARLY = f"{_EARLY} ORDER BY item LIMIT ?"
+EARLY_IN_TURN = f"{_EARLY} ORDER BY max(attempts, 1), item LIMIT ?"
 """What failed once keeps its place; what failed more often comes after what did less often, lest it meet the remote
 first each time and be the end of that."""
-NEXT_DUE = f"SELECT min({_DUE}) {_OUTBOX} AND {_STATE} = ?"
-OUTBOX_COUNTS = f"SELECT {_STATE}, count(*) {_OUTBOX} GROUP BY {_STATE}"
+NEXT_DUE = f"SELECT min(due_s) {_OUTBOX} AND state = ?"
+OUTBOX_COUNTS = f"SELECT state, count(*) {_OUTBOX} GROUP BY state"
+OUTBOX_PAGE = f"SELECT item, {DELIVERY} {_OUTBOX} AND state = ? ORDER BY item LIMIT ?"
 DELIVERED_COUNT = (
-    "SELECT count(*) FROM Cache AS d INDEXED BY Cache_key_raw JOIN Cache AS m ON m.key = 'm:' || substr(d.key, 27) "
-    "AND m.raw = 1 WHERE d.key > ? AND d.key < ? AND d.raw = 1 AND json_valid(d.value) "
-    "AND json_extract(d.value, '$.remote_id') IS NOT NULL AND json_extract(d.value, '$.state') = 'delivered' "
-    "AND (m.tag LIKE 'vlive %' OR m.tag LIKE 'varchived %')"
+    "SELECT count(*) FROM km_delivery AS d INDEXED BY km_remote_id JOIN km_memory AS m ON m.id = d.item "
+    "WHERE d.remote = ? AND d.remote_id IS NOT NULL AND d.state = 'delivered' AND m.standing IN ('live', 'archived')"
 )
-OUTBOX_PAGE = f"SELECT substr(key, 27), value {_OUTBOX} AND {_STATE} = ? ORDER BY key LIMIT ?"
 BY_REMOTE_ID = (
-    "SELECT json_extract(d.value, '$.remote_id'), substr(d.key, 27) FROM Cache AS d INDEXED BY km_remote_id "
-    "LEFT JOIN Cache AS m ON m.key = 'm:' || substr(d.key, 27) AND m.raw = 1 "
-    "WHERE d.key >= 'delivery:' AND d.key < 'delivery;' AND json_extract(d.value, '$.remote_id') IN ({marks}) "
-    "AND substr(d.key, 10, 16) = ? ORDER BY m.tag LIKE 'vcached %' DESC"
+    "SELECT d.remote_id, d.item FROM km_delivery AS d LEFT JOIN km_memory AS m ON m.id = d.item "
+    "WHERE d.remote = ? AND d.remote_id IN (SELECT value FROM json_each(?)) ORDER BY m.standing = 'cached' DESC"
 )
 """A memory of ours comes after a copy under the same remote id, and so takes its place."""
 UNDELIVERED = (
-    "SELECT m.rowid, m.value, m.tag FROM Cache AS m WHERE m.key > ? AND m.key < 'm;' AND m.raw = 1 "
-    "AND CASE WHEN json_valid(m.value) THEN json_extract(m.value, '$.significance') > ? END "
-    "AND (m.tag LIKE 'vlive %' OR m.tag LIKE 'varchived %') AND instr(m.tag, ?) > 0 "
-    "AND NOT EXISTS (SELECT 1 FROM Cache AS d WHERE d.raw = 1 AND d.key = 'delivery:' || ? || ':' || substr(m.key, 3)) "
-    "ORDER BY m.key LIMIT ?"
+    "SELECT c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
+    "WHERE m.id > ? AND m.significance > ? AND m.standing IN ('live', 'archived') AND m.space = ? "
+    "AND NOT EXISTS (SELECT 1 FROM km_delivery WHERE remote = ? AND item = m.id) ORDER BY m.id LIMIT ?"
 )
-EXPIRED = (
-    "SELECT substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
-    "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at'), rowid LIMIT ? OFFSET ?"
-)
-
-_LIVE_ENDS = (
-    "FROM Cache AS l INDEXED BY km_expiry JOIN Cache AS m ON m.key = 'm:' || substr(l.key, 10) AND m.raw = 1 "
-    "WHERE l.key >= 'lifetime:' AND l.key < 'lifetime;' AND instr(m.tag, ?1) = 1 "
-    "AND json_extract(l.value, '$.expires_at')"
-)
-_IS_OF_TYPE = "CAST(total(instr(m.tag || ' ', ?{number}) > 0) AS INTEGER)"
-ENDED = f"SELECT {', '.join(_IS_OF_TYPE.format(number=number) for number in range(3, 7))} {_LIVE_ENDS} <= ?2"
-"""How many of each of four types."""
-NEXT_END = (
-    f"SELECT json_extract(l.value, '$.expires_at') {_LIVE_ENDS} > ?2 "
-    "ORDER BY json_extract(l.value, '$.expires_at') LIMIT 1"
-)
+EXPIRED = "SELECT id FROM km_memory WHERE ends_s <= ? ORDER BY ends_s, position LIMIT ? OFFSET ?"
+ENDED = "SELECT type, count(*) FROM km_memory WHERE ends_s <= ?2 AND space = ?1 AND standing = 'live' GROUP BY type"
+NEXT_END = "SELECT ends_s FROM km_memory WHERE ends_s > ?2 AND space = ?1 AND standing = 'live' ORDER BY ends_s LIMIT 1"
 
 # --- vectors --------------------------------------------------------------------------------------------------------
 
-MARKED = "SELECT key FROM Cache WHERE rowid = ?"
-AHEAD = (
-    "SELECT rowid, key FROM Cache NOT INDEXED "
-    "WHERE rowid <= ?2 + (SELECT rowid FROM Cache NOT INDEXED WHERE rowid > ?1 ORDER BY rowid LIMIT 1) "
-    "ORDER BY rowid DESC LIMIT 1"
-)
-"""The last row of those that one look goes over; none when nothing lies behind. Gaps are stepped over."""
+SET_VECTOR = "INSERT OR REPLACE INTO km_vector(embedder, memory, space, revision, levels) VALUES (?, ?, ?, ?, ?)"
 MADE = (
-    "SELECT f.rowid, f.key, f.value, NOT EXISTS (SELECT 1 FROM Cache AS m WHERE m.raw = 1 "
-    "AND m.key = 'm:' || substr(f.key, ?)) FROM Cache AS f NOT INDEXED WHERE f.rowid > ? AND f.rowid <= ? "
-    "AND f.raw = 1 AND f.key >= ? AND f.key < ? "
-    "AND CASE WHEN json_valid(f.value) THEN json_extract(f.value, '$.project') = ? END ORDER BY f.rowid LIMIT ?"
+    "SELECT place, memory, revision, levels FROM km_vector INDEXED BY km_vector_space "
+    "WHERE embedder = ? AND space = ? AND place > ? ORDER BY place LIMIT ?"
+)
+MADE_OF = "SELECT memory, revision FROM km_vector WHERE embedder = ? AND memory IN (SELECT value FROM json_each(?))"
+_LACKING = (
+    "FROM km_memory AS m WHERE m.position > ? AND m.space = ? AND m.standing <> 'forgotten' AND NOT EXISTS "
+    "(SELECT 1 FROM km_vector AS v WHERE v.embedder = ? AND v.memory = m.id AND v.revision = m.revision)"
 )
 LACKING = (
-    "SELECT m.rowid, m.value, m.tag, m.key FROM Cache AS m NOT INDEXED WHERE m.rowid > ? AND m.rowid <= ? "
-    "AND m.raw = 1 AND m.key >= 'm:' AND m.key < 'm;' AND instr(m.tag, ?) > 0 AND m.tag NOT LIKE 'vforgotten %' "
-    "AND json_valid(m.value) AND NOT EXISTS (SELECT 1 FROM Cache AS f WHERE f.raw = 1 "
-    "AND f.key = ? || substr(m.key, 3) AND CASE WHEN json_valid(f.value) "
-    "THEN json_extract(f.value, '$.revision') END = json_extract(m.value, '$.revision')) ORDER BY m.rowid LIMIT ?"
+    f"SELECT c.rowid, c.value, c.tag FROM Cache AS c WHERE c.rowid IN (SELECT m.position {_LACKING} "
+    "ORDER BY m.position LIMIT ?) ORDER BY c.rowid"
 )
-MEMORIES = "SELECT rowid, value, tag, key FROM Cache WHERE raw = 1 AND key IN ({marks})"
+COUNT_LACKING = f"SELECT count(*) {_LACKING}"
+MEMORIES = (
+    "SELECT c.rowid, c.value, c.tag, m.id FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
+    "WHERE m.id IN ({marks})"
+)
+_UNREACHABLE = (
+    "m.id IS NULL OR NOT EXISTS (SELECT 1 FROM Cache AS i INDEXED BY Cache_key_raw WHERE i.key = c.key AND i.raw = 1 "
+    "AND i.rowid = c.rowid) OR NOT EXISTS (SELECT 1 FROM km_memory AS i INDEXED BY km_memory_id WHERE i.id = m.id "
+    "AND i.position = c.rowid) OR (m.key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM km_memory AS i "
+    "INDEXED BY km_memory_key WHERE i.space = m.space AND i.key = m.key AND i.position = c.rowid))"
+)
 DAMAGED = (
-    "SELECT CASE WHEN key >= 'm:' THEN substr(key, 3) ELSE json_extract(value, '$.id') END FROM Cache AS c NOT INDEXED "
-    f"WHERE raw = 1 AND (({_IS_MEMORY}) OR (key >= 'key:' AND key < 'key;' AND json_valid(value))) "
-    "AND (NOT EXISTS (SELECT 1 FROM Cache AS i INDEXED BY Cache_key_raw WHERE i.key = c.key AND i.raw = 1 "
-    f"AND i.rowid = c.rowid) OR (({_IS_MEMORY}) AND NOT is_whole(CAST(value AS BLOB)))) ORDER BY rowid"
+    "SELECT substr(c.key, 3) FROM Cache AS c NOT INDEXED LEFT JOIN km_memory AS m NOT INDEXED ON m.position = c.rowid "
+    "AND m.id = substr(c.key, 3) WHERE c.raw = 1 AND c.key >= 'm:' AND c.key < 'm;' "
+    f"AND ({_UNREACHABLE} OR NOT is_whole(CAST(c.value AS BLOB))) ORDER BY c.rowid"
 )
-"""Memories whose records are damaged, or that the index of names does not lead to."""
+"""Memories whose records are damaged, or that the index of ids or of keys does not lead to."""
 COUNT_DAMAGED = (
-    f"SELECT count(*) FROM Cache NOT INDEXED WHERE raw = 1 AND {_IS_MEMORY} AND NOT is_whole(CAST(value AS BLOB))"
+    "SELECT count(*) FROM Cache NOT INDEXED WHERE raw = 1 AND key >= 'm:' AND key < 'm;' "
+    "AND NOT is_whole(CAST(value AS BLOB))"
 )
-NEXT_NAMED = (
-    "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
-)
-"""The first row of the facets whose names lie between two; the next name is found behind all of its rows."""
+IDS_BEGINNING = "SELECT id FROM km_memory WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
-_ALIVE = (
-    "key >= 'm:' AND key < 'm;' AND raw = 1 AND instr(tag, ?1) = 1 AND instr(tag, ' c') > 0 AND key NOT IN "
-    "(SELECT 'm:' || substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
-    "AND json_extract(value, '$.expires_at') <= ?2)"
-)
-"""The memories of a project (?1 is how their tags begin) that were said in a context and have not ended by ?2."""
+_ALIVE = "space = ?1 AND context IS NOT NULL AND standing = 'live' AND (ends_s IS NULL OR ends_s > ?2)"
+"""The memories of a project that were said in a context and have not ended by ?2."""
 TALKS = (
-    "SELECT max(json_extract(value, '$.scope.context_id')), count(*), "
-    "coalesce(sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776), 0), "
-    "min(json_extract(value, '$.created_at')), "
-    "max(max(json_extract(value, '$.created_at'), json_extract(value, '$.updated_at'))) "
-    f"FROM Cache INDEXED BY Cache_key_raw WHERE {_ALIVE} AND CASE WHEN json_valid(value) THEN 1 END "
-    f"GROUP BY {_CONTEXT}"
+    "SELECT context, count(*), sum(CAST(written_s * 1000000 AS INTEGER) % 1099511627776), min(created_s), "
+    "max(max(created_s, updated_s)) FROM km_memory INDEXED BY km_memory_context JOIN Cache AS c ON c.rowid = position "
+    f"WHERE {_ALIVE} AND substr(c.value, 8, 36) = id GROUP BY context"
 )
-"""The third column says when the rows were written, as diskcache notes it, or their standings changed: in microseconds
-modulo 2^40, so that no sum of them is too large. Times are compared as texts: all are of one zone."""
+"""Of memories whose records begin with their ids, as sound ones do. The third column says when the rows were written or
+their standings changed: in microseconds modulo 2^40, so that no sum of them is too large."""
 SAID = (
-    "SELECT json_extract(c.value, '$.scope.context_id'), json_extract(c.value, '$.title'), "
-    "substr(json_extract(c.value, '$.content'), 1, ?4), json_extract(c.value, '$.tags') FROM "
-    f"(SELECT rowid AS place, row_number() OVER (PARTITION BY {_CONTEXT} ORDER BY rowid DESC) AS number, "
-    f"min(rowid) OVER (PARTITION BY {_CONTEXT}) AS first FROM Cache "
-    f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) AND {_ALIVE}) "
+    "SELECT context, json_extract(c.value, '$.title'), substr(json_extract(c.value, '$.content'), 1, ?4), "
+    "json_extract(c.value, '$.tags') FROM (SELECT position AS place, context, "
+    "row_number() OVER (PARTITION BY context ORDER BY position DESC) AS number, "
+    "min(position) OVER (PARTITION BY context) AS first FROM km_memory "
+    f"WHERE context IN (SELECT value FROM json_each(?3)) AND {_ALIVE}) "
     "JOIN Cache AS c ON c.rowid = place WHERE (number <= ?5 OR place = first) "
     "AND is_whole(CAST(c.value AS BLOB)) ORDER BY place"
 )
-"""Of each context that ?3 matches the first memory and the last ?5."""
-NAMED = (
-    "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
-)
+"""Of each of the contexts ?3 the first memory and the last ?5."""
 
 # --- documents and logs ---------------------------------------------------------------------------------------------
 
 DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
-_HERE = "project = ?1 AND namespace = ?2 AND key = ?3"
-_LIVING = "project = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
+_HERE = "space = ?1 AND namespace = ?2 AND key = ?3"
+_LIVING = "space = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
 GET_DOCUMENT = f"SELECT {DOCUMENT} FROM km_documents WHERE {_HERE}"
 DOCUMENT_ROW = f"SELECT rowid FROM km_documents WHERE {_HERE}"
 TEXT_OF_DOCUMENT = f"SELECT body FROM km_documents_text WHERE rowid = ({DOCUMENT_ROW})"
@@ -441,36 +458,36 @@ DOCUMENT_MATCHES = (
 )
 DOCUMENTS_AT = f"SELECT rowid, {DOCUMENT} FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 PUT_DOCUMENT = (
-    f"INSERT INTO km_documents(project, {DOCUMENT}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+    f"INSERT INTO km_documents(space, {DOCUMENT}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
     "ON CONFLICT DO UPDATE SET value = ?4, version = ?5, created_s = ?6, updated_s = ?7, expires_s = ?8, ttl_s = ?9 "
     "RETURNING rowid"
 )
 INDEX_DOCUMENT = "INSERT INTO km_documents_text(rowid, body) VALUES (?, ?)"
 UNINDEX_DOCUMENTS = "DELETE FROM km_documents_text WHERE rowid IN (SELECT value FROM json_each(?))"
-UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FROM km_documents WHERE project = ?)"
-DROP_PROJECT = ("DELETE FROM km_documents WHERE project = ?", "DELETE FROM km_log WHERE project = ?")
+UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FROM km_documents WHERE space = ?)"
+DROP_PROJECT = ("DELETE FROM km_documents WHERE space = ?", "DELETE FROM km_log WHERE space = ?")
 COUNT_DOCUMENTS = (
-    "SELECT (SELECT count(*) FROM km_documents WHERE project = ?1) + (SELECT count(*) FROM km_log WHERE project = ?1)"
+    "SELECT (SELECT count(*) FROM km_documents WHERE space = ?1) + (SELECT count(*) FROM km_log WHERE space = ?1)"
 )
-DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE project = ?"
+DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE space = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 LAST_VERSIONS = (
-    "SELECT project, max(version) FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?)) GROUP BY project"
+    "SELECT space, max(version) FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?)) GROUP BY space"
 )
 ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
 EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"
-OPERATION = "SELECT outcome FROM km_operations WHERE project = ? AND operation = ?"
+OPERATION = "SELECT outcome FROM km_operations WHERE space = ? AND operation = ?"
 NOTE_OPERATION = "INSERT INTO km_operations VALUES (?, ?, ?, ?)"
 DROP_OPERATIONS = "DELETE FROM km_operations WHERE at_s < ?"
 
-_OF_LOG = "FROM km_log WHERE project = ?1 AND session = ?2"
+_OF_LOG = "FROM km_log WHERE space = ?1 AND session = ?2"
 LOG_PAGE = f"SELECT position, item, at_s {_OF_LOG} AND position < ?3 ORDER BY position DESC LIMIT ?4"
 LOG_END = f"SELECT coalesce(max(position), 0) {_OF_LOG}"
-LOG_SESSIONS = "SELECT session, count(*), max(at_s) FROM km_log WHERE project = ? GROUP BY session ORDER BY session"
+LOG_SESSIONS = "SELECT session, count(*), max(at_s) FROM km_log WHERE space = ? GROUP BY session ORDER BY session"
 APPEND_TO_LOG = "INSERT INTO km_log VALUES (?, ?, ?, ?, ?)"
 CUT_LOG = f"DELETE {_OF_LOG} AND position >= ?3"
 COPY_LOG = (
-    "INSERT INTO km_log SELECT project, ?3, row_number() OVER (ORDER BY position) + ?4, item, at_s "
+    "INSERT INTO km_log SELECT space, ?3, row_number() OVER (ORDER BY position) + ?4, item, at_s "
     f"{_OF_LOG} AND position <= ?5"
 )
 

@@ -15,7 +15,7 @@ from kingly_memory.adapters.local import rows, sql
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.passages import LONGEST, passages
-from kingly_memory.ports import Row
+from kingly_memory.ports import Delivery, Row
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentRows
@@ -29,8 +29,8 @@ _CHANGE_TO = {
     Standing.CACHED: "cached",
 }
 """What the feed says of a change of standing."""
-MOST_NAMES = 100
-"""Facets are named after few things; a strange store may have more names."""
+LIFETIME = "lifetime"
+"""The facet that says when a memory ends."""
 
 SHORTEST_WORD, LONGEST_WORD = 4, 40
 MOST_KNOWN = 200_000
@@ -38,7 +38,6 @@ MOST_KNOWN = 200_000
 MOST_ASKED = 100
 """Memories that are read to find out whether one has a certain word."""
 
-_LAST_CHARACTER = "\U0010ffff"
 _WORD = re.compile(r"[^\W_]+")
 
 T = TypeVar("T")
@@ -110,7 +109,6 @@ class DiskTransaction:
         self._unindexed: set[int] = set()
         self._counted: Counter[tuple[str, str]] = Counter()
         self._owners: dict[str, list[str]] = {}
-        self._names: dict[str, list[str]] = {}
 
     # --- what the engine calls
 
@@ -126,7 +124,7 @@ class DiskTransaction:
             self._connection.execute("ROLLBACK TO change")
             self._connection.execute("RELEASE change")
             self._unindexed, self._counted = before
-            self._owners, self._names = {}, {}
+            self._owners = {}
             raise
         self._connection.execute("RELEASE change")
         return value
@@ -137,9 +135,9 @@ class DiskTransaction:
             positions = json.dumps(sorted(self._unindexed))
             for statement in sql.INDEX:
                 self._connection.execute(statement, (positions,))
-            for position, content, tag in self._all(sql.LONG, positions, LONGEST):
+            for position, content, scope in self._all(sql.LONG, positions, LONGEST):
                 added = [
-                    (rows.passage_row(position, number), content[begin:end], tag, begin)
+                    (rows.passage_row(position, number), content[begin:end], scope, begin)
                     for number, (begin, end) in enumerate(passages(content))
                 ]
                 self._connection.executemany(sql.ADD_PASSAGE, added)
@@ -156,73 +154,66 @@ class DiskTransaction:
     # --- memories
 
     def row(self, memory_id: str) -> Row | None:
-        for position, value, tag in self._all(sql.GET_MEMORY, rows.memory_row(memory_id)):
-            return rows.read_row(position, value, tag, memory_id)
+        for position, record, standing in self._all(sql.GET_MEMORY, memory_id):
+            return rows.read_row(position, record, standing, memory_id)
         return None
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        found = self._all(sql.GET, rows.key_row(space, key))
-        return rows.read_key(found[0][0]) if found else None
+        for (memory_id,) in self._all(sql.ID_OF_KEY, space, key):
+            return MemoryId(memory_id)
+        return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        [(position,)] = self._all(sql.SAID_AT, rows.said_digest(memory))
-        found = [] if position is None else rows.read_rows(self._all(sql.ROWS_AT.format(marks="?"), position))
+        found = rows.read_rows(self._all(sql.SAID_AT, rows.said_digest(memory)))
         return found[0] if found else None
 
     def is_said_in(self, space: str, context_id: str) -> bool:
-        return bool(self._all(sql.IS_SAID_IN, rows.digest(context_id), rows.project_in_tag(space)))
+        return bool(self._all(sql.IS_SAID_IN, space, context_id))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
-        name, now_s, tag = rows.memory_row(memory.id), time.time(), rows.tokens(memory, standing)
-        values = (name, now_s, tag, rows.record(memory))
-        inserted = self._connection.execute(sql.INSERT, values)
-        position = int(inserted.lastrowid or 0)
+        now_s = time.time()
+        columns = rows.columns(memory, standing, now_s)
         what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
-        if inserted.rowcount == 1:
-            self._unindexed.add(position)
+        if memory.key is not None:
+            self._connection.execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
+        added = self._connection.execute(sql.ADD_MEMORY, columns)
+        if added.rowcount == 1:
+            position = int(added.lastrowid or 0)
         else:
-            [(position, record, old_tag)] = self._all(sql.GET_MEMORY, name)
-            before = rows.read_row(position, record, old_tag)
-            if before is not None and before.standing is not Standing.CACHED:
-                is_revised = before.memory.revision < memory.revision
-                if is_revised:
-                    self._connection.execute(sql.KEEP, (memory.id, before.memory.revision, record))
-                what = _CHANGE_TO[standing] if before.standing is not standing else "revised" if is_revised else None
-            if before is not None:
-                self._unbind(before.memory, but=memory.key)
-            self._unindexed |= self._unindex([memory.id])
-            self._connection.execute(sql.UPSERT, values)
-            self._connection.execute(sql.UNSAY, (position,))
-        if memory.key is None:
-            self._connection.execute(sql.SAY, (position, rows.said_digest(memory)))
-        self._count(tag, 1)
+            for at, record, was in self._all(sql.GET_MEMORY, memory.id):
+                before = rows.read_row(at, record, was)
+                if before is not None and before.standing is not Standing.CACHED:
+                    is_revised = before.memory.revision < memory.revision
+                    if is_revised:
+                        self._connection.execute(sql.KEEP, (memory.id, before.memory.revision, record))
+                    is_moved = before.standing is not standing
+                    what = _CHANGE_TO[standing] if is_moved else "revised" if is_revised else None
+            (position,) = self._unindex([memory.id])
+            self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
+        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing, rows.record(memory)))
+        self._unindexed.add(position)
+        self._count(memory.scope.space, memory.type, standing, 1)
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
-        if memory.key is not None:
-            self._put(rows.key_row(memory.scope.space, memory.key), {"id": memory.id})
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
-        positions = self._unindex(memory_ids)
-        marks = sql.marks(positions)
-        token, now_s = rows.standing_token(standing), time.time()
-        self._connection.execute(
-            sql.NOTE_STANDING.format(marks=marks), (_CHANGE_TO[standing], now_s, *positions, f"{token} ")
-        )
-        self._connection.execute(sql.RESTAND.format(marks=marks), (token, now_s, *positions))
-        for (tag,) in self._all(f"SELECT tag FROM Cache WHERE rowid IN ({marks})", *positions):
-            self._count(tag, 1)
+        positions, now_s = self._unindex(memory_ids), time.time()
+        which = json.dumps(sorted(positions))
+        self._connection.execute(sql.NOTE_STANDING, (_CHANGE_TO[standing], now_s, which, standing))
+        for statement in sql.RESTAND:
+            self._connection.execute(statement, (standing, now_s, which))
+        for _, space, kind, _ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
+            self._count(space, kind, standing, 1)
         self._unindexed |= positions
 
     def erase(self, memory_id: str) -> None:
         before = self.row(memory_id)
-        if before is not None:
-            self._unbind(before.memory)
-            if before.standing is not Standing.CACHED:
-                self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
-        for position in self._unindex([memory_id]):
-            self._connection.execute(sql.UNSAY, (position,))
-        self._connection.execute(sql.DELETE, (rows.memory_row(memory_id),))
+        if before is not None and before.standing is not Standing.CACHED:
+            self._connection.execute(sql.NOTE, (memory_id, before.memory.revision, "erased", time.time()))
+        self._unindex([memory_id])
+        for statement in sql.DELETE_MEMORY:
+            self._connection.execute(statement, (memory_id,))
         for (record,) in self._all(sql.REVISIONS, memory_id):
             earlier = rows.read_record(record)
             if earlier is not None:
@@ -252,59 +243,67 @@ class DiskTransaction:
         self._vocabulary.unlearn(memory)
 
     def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
-        beyond, own = rows.memory_row(after), rows.project_in_tag(space)
-        found = rows.read_rows(self._all(sql.UNDELIVERED, beyond, above, own, remote, limit))
+        found = rows.read_rows(self._all(sql.UNDELIVERED, after, above, space, remote, limit))
         return [row.memory for row in found]
 
     # --- facets
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
-        found = self._all(sql.GET, rows.facet_row(name, owner))
-        return rows.read_facet(name, found[0][0]) if found else None
+        for (value,) in self._all(sql.FACET, name, owner):
+            return rows.read_facet(name, value)
+        return None
 
     def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
-        found = self._all(sql.GET_MANY, json.dumps([rows.facet_row(name, owner) for name in names]))
-        parsed = {row.split(":", 1)[0]: rows.read_facet(row, value) for row, value in found}
+        found = self._all(sql.FACETS, json.dumps([(name, owner) for name in names]))
+        parsed = {name: rows.read_facet(name, value) for name, _, value in found}
         return {name: facet for name, facet in parsed.items() if facet is not None}
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
-        row = rows.facet_row(name, owner)
         self._owners.pop(name, None)
         if value is None:
-            self._connection.execute(sql.DELETE, (row,))
+            self._connection.execute(sql.DROP_FACET, (name, owner))
         else:
-            self._names = {}
-            self._put(row, value)
+            self._connection.execute(sql.SET_FACET, (name, owner, rows.dump(value)))
+        if name == LIFETIME:
+            self._connection.execute(sql.ENDS_AT, ((value or {}).get("expires_at"), owner))
+
+    def drop_facets(self, owner: str) -> None:
+        self._owners = {}
+        self._connection.execute(sql.DROP_FACETS, (owner,))
 
     def owners(self, facet: str) -> list[str]:
         """Asked once per commit and facet, since every store asks."""
         if facet not in self._owners:
-            beginning = rows.facet_row(facet, "")
-            found = self._all(sql.OWNERS, len(beginning) + 1, beginning, f"{facet};")
-            self._owners[facet] = [owner for (owner,) in found]
+            self._owners[facet] = [owner for (owner,) in self._all(sql.OWNERS, facet)]
         return self._owners[facet]
 
-    def facet_names(self, beginning: str) -> list[str]:
-        """Asked once per commit, like `owners`; a name costs one step in the index, however many have such a facet."""
-        if beginning not in self._names:
-            names: list[str] = []
-            start, end = beginning, beginning + _LAST_CHARACTER
-            while len(names) < MOST_NAMES and (found := self._all(sql.NEXT_NAMED, start, end)):
-                name = str(found[0][0]).partition(":")[0]
-                names.append(name)
-                start = name + ";"
-            self._names[beginning] = names
-        return self._names[beginning]
+    # --- vectors and deliveries
+
+    def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
+        self._connection.execute(sql.SET_VECTOR, (embedder, memory.id, memory.scope.space, memory.revision, levels))
+
+    def delivery(self, remote: str, item: str) -> Delivery | None:
+        for columns in self._all(sql.GET_DELIVERY, remote, item):
+            return rows.read_delivery(columns)
+        return None
+
+    def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
+        if delivery is None:
+            self._connection.execute(sql.DROP_DELIVERY, (remote, item))
+        else:
+            self._connection.execute(sql.SET_DELIVERY, (remote, item, *rows.delivery_columns(delivery)))
+
+    def delivery_items(self, remote: str) -> list[str]:
+        return [item for (item,) in self._all(sql.DELIVERY_ITEMS, remote)]
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         farthest_s = now_s + FARTHEST_DUE_S
         if early:
             # By age, which is quick to tell, unless some of the oldest have failed more than once.
-            ids = [MemoryId(one) for (one,) in self._all(sql.EARLY, remote, now_s, farthest_s, limit)]
-            facets = (self.facet("delivery", f"{remote}:{one}") or {} for one in ids)
-            if all(facet.get("attempts", 0) in (0, 1) for facet in facets):
-                return ids
-            return [MemoryId(one) for (one,) in self._all(sql.EARLY_IN_TURN, remote, now_s, farthest_s, limit)]
+            found = self._all(sql.EARLY, remote, now_s, farthest_s, limit)
+            if any(attempts not in (0, 1) for _, attempts in found):
+                found = self._all(sql.EARLY_IN_TURN, remote, now_s, farthest_s, limit)
+            return [MemoryId(one) for one, _ in found]
         due: list[tuple[str, float]] = []
         for state in ("pending", "leased"):
             due += self._all(sql.DUE, remote, state, now_s, limit)
@@ -313,35 +312,25 @@ class DiskTransaction:
 
     # --- steps
 
-    def _unbind(self, before: Memory, but: str | None = None) -> None:
-        """Let go of the key that the memory has now, unless it is that one."""
-        space, key = before.scope.space, before.key
-        if key not in (None, but) and self.id_of_key(space, key) == before.id:
-            self._connection.execute(sql.DELETE, (rows.key_row(space, key),))
-
     def _unindex(self, memory_ids: Collection[str]) -> set[int]:
-        """Take rows out of the indexes and the counts before they change. Returns where they stand."""
-        row_names = [rows.memory_row(one) for one in memory_ids]
-        found = self._all(sql.TAGS_OF.format(marks=sql.marks(row_names)), *row_names)
-        positions = {position for position, _ in found}
+        """Take memories out of the indexes and the counts before they change. Returns where they stand."""
+        found = self._all(sql.PLACES, json.dumps(list(memory_ids)))
+        positions = {position for position, *_ in found}
         for position in positions - self._unindexed:
             first, last = rows.passage_row(position, 0), rows.passage_row(position + 1, 0) - 1
             self._connection.executemany(sql.DROP_PASSAGE, self._all(sql.PASSAGES_OF, first, last))
         indexed = json.dumps(sorted(positions - self._unindexed))
         for statement in sql.UNINDEX:
             self._connection.execute(statement, (indexed,))
-        for _, tag in found:
-            self._count(tag, -1)
+        for _, space, kind, standing in found:
+            self._count(space, kind, standing, -1)
         self._unindexed -= positions
         return positions
 
-    def _count(self, tag: object, number: int) -> None:
-        which = rows.counted_as(tag)
+    def _count(self, space: str, kind: str, standing: str, number: int) -> None:
+        which = rows.counted_as(space, kind, standing)
         if which is not None:
             self._counted[which] += number
-
-    def _put(self, row: str, value: JsonObject) -> None:
-        self._connection.execute(sql.UPSERT, (row, time.time(), None, rows.dump(value)))
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()

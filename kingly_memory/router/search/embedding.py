@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TypeVar
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
-from kingly_memory.retrieval.vectors import packed, searchable
-from kingly_memory.router.search.meaning import Trail, VectorSearch
+from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.retrieval.vectors import levels, searchable
+from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.router.shared_threads import SharedThreads
 
 log = logging.getLogger("kingly_memory.router")
@@ -32,7 +32,6 @@ COLLECT_S = 0.2
 ROUNDS_FROM_THE_START = 360
 """Each so many rounds everything is looked at again, for what other processes have revised."""
 MOST_NAMED = 10_000
-TURN = "vectors"
 
 
 class Embedding:
@@ -47,7 +46,7 @@ class Embedding:
         self._turn = asyncio.Lock()
         self._lock = threading.Lock()
         self._named: dict[str, None] = {}
-        self._trail = Trail()
+        self._position = 0
         self._unmade: int | None = None
         self._is_hurried = False
         self._complaint: str | None = None
@@ -84,7 +83,7 @@ class Embedding:
             await self._clock.sleep(COLLECT_S)
             self._wanted.clear()
             if rounds % ROUNDS_FROM_THE_START == 0:
-                self._trail.restart()
+                self._position = 0
             rounds += 1
             try:
                 async with self._turn:
@@ -100,7 +99,7 @@ class Embedding:
     async def complete(self) -> None:
         """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""
         async with self._turn:
-            self._trail.restart()
+            self._position = 0
             await self._catch_up()
 
     def status(self) -> JsonObject:
@@ -119,7 +118,6 @@ class Embedding:
     async def _catch_up(self) -> None:
         """What is there already is read first, so that searches have it while the rest is made."""
         await self._apart(self._vectors.load)
-        self.note(self._vectors.take_orphaned())
         for work in (self._mend_some, self._count, self._make_some):
             while await self._apart(work):
                 pass
@@ -130,79 +128,54 @@ class Embedding:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _count(self) -> bool:
-        """Go on to the first memory without a vector, and count it and those behind it."""
-        while not (first := self._lacking(self._trail.mark)).found:
-            self._trail.follow(first.mark)
-            if first.at_end:
-                break
-        count, behind = len(first.found), first
-        while not behind.at_end and behind.mark is not None:
-            behind = self._lacking(behind.mark)
-            count += len(behind.found)
-        self._unmade = count
+        where = (self._vectors.embedder.name, self._vectors.space, self._position)
+        self._unmade = self._store.reader.vectors.lacking_count(*where)
         return False
 
     def _make_some(self) -> bool:
-        """Give vectors to memories that have none; False when there are no more.
-
-        New rows come behind all others, so what lies before a mark has been looked at.
-        """
-        looked = self._lacking(self._trail.mark)
-        if looked.found:
-            self._write([row.memory for row in looked.found])
-            self._vectors.load()  # else the next search would
-        self._trail.follow(looked.mark)
-        self._unmade = 0 if looked.at_end else max((self._unmade or 0) - len(looked.found), 0)
-        return not looked.at_end
-
-    def _lacking(self, mark: Mark) -> Looked[Row]:
+        """Give vectors to memories that have none; False when there are no more. New memories come behind all others,
+        so what lies before the last of these has been looked at."""
         if self._vectors.is_stopped:
-            return Looked((), mark, at_end=True)
-        return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.space, mark, BATCH)
+            return False
+        where = (self._vectors.embedder.name, self._vectors.space, self._position)
+        found = self._store.reader.vectors.lacking(*where, BATCH) or []
+        if found:
+            self._write([row.memory for row in found])
+            self._vectors.load()  # else the next search would
+            self._position = found[-1].position
+        at_end = len(found) < BATCH
+        self._unmade = 0 if at_end else max((self._unmade or 0) - len(found), 0)
+        return not at_end
 
     def _mend_some(self) -> bool:
-        """Make anew what is out of date, and remove what belongs to nobody; False when nothing was named."""
+        """Make anew what is out of date; False when nothing was named."""
         with self._lock:
             named = list(islice(self._named, BATCH))
         if named:
-            rows = {one: self._store.reader.row(one) for one in named}
-            made_of = self._store.reader.facets(self._vectors.facet, named)
-            memories = [row.memory for row in rows.values() if row is not None]
-            gone = [one for one, row in rows.items() if row is None]
-            changed = [one for one in memories if made_of.get(one.id, {}).get("revision") != one.revision]
-            self._write([one for one in changed if one.scope.space == self._vectors.space], gone)
+            rows = (self._store.reader.row(one) for one in named)
+            memories = [row.memory for row in rows if row is not None]
+            made_of = self._store.reader.vectors.made_of(self._vectors.embedder.name, named)
+            own = [one for one in memories if one.scope.space == self._vectors.space]
+            self._write([one for one in own if made_of.get(one.id) != one.revision])
             with self._lock:
                 for one in named:
                     self._named.pop(one, None)
         return bool(named)
 
-    def _write(self, memories: Sequence[Memory], gone: Sequence[str] = ()) -> None:
-        made: list[tuple[Memory, Sequence[float]]] = []
+    def _write(self, memories: Sequence[Memory]) -> None:
+        made: list[tuple[Memory, bytes]] = []
         for start in range(0, len(memories), BITE):
             bite = memories[start : start + BITE]
             time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
-            made += zip(bite, self._vectors.embedder.embed([searchable(memory) for memory in bite]), strict=True)
-        facet = self._vectors.facet
+            vectors = self._vectors.embedder.embed([searchable(memory) for memory in bite])
+            made += zip(bite, map(levels, vectors), strict=True)
 
         def change(transaction: Transaction) -> None:
-            """Write vectors down beside memories that are still what they were."""
-            rows = {memory.id: transaction.row(memory.id) for memory, _ in made}
-            current = [
-                (memory, vector)
-                for memory, vector in made
-                if (row := rows[memory.id]) is not None and row.memory.revision == memory.revision
-            ]
-            renewed = [memory.id for memory, _ in current if transaction.facet(facet, memory.id) is not None]
-            if renewed:
-                # SQLite reuses the place of a deleted last row, which others have read past. So something else
-                # takes that place first.
-                transaction.set_facet(TURN, facet, None)
-                transaction.set_facet(TURN, facet, {"turn": True})
-            for memory_id in (*renewed, *(one for one in gone if transaction.row(one) is None)):
-                transaction.set_facet(facet, memory_id, None)
-            for memory, vector in current:
-                value = {**packed(vector), "revision": memory.revision, "project": memory.scope.space}
-                transaction.set_facet(facet, memory.id, value)
+            """Write vectors down of memories that are still what they were."""
+            for memory, vector in made:
+                row = transaction.row(memory.id)
+                if row is not None and row.memory.revision == memory.revision:
+                    transaction.set_vector(self._vectors.embedder.name, memory, vector)
 
-        if made or gone:
+        if made:
             self._store.write(change).result()

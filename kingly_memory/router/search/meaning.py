@@ -11,51 +11,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.models import Memory, Query
-from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
+from kingly_memory.ports import Embedder, Row, Vector, VectorRows
 from kingly_memory.retrieval.fusion import LEAST, NAMED, VECTORS, WORDS, blended
-from kingly_memory.retrieval.vectors import packed, searchable, unpacked
+from kingly_memory.retrieval.vectors import levels, searchable
 from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalSearch, Wording, spelt
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
 
-FACETS = "vector-"
-"""How the facets begin that keep vectors; the rest of the name is the embedder's."""
 PAGE = 200
 """Vectors that are read in one go, some milliseconds."""
 PAGES_A_SEARCH = 2
 """What a search itself reads of what others have written meanwhile; the rest is read in the background."""
-MARKS = 32
-"""Places on the way that are kept to fall back to. Of the older ones every second goes when there are more."""
-
-
-def facet_of(embedder: str) -> str:
-    """The name of the facet that keeps a memory's vector by that embedder."""
-    return f"{FACETS}{embedder}"
-
-
-class Trail:
-    """How far a store has been looked through. SQLite may reuse the place of a deleted last row, so where that row is
-    gone, reading goes on from an earlier place."""
-
-    def __init__(self) -> None:
-        self._marks: list[Mark] = []
-
-    @property
-    def mark(self) -> Mark:
-        return self._marks[-1] if self._marks else Mark()
-
-    def follow(self, mark: Mark | None) -> None:
-        """Go on to the mark of a look that began here; None says that this place is gone."""
-        if mark is None:
-            self._marks.pop()
-        elif mark != self.mark:
-            self._marks.append(mark)
-        if len(self._marks) > MARKS:
-            del self._marks[1 : MARKS // 2 : 2]
-
-    def restart(self) -> None:
-        self._marks.clear()
 
 
 class Near(NamedTuple):
@@ -72,8 +39,7 @@ class Near(NamedTuple):
 class VectorSearch:
     """Finds the memories whose vectors are nearest to a question's. Safe from any thread.
 
-    Vectors are facets beside their memories. A new one lies behind all that were there, so that whoever keeps them in
-    memory reads on from where it was.
+    A new vector lies behind all that were there, so that whoever keeps them in memory reads on from where it was.
     """
 
     def __init__(self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
@@ -82,9 +48,8 @@ class VectorSearch:
         self._reader = reader
         self._lock = threading.Lock()
         self._loading = threading.Lock()
-        self._trail = Trail()
+        self._place = 0
         self._revisions: dict[str, int] = {}
-        self._orphaned: list[str] = []
         self._settled = threading.Event()
         self._trouble: str | None = None
         self.is_stopped = False
@@ -97,11 +62,6 @@ class VectorSearch:
         """Loaded by the first who needs it, which takes 0.1 s; no search does."""
         with self._loading:
             return self._new_embedder()
-
-    @property
-    def facet(self) -> str:
-        """Where its own vectors are kept."""
-        return facet_of(self.embedder.name)
 
     @property
     def name(self) -> str | None:
@@ -189,40 +149,26 @@ class VectorSearch:
     def add(self, rows: Sequence[Row]) -> None:
         """Make vectors of these memories for this process alone."""
         vectors = self.embedder.embed([searchable(row.memory) for row in rows])
+        made = zip(rows, vectors, strict=True)
         with self._lock:
-            self._put(
-                Made(row.memory.id, {**packed(vector), "revision": row.memory.revision}, False)
-                for row, vector in zip(rows, vectors, strict=True)
-            )
-
-    def take_orphaned(self) -> list[str]:
-        """Whose vectors were found although the memory is gone; told once."""
-        with self._lock:
-            found, self._orphaned = self._orphaned, []
-        return found
+            self._put([Vector(0, row.memory.id, row.memory.revision, levels(vector)) for row, vector in made])
 
     def _read_page(self, deadline_s: float) -> bool:
         """Read on; True when there is nothing more."""
-        looked: Looked[Made] = Looked((), None, at_end=False)
-        while looked.mark is None:
-            looked = self._reader.made(self.facet, self.space, self._trail.mark, PAGE, deadline_s)
-            self._trail.follow(looked.mark)
-        self._put(one for one in looked.found if not one.orphaned)
-        self._orphaned += [one.memory_id for one in looked.found if one.orphaned]
-        return looked.at_end
+        found = self._reader.made(self.embedder.name, self.space, self._place, PAGE, deadline_s)
+        if found:
+            self._put(found)
+            self._place = found[-1].place
+        return found is not None and len(found) < PAGE
 
-    def _put(self, made: Iterable[Made]) -> None:
+    def _put(self, made: Sequence[Vector]) -> None:
         """Anybody may write to a file: what holds no vector of ours is passed over."""
-        vectors: dict[str, bytes] = {}
-        for memory_id, facet, _ in made:
-            try:
-                vector, revision = unpacked(facet or {}).tobytes(), int((facet or {})["revision"])
-            except (KeyError, TypeError, ValueError):
-                continue
-            if len(vector) == self.embedder.dimensions:
-                vectors[memory_id] = vector
-                self._revisions[memory_id] = revision
-        self._matrix.put_packed(vectors)
+        size = self.embedder.dimensions
+        sound = [
+            one for one in made if (type(one.levels), type(one.revision)) == (bytes, int) and len(one.levels) == size
+        ]
+        self._revisions |= {one.memory_id: one.revision for one in sound}
+        self._matrix.put_packed({one.memory_id: one.levels for one in sound})
 
 
 POOL, FILTERED_POOL = 50, 200

@@ -13,11 +13,9 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing, space_named
-from kingly_memory.ports import Clock, Forgotten, LocalStore, RemoteHit, Row, Transaction
+from kingly_memory.ports import Clock, Delivery, Forgotten, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router import lifetimes
-from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import set_delivery
 from kingly_memory.settings import Settings
 from kingly_memory.validation import draft, moment
 
@@ -152,7 +150,7 @@ class RemoteCache:
                         acknowledged=revision,
                         remote_id=copy.remote_id,
                     )
-                    set_delivery(transaction, self._remote, copy.memory.id, there)
+                    transaction.set_delivery(self._remote, copy.memory.id, there)
                 lifetimes.put(transaction, copy.memory.id, lifetime)
             return fresh
 
@@ -185,7 +183,7 @@ class RemoteCache:
             copies = [row.memory.id for row in rows if row.standing is Standing.CACHED]
             for copy_id in copies:
                 erase(transaction, copy_id)
-                set_delivery(transaction, self._remote, copy_id, None)
+                transaction.set_delivery(self._remote, copy_id, None)
             transaction.set_facet(CURSOR, self._cursor_owner, {"until": gone.until})
             self.dropped |= {*copies}
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError
-from kingly_memory.models import LayerReport, Query, Results, Source, Standing
+from kingly_memory.models import DeliveryState, LayerReport, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, Embedder, LocalStore, RemoteHit, Row
 from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer, Wording, spelt
@@ -187,9 +187,14 @@ class Search:
 
         A copy is as the remote has it now: the text found here may be older, and its lifetime over.
         """
-        owners = [f"{one.side.name}:{hit.memory.id}" for one in answered for hit in local]
-        facets = self._store.reader.facets("delivery", owners)
-        delivered = {owner.split(":", 1)[1] for owner, facet in facets.items() if facet["state"] == "delivered"}
+        sides = [one.side.name for one in answered]
+        deliveries = self._store.reader.deliveries(sides, [hit.memory.id for hit in local])
+        delivered = {
+            memory_id
+            for each in deliveries.values()
+            for memory_id, one in each.items()
+            if one.state is DeliveryState.DELIVERED
+        }
         found = {
             hit.memory.id: Candidate(hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.scores)
             for hit in local

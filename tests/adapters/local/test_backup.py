@@ -73,7 +73,7 @@ def test_a_restored_home_is_another_incarnation(full: Path, tmp_path: Path) -> N
 
     def incarnation(home: Path) -> str:
         with sqlite3.connect(home / "store" / "cache.db") as connection:
-            found: str = connection.execute(sql.GET, ("home:incarnation",)).fetchone()[0]
+            found: str = connection.execute(sql.FACET, ("home", "incarnation")).fetchone()[0]
         return found
 
     assert incarnation(full) != incarnation(tmp_path / "other")

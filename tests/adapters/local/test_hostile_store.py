@@ -83,7 +83,7 @@ def plant(home: Path, row: Planted) -> None:
     with behind_triggers(home) as connection:
         connection.execute(
             "INSERT OR REPLACE INTO Cache(key, raw, mode, filename, value, store_time, access_time, size, tag)"
-            " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 'vlive p0 ysemantic')",
+            " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 'live')",
             row,
         )
 
@@ -111,7 +111,7 @@ def test_planted_pickles_and_file_names_do_nothing(home: Path, key: str, kind: s
     assert [path.read_bytes() for path in home.rglob("planted.val")] == [bomb]
 
 
-@pytest.mark.parametrize("tag", [None, 7, b"\x80\x04", "", "vlive", "vnothing p0", "v" * 10_000])
+@pytest.mark.parametrize("tag", [None, 7, b"\x80\x04", "", "Live", "live p0", "v" * 10_000])
 def test_row_with_a_planted_tag_stands_in_nobodys_way(home: Path, tag: object) -> None:
     with behind_triggers(home) as connection:
         connection.execute("UPDATE Cache SET tag = ? WHERE key LIKE 'm:%'", (tag,))

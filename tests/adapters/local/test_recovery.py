@@ -192,7 +192,8 @@ def break_row(home: Path, store: DiskStore, text: str, value: str) -> None:
     """Close the store and damage the row that holds the text."""
     store.close()
     with behind_triggers(home) as connection:
-        connection.execute(f"UPDATE Cache SET value = {value} WHERE value LIKE ?", (f"%{text}%",))  # noqa: S608
+        for table in ("Cache", "km_facet"):
+            connection.execute(f"UPDATE {table} SET value = {value} WHERE value LIKE ?", (f"%{text}%",))  # noqa: S608
 
 
 @pytest.mark.parametrize(

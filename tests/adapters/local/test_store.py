@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from threading import Event
@@ -12,9 +11,11 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import RouterClosed
-from kingly_memory.models import Memory, MemoryType, Standing
-from kingly_memory.ports import Transaction
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import DeliveryState, Memory, MemoryType, Standing
+from kingly_memory.ports import Delivery, Transaction
 from tests.store_samples import (
     NOON,
     NOON_S,
@@ -238,8 +239,9 @@ def test_owners_of_one_facet_are_not_those_of_another(store: DiskStore) -> None:
 # --- outbox -------------------------------------------------------------------------------------------------------
 
 
-def deliver(store: DiskStore, owner: str, state: str, due: float | None, remote: str = REMOTE, **more: object) -> None:
-    set_facet(store, "delivery", f"{remote}:{owner}", {"state": state, "due": due, **more})
+def deliver(store: DiskStore, owner: str, state: str, due: float | None, remote: str = REMOTE, **more: Any) -> None:
+    there = replace(Delivery(1, due, DeliveryState(state)), **more)
+    store.write(lambda tx: tx.set_delivery(remote, owner, there)).result()
 
 
 def due(store: DiskStore, limit: int = 10, now_s: float = NOON_S, *, early: bool = False) -> list[str]:
@@ -299,7 +301,7 @@ def test_outbox_view_counts_and_pages_what_is_not_at_rest(store: DiskStore) -> N
     deliver(store, "m4", "delivered", None)
     assert store.reader.outbox_counts(REMOTE) == {"pending": 1, "leased": 1, "dead": 1}
     entries = store.reader.outbox_page(REMOTE, ["pending", "dead"], 10)
-    assert [(owner, facet["state"]) for owner, facet in entries] == [("m1", "dead"), ("m2", "pending")]
+    assert [(owner, one.state) for owner, one in entries] == [("m1", "dead"), ("m2", "pending")]
     assert len(store.reader.outbox_page(REMOTE, ["pending", "dead", "leased"], 2)) == 2
     assert store.reader.next_due_s(REMOTE) == NOON_S + 3
     assert store.reader.next_due_s("f" * 16) is None
@@ -334,6 +336,7 @@ def test_undelivered_are_live_or_archived_ones_above_the_bound_without_a_facet(s
 @pytest.mark.parametrize("now_s", [10.0, 10.5])
 def test_expired_are_named_longest_ended_first(store: DiskStore, now_s: float) -> None:
     for owner, ends in (("b", 10.0), ("a", 5.0), ("never", 11.0)):
+        put(store, memory(id=MemoryId(owner)))
         set_facet(store, "lifetime", owner, {"expires_at": ends, "sliding_s": None})
     assert store.reader.expired(now_s, 10) == ["a", "b"]
     assert store.reader.expired(now_s, 1) == ["a"]
@@ -422,9 +425,7 @@ def test_memory_of_ours_hides_the_copy_under_the_same_remote_id(store: DiskStore
     own, copy = memory(), memory()
     for one, standing in ((own, Standing.LIVE), (copy, Standing.CACHED)):
         store.write(lambda tx, one=one, standing=standing: tx.save(one, standing)).result()  # type: ignore[misc]
-    for one in (own, copy):
-        facet = {"state": "delivered", "due": None, "remote_id": "r1"}
-        store.write(lambda tx, one=one, facet=facet: tx.set_facet("delivery", f"{REMOTE}:{one.id}", facet)).result()  # type: ignore[misc]
+        deliver(store, one.id, "delivered", None, remote_id="r1")
     assert store.reader.by_remote_id(REMOTE, ["r1", "r2"]) == {"r1": own.id}
 
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kingly_memory.adapters.local import rows
 from kingly_memory.models import DeliveryState
+from kingly_memory.ports import Delivery
 from kingly_memory.router import delivery
-from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.link import Link, broken, mended, probe_is_due
 
 NOW = 1_000_000.0
@@ -171,8 +172,13 @@ def test_once_sent_a_memory_is_never_taken_for_untried_again(seen: list[Delivery
 
 
 @given(courses())
-def test_a_facet_comes_back_from_its_json_form_unchanged(seen: list[Delivery]) -> None:
-    assert all(Delivery.from_json(facet.to_json()) == facet for facet in seen)
+def test_a_delivery_comes_back_from_its_columns_unchanged(seen: list[Delivery]) -> None:
+    assert all(rows.read_delivery(rows.delivery_columns(one)) == one for one in seen)
+
+
+def test_a_delivery_in_an_unknown_state_is_dead() -> None:
+    _, *rest = rows.delivery_columns(Delivery(wanted=3, due=None))
+    assert rows.read_delivery(["gone", *rest]).state is DeliveryState.DEAD
 
 
 def test_refusals_that_are_not_clear_kill_at_the_limit_and_not_before() -> None:

@@ -15,10 +15,9 @@ from typing import TypeVar
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
-from kingly_memory.ports import DocumentRows, Row, Transaction
+from kingly_memory.ports import Delivery, DocumentRows, Row, Transaction
 from kingly_memory.router import delivery, known_remotes, outbox, write
-from kingly_memory.router.delivery import Delivery, Leased
-from kingly_memory.router.outbox import delivery_of, set_delivery
+from kingly_memory.router.delivery import Leased
 from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Settings
@@ -96,12 +95,25 @@ class Shelf:
     def is_said_in(self, project: str, context_id: str) -> bool:
         return False
 
-    def facet_names(self, beginning: str) -> list[str]:
-        return sorted({name.partition(":")[0] for name in self.beside if name.startswith(beginning)})
+    def drop_facets(self, owner: str) -> None:
+        self.beside = {name: one for name, one in self.beside.items() if name.partition(":")[2] != owner}
+
+    def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
+        raise NotImplementedError
+
+    def delivery(self, remote: str, item: str) -> Delivery | None:
+        found = self.facet(f"delivery {remote}", item)
+        return None if found is None else Delivery(**{**found, "state": DeliveryState(found["state"])})
+
+    def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
+        self.set_facet(f"delivery {remote}", item, None if delivery is None else vars(delivery))
+
+    def delivery_items(self, remote: str) -> list[str]:
+        return self.owners(f"delivery {remote}")
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         waiting = (DeliveryState.PENDING, DeliveryState.LEASED)
-        facets = ((MemoryId(one), delivery_of(self, remote, one)) for one in self.rows)
+        facets = ((MemoryId(one), self.delivery(remote, one)) for one in self.rows)
         return [one for one, facet in facets if facet is not None and facet.state in waiting]
 
     def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
@@ -156,7 +168,7 @@ class State:
 
     @property
     def facet(self) -> Delivery | None:
-        return delivery_of(self.shelf, REMOTE, self.memory_id)
+        return self.shelf.delivery(REMOTE, self.memory_id)
 
     @property
     def sent(self) -> Leased | None:
@@ -175,17 +187,17 @@ class State:
 
 
 def _fingerprint(item: Leased) -> str:
-    return json.dumps([said_by(item).to_json(), item.forgotten, item.before.to_json(), item.leased.to_json()])
+    return json.dumps([said_by(item).to_json(), item.forgotten, vars(item.before), vars(item.leased)])
 
 
 def _plain(shelf: Shelf) -> Shelf:
     """Figures that only grow would make every state a new one."""
     for memory_id in shelf.rows:
         shelf.set_facet("usage", memory_id, None)
-        facet = delivery_of(shelf, REMOTE, memory_id)
+        facet = shelf.delivery(REMOTE, memory_id)
         if facet is not None:
             calm = replace(facet, attempts=min(facet.attempts, 1), last_error=None)
-            set_delivery(shelf, REMOTE, memory_id, calm)
+            shelf.set_delivery(REMOTE, memory_id, calm)
     return shelf
 
 

@@ -22,6 +22,7 @@ from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import facet_at, federated, name_of
 from tests.router_bench import PromptStore, held
+from tests.store_samples import behind
 
 DAY_S = 86_400.0
 T = TypeVar("T")
@@ -72,9 +73,20 @@ def again(disk: PromptStore) -> PromptStore:
 def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:
     """Everything that the store holds of a remote, but for the last change that it may know of."""
     name, reader = name_of(label), disk.reader
-    found = [reader.threads.named(f"delivery:{one}", 1_000) for one in (name, outbox_of_links(name))]
-    found += [[pair for pair in reader.threads.named(one, 1_000) if pair[0] == name] for one in ("remote", "link")]
-    return [{"owner": owner, "facet": facet} for some in found for owner, facet in some]
+    found = [
+        {"owner": owner, "facet": facet}
+        for one in ("remote", "link")
+        for owner, facet in reader.threads.named(one, 1_000)
+        if owner == name
+    ]
+    if not (disk.home / "store" / "cache.db").exists():
+        return found
+    with behind(disk.home) as connection:
+        deliveries = connection.execute("SELECT remote, item, state, remote_id FROM km_delivery").fetchall()
+    for outbox, item, state, remote_id in deliveries:
+        if outbox in (name, outbox_of_links(name)):
+            found.append({"owner": item, "facet": {"state": state, "remote_id": remote_id}})
+    return found
 
 
 # --- what is told ---------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, LinkState, Memory, Source
-from kingly_memory.ports import RemoteLink
-from kingly_memory.router.delivery import Delivery, outbox_of_links
+from kingly_memory.ports import Delivery, RemoteLink
+from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.outbox import link_item
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import remote_at
@@ -81,9 +82,8 @@ def waiting(memory: MemoryRouter) -> JsonObject:
 
 
 def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
-    owner = f"{outbox_of_links(REMOTE)}:{link.source}:{link.id}"
-    found = disk.reader.facets("delivery", [owner])
-    return Delivery.from_json(found[owner]) if found else None
+    outbox = outbox_of_links(REMOTE)
+    return disk.reader.deliveries([outbox], [link_item(link)])[outbox].get(link_item(link))
 
 
 # --- when a link travels ----------------------------------------------------------------------------------------------

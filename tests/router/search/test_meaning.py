@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,23 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed import wordllama
 from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
-from kingly_memory.adapters.local.reader import LOOKED_AT, VectorRows
+from kingly_memory.adapters.local.reader import VectorRows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, Query, Results, Standing
-from kingly_memory.ports import Embedder, Looked, Mark, Row
+from kingly_memory.ports import Embedder, Row
 from kingly_memory.retrieval.fusion import LEAST, blended
-from kingly_memory.retrieval.vectors import packed
+from kingly_memory.retrieval.vectors import levels
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
-from kingly_memory.router.search.meaning import MARKS, Trail, VectorSearch
+from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run
 from tests.router_bench import CALM, PromptStore
-from tests.store_samples import memory, put
+from tests.store_samples import behind, memory, put
 
 ROOT = Path(__file__).parents[3]
 SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
@@ -225,7 +226,7 @@ async def test_the_vector_of_an_erased_memory_goes_with_it(tmp_path: Path) -> No
         await memory.sweep()
         await memory.await_vectors()
     store = DiskStore(tmp_path, durability="process")
-    assert store.reader.facets("vector-subjects", [stored.id]) == {}
+    assert store.reader.vectors.made_of("subjects", [stored.id]) == {}
     store.close()
 
 
@@ -254,17 +255,20 @@ async def test_memories_of_another_project_are_never_shown(tmp_path: Path, reads
         assert (await ours.status())["vectors"]["read"] == 1
 
 
-@pytest.mark.parametrize("facet", [{}, {"int8": "?"}, {"int8": "AA==", "revision": 1}, {"int8": 7, "revision": "x"}])
-async def test_a_row_that_is_no_vector_of_ours_is_passed_over(tmp_path: Path, facet: dict[str, object]) -> None:
+@pytest.mark.parametrize("odd", ["levels = NULL", "levels = 'text'", "levels = x'00'", "revision = 'x'"])
+async def test_a_row_that_is_no_vector_of_ours_is_passed_over(tmp_path: Path, odd: str) -> None:
     store = DiskStore(tmp_path, durability="process")
-    planted = {**facet, "project": "app"}
-    store.write(lambda transaction: transaction.set_facet("vector-subjects", "strange", planted)).result()
+    strange = memory("The cat hides", "app")
+    vector = levels(SubjectEmbedder().embed([strange.content])[0])
+    store.write(lambda transaction: transaction.set_vector("subjects", strange, vector)).result()
+    with behind(tmp_path) as connection:
+        connection.execute(f"UPDATE km_vector SET {odd}")  # noqa: S608
     store.close()
-    async with opened(tmp_path) as memory:
-        await fill(memory)
-        await memory.store("The kitten sleeps", key="kitten")
-        await memory.await_vectors()
-        assert keys(await memory.search("feline")) == ["kitten"]
+    async with opened(tmp_path) as router:
+        await fill(router)
+        await router.store("The kitten sleeps", key="kitten")
+        await router.await_vectors()
+        assert keys(await router.search("feline")) == ["kitten"]
 
 
 async def test_an_embedder_that_fails_leaves_the_words_and_says_so_once(
@@ -479,82 +483,41 @@ async def test_closing_while_vectors_are_made_leaves_the_rest_for_later(tmp_path
 
 # --- reading on -------------------------------------------------------------------------------------------------------
 
-OTHERS = 3_000
-"""More rows than one look goes over."""
+
+def stored(store: DiskStore, text: str) -> Memory:
+    """A memory with its vector."""
+    one = memory(text, "app")
+    vector = levels(SubjectEmbedder().embed([text])[0])
+    put(store, one)
+    store.write(lambda transaction: transaction.set_vector("subjects", one, vector)).result()
+    return one
 
 
-def memories_of(project: str, count: int) -> list[Memory]:
-    return [memory(f"The bill of day {number}", project) for number in range(count)]
+def test_a_look_behind_the_deadline_finds_nothing_and_says_so(tmp_path: Path) -> None:
+    with closing(DiskStore(tmp_path, durability="process")) as store:
+        for number in range(3_000):
+            stored(store, f"The bill of day {number}")
+        vectors = store.reader.vectors
+        assert vectors.made("subjects", "app", 0, 10_000, deadline_s=0.0) is None
+        assert vectors.lacking("subjects", "app", 0, 10, deadline_s=0.0) is None
+        assert vectors.lacking_count("subjects", "app", 0, deadline_s=0.0) is None
+        assert vectors.lacking("subjects", "app", 0, 10) == []
 
 
-def test_what_others_store_is_looked_at_once_and_never_behind_the_deadline(tmp_path: Path) -> None:
-    store = DiskStore(tmp_path, durability="process")
-    put(store, *memories_of("theirs", OTHERS))
-    vectors = store.reader.vectors
-    late = vectors.made("vector-subjects", "app", Mark(), 10, deadline_s=0.0)
-    assert late == Looked((), Mark(), at_end=False)
-    assert vectors.lacking("vector-subjects", "app", Mark(), 10, deadline_s=0.0) == late
-    for look in (vectors.made, vectors.lacking):
-        mark, looks = Mark(), 0
-        while not (looked := look("vector-subjects", "app", mark, 10)).at_end:
-            assert looked.mark is not None
-            assert looked.mark.position > mark.position
-            assert not looked.found
-            mark, looks = looked.mark, looks + 1
-        assert looks == math.ceil(mark.position / (LOOKED_AT + 1)) > 1
-    store.close()
-
-
-def test_a_vector_that_gets_the_place_of_a_row_that_is_gone_is_read(tmp_path: Path) -> None:
-    store = DiskStore(tmp_path, durability="process")
-    vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
-
-    def stored(text: str) -> Memory:
-        one = memory(text, "app")
-        put(store, one)
-        facet = {**packed(SubjectEmbedder().embed([text])[0]), "revision": 1, "project": "app"}
-        store.write(lambda transaction: transaction.set_facet("vector-subjects", one.id, facet)).result()
-        return one
-
-    def erased(one: Memory) -> None:
-        store.write(lambda transaction: transaction.erase(one.id)).result()
-        store.write(lambda transaction: transaction.set_facet("vector-subjects", one.id, None)).result()
-
-    stored("A boat")
-    assert vectors.load()
-    bills = [stored(f"The bill of day {number}") for number in range(3)]
-    assert vectors.load()
-    for one in reversed(bills):
-        erased(one)
-    kittens = [stored(f"The kitten of day {number}") for number in range(3)]
-    assert vectors.load()
-    found = vectors.near("feline", 10, (), time.monotonic() + 60)
-    assert found is not None
-    assert {one.id for one in kittens} <= found.similarities.keys()
-    store.close()
-
-
-@given(st.lists(st.none() | st.integers(1, 9), max_size=200))
-def test_a_trail_goes_back_to_where_it_was_before_and_stays_short(steps: list[int | None]) -> None:
-    trail, position, seen = Trail(), 0, {Mark()}
-    for step in steps:
-        if step is None:
-            if trail.mark == Mark():
-                continue
-            before = trail.mark
-            trail.follow(None)
-            assert trail.mark.position < before.position
-        else:
-            position = max(position, trail.mark.position) + step
-            trail.follow(Mark(position, "row"))
-            assert trail.mark == Mark(position, "row")
-            seen.add(trail.mark)
-        assert trail.mark in seen
-    backs = 0
-    while trail.mark != Mark():
-        trail.follow(None)
-        backs += 1
-    assert backs <= MARKS
+def test_a_vector_that_is_made_after_others_are_gone_is_read(tmp_path: Path) -> None:
+    with closing(DiskStore(tmp_path, durability="process")) as store:
+        vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
+        stored(store, "A boat")
+        assert vectors.load()
+        bills = [stored(store, f"The bill of day {number}") for number in range(3)]
+        assert vectors.load()
+        for one in reversed(bills):
+            store.write(methodcaller("erase", one.id)).result()
+        kittens = [stored(store, f"The kitten of day {number}") for number in range(3)]
+        assert vectors.load()
+        found = vectors.near("feline", 10, (), time.monotonic() + 60)
+        assert found is not None
+        assert {one.id for one in kittens} <= found.similarities.keys()
 
 
 def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -> None:
@@ -574,35 +537,20 @@ def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -
 
 async def test_whoever_erases_a_memory_erases_its_vectors_too_in_the_same_transaction(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with opened(tmp_path, clock=clock, settings=BRIEF) as memory:
-        stored = await memory.store("The cat hides", type="working")
-        await memory.await_vectors()
-    older = {"project": "app", "revision": 1}
+    async with opened(tmp_path, clock=clock, settings=BRIEF) as router:
+        receipt = await router.store("The cat hides", type="working")
+        await router.await_vectors()
     store = DiskStore(tmp_path, durability="process")
-    store.write(lambda transaction: transaction.set_facet("vector-older", stored.id, older)).result()
-    assert len(store.reader.facets("vector-subjects", [stored.id])) == 1
+    older = memory("The cat hides", "app", id=receipt.id)
+    store.write(lambda transaction: transaction.set_vector("older", older, b"")).result()
+    assert store.reader.vectors.made_of("subjects", [receipt.id]) == {receipt.id: 1}
     store.close()
     async with opened(tmp_path, None, clock=clock, settings=BRIEF) as without:
         await clock.advance(40)
         assert (await without.sweep()).erased == 1
     store = DiskStore(tmp_path, durability="process")
-    assert store.reader.facets("vector-subjects", [stored.id]) == store.reader.facets("vector-older", [stored.id]) == {}
-    store.close()
-
-
-async def test_a_vector_whose_memory_is_gone_is_found_and_removed(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await fill(memory)
-        stored = await memory.store("The kitten sleeps")
-        await memory.await_vectors()
-    store = DiskStore(tmp_path, durability="process")
-    store.write(lambda transaction: transaction.erase(stored.id)).result()
-    store.close()
-    async with opened(tmp_path) as memory:
-        await memory.await_vectors()
-        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 6, "waiting": 0}
-    store = DiskStore(tmp_path, durability="process")
-    assert store.reader.facets("vector-subjects", [stored.id]) == {}
+    for embedder in ("subjects", "older"):
+        assert store.reader.vectors.made_of(embedder, [receipt.id]) == {}
     store.close()
 
 
