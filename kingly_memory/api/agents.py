@@ -155,7 +155,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             str, Arg("such as inference, hypothesis, evidence, decision", "TYPE", "type")
         ] = "inference",
         parent_id: Annotated[
-            str | None, Arg("the thought it follows from, if not the last one", "ID", option="parent")
+            str | None, Arg("the thought it follows from, if not the last one", "THOUGHT", option="parent")
         ] = None,
         context_id: Annotated[str | None, CONTEXT] = None,
         significance: Annotated[float, SIGNIFICANCE] = 0.5,

@@ -686,10 +686,16 @@ VERBS = (
         says="Link two memories, so that one is shown with the other.",
         takes=lambda: (
             Parameter(
-                name="source", type="text", arg=Arg(words="key or id of the memory it begins at"), is_option=False
+                name="source",
+                type="text",
+                arg=Arg(words="key or id of the memory it begins at", metavar="FROM"),
+                is_option=False,
             ),
             Parameter(
-                name="target", type="text", arg=Arg(words="key or id of the memory it leads to"), is_option=False
+                name="target",
+                type="text",
+                arg=Arg(words="key or id of the memory it leads to", metavar="TO"),
+                is_option=False,
             ),
             Parameter(
                 name="link_type",
@@ -909,7 +915,7 @@ VERBS = (
             Parameter(
                 name="parent_id",
                 type="text",
-                arg=Arg(words="the thought it follows from, if not the last one", metavar="ID", option="parent"),
+                arg=Arg(words="the thought it follows from, if not the last one", metavar="THOUGHT", option="parent"),
                 default=None,
             ),
             Parameter(
@@ -1018,13 +1024,13 @@ VERBS = (
             Parameter(
                 name="thread_a",
                 type="text",
-                arg=Arg(words="id of the thread that goes on", metavar="A"),
+                arg=Arg(words="id of the thread that goes on", metavar="THREAD"),
                 is_option=False,
             ),
             Parameter(
                 name="thread_b",
                 type="text",
-                arg=Arg(words="id of the thread that goes on as the first one", metavar="B"),
+                arg=Arg(words="id of the thread that goes on as the first one", metavar="OTHER"),
                 is_option=False,
             ),
         ),

@@ -717,8 +717,8 @@ class MemoryVerbs(Family):
     )
     async def link_memories(
         self,
-        source: Annotated[str, Arg("key or id of the memory it begins at")],
-        target: Annotated[str, Arg("key or id of the memory it leads to")],
+        source: Annotated[str, Arg("key or id of the memory it begins at", "FROM")],
+        target: Annotated[str, Arg("key or id of the memory it leads to", "TO")],
         link_type: Annotated[
             str,
             Arg("what the source is to the target", "TYPE", option="type", choices=(*links.LinkType,)),

@@ -288,5 +288,15 @@ OWN = (
         "Look for what keeps memories from being stored, found or delivered, and say what to do.",
         "doctor:doctor",
     ),
+    Command(
+        "completion",
+        "Print what lets a shell complete commands and options; for bash: `source <(kingly-memory completion bash)`.",
+        "completion:completion",
+        (
+            _takes("shell SHELL", "bash, zsh or fish", NOT_GIVEN),
+            _takes("words WORD…", "after --, a command line so far: what its last word may become", ()),
+        ),
+        is_apart=True,
+    ),
     Command("version", "Show the version.", "configuration:version"),
 )

@@ -17,7 +17,7 @@ from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
 
-NAMES_A_MEMORY = ("KEY_OR_ID", "FROM", "TO", "THREAD")
+NAMES_A_MEMORY = ("KEY_OR_ID", "FROM", "TO", "THREAD", "OTHER", "THOUGHT")
 """What stands for such an argument in the help: the beginning of an id will do."""
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 BROKEN_PIPE = 141

@@ -22,8 +22,21 @@ _JUST_NOW = 45
 _WIDTH = 100
 _GAP = "  "
 _INDENT = "      "
+_BOLD, _RED, _PLAIN = "\033[1m", "\033[31m", "\033[0m"
 _ROOM = 32
 """Columns that are worth having, also where they show less than half of a text."""
+
+
+class Line(str):
+    """A line of which the first `strong` characters stand out on a terminal."""
+
+    strong = 0
+
+    @classmethod
+    def of(cls, text: str, strong: int) -> Line:
+        line = cls(text)
+        line.strong = strong
+        return line
 
 
 class Answer(NamedTuple):
@@ -42,6 +55,7 @@ class Output:
         self._out = out or cast("TextIOWrapper", sys.stdout)
         self._err = err or cast("TextIOWrapper", sys.stderr)
         self._noted: set[str] = set()
+        self._is_coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def show(self, data: JsonObject | list[JsonObject], lines: Iterable[str]) -> None:
         """The data for a program, or the same in lines for a person."""
@@ -56,7 +70,12 @@ class Output:
     def say(self, *lines: str) -> None:
         """Lines for a person. Characters that would steer the terminal are taken out."""
         for line in lines:
-            self.write(harmless(line) + "\n")
+            strong = line.strong if isinstance(line, Line) and self._shows_colours(self._out) else 0
+            told = harmless(line)
+            self.write((f"{_BOLD}{told[:strong]}{_PLAIN}{told[strong:]}" if strong else told) + "\n")
+
+    def _shows_colours(self, stream: TextIOWrapper) -> bool:
+        return self._is_coloured and stream.isatty()
 
     def write(self, text: str) -> None:
         """Text in the terminal's encoding, with ? for what that lacks."""
@@ -73,7 +92,8 @@ class Output:
         if sentence not in self._noted:
             self._noted.add(sentence)
             self.flush()
-            self._err.write(f"kingly-memory: {harmless(sentence)}\n")
+            name = f"{_RED}kingly-memory:{_PLAIN}" if self._shows_colours(self._err) else "kingly-memory:"
+            self._err.write(f"{name} {harmless(sentence)}\n")
             self._err.flush()
 
     def flush(self) -> None:
@@ -91,11 +111,13 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole:
     is_below = widths[-1] > room and (is_whole or (room < _ROOM and widths[-1] > 2 * room))
     told = []
     for number, line in enumerate(lines):
+        is_head = bool(heads) and number == 0
         cells = line[:-1] if is_below else line
-        told.append(_GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=False)).rstrip())
-        if is_below and line[-1] and not (heads and number == 0):
-            told.append(_INDENT + line[-1])
-    return [shortened(one, width()) for one in told]
+        row = _GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=False)).rstrip()
+        told.append(Line.of(shortened(row, width()), len(row) if is_head else len(cells[0])))
+        if is_below and line[-1] and not is_head:
+            told.append(Line(shortened(_INDENT + line[-1], width())))
+    return list[str](told)
 
 
 class Table(NamedTuple):
@@ -126,7 +148,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
     """A name and what is to be said of it, a line each; nothing is cut."""
     told = list(rows)
     widest = max((len(name) for name, _ in told), default=0)
-    return [f"{name.ljust(widest)}  {one_line(text)}" for name, text in told]
+    return [Line.of(f"{name.ljust(widest)}  {one_line(text)}", len(name)) for name, text in told]
 
 
 def width() -> int:

@@ -12,6 +12,7 @@ from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import (
     Answer,
+    Line,
     Output,
     ago,
     counted,
@@ -169,7 +170,8 @@ def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
         about.append(views[shown.view])
     head = one_line(_begun(hit)) if shown is None else one_line(shown.title or "")
     if head:
-        yield shortened(f"{hit.relevance:.2f}  {head}", width())
+        line = shortened(f"{hit.relevance:.2f}  {head}", width())
+        yield Line.of(line, len(line))
         yield f"{_INDENT}{' · '.join(about)}"
     else:
         yield f"{hit.relevance:.2f}  {' · '.join(about)}"

@@ -160,3 +160,37 @@ def test_a_copy_of_what_a_remote_said_is_not_called_local() -> None:
     own, copy = memory("x"), memory("x", origin=Origin.REMOTE)
     told = [layers_told(Hit(one, 1.0, layers)) for one in (own, copy) for layers in (("local",), ("local", "remote"))]
     assert told == ["local", "local+remote", "a copy from the remote", "local+remote"]
+
+
+class Screen(TextIOWrapper):
+    """A stream that calls itself a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.requirement("N18")
+@pytest.mark.parametrize(
+    ("variables", "as_json", "is_terminal", "coloured"),
+    [
+        ({}, False, True, True),
+        ({}, False, False, False),
+        ({}, True, True, False),
+        ({"NO_COLOR": "1"}, False, True, False),
+        ({"TERM": "dumb"}, False, True, False),
+    ],
+    ids=["terminal", "pipe", "json", "NO_COLOR", "dumb"],
+)
+def test_names_stand_out_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], as_json: bool, is_terminal: bool, coloured: bool
+) -> None:
+    for name, value in ({"NO_COLOR": "", "TERM": "xterm"} | variables).items():
+        monkeypatch.setenv(name, value)
+    file = Screen(BytesIO(), newline="") if is_terminal else stream()
+    Output(as_json, file).show({"key": "\x1b[31mdeploy"}, [*table([("deploy", "\x1b[31mtwo")], ("KEY", "TEXT"))])
+    assert (b"\x1b[1mdeploy\x1b[0m  [31mtwo\n" in written(file)) is coloured
+    assert (b"\x1b" in written(file)) is coloured
+    failing = Screen(BytesIO(), newline="") if is_terminal else stream()
+    Output(as_json, file, failing).note("nothing was stored")
+    is_red = is_terminal and "NO_COLOR" not in variables and "TERM" not in variables
+    assert (written(failing) == b"\x1b[31mkingly-memory:\x1b[0m nothing was stored\n") is is_red

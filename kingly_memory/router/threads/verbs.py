@@ -116,8 +116,8 @@ class Threads:
     @example('{"thread_a": "login", "thread_b": "authentication"}', "success message merged thread")
     async def merge(
         self,
-        thread_a: Annotated[str, Arg("id of the thread that goes on", "A")],
-        thread_b: Annotated[str, Arg("id of the thread that goes on as the first one", "B")],
+        thread_a: Annotated[str, Arg("id of the thread that goes on", "THREAD")],
+        thread_b: Annotated[str, Arg("id of the thread that goes on as the first one", "OTHER")],
     ) -> Merged:
         """Have two threads go on as one. All that was said is kept, and ai_split parts them again.
 

@@ -1,0 +1,70 @@
+"""Completion in a shell: a script for each shell, which asks the program itself what may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kingly_memory.cli.commands import COMMON, Command, Options, commands, parameters_of
+from kingly_memory.cli.output import Answer, Output
+from kingly_memory.cli.parser import PROGRAM
+from kingly_memory.declare import Parameter
+from kingly_memory.errors import InvalidInput
+
+SCRIPTS = {
+    "bash": f"""\
+_kingly_memory() {{
+    local found
+    found=$({PROGRAM} completion bash -- "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
+    COMPREPLY=($(compgen -W "$found" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _kingly_memory {PROGRAM}""",
+    "zsh": f"""\
+_kingly_memory() {{
+    local -a found
+    found=(${{(f)"$({PROGRAM} completion zsh -- "${{(@)words[2,CURRENT]}}" 2>/dev/null)"}})
+    (( $#found )) && compadd -- $found || _files
+}}
+compdef _kingly_memory {PROGRAM}""",
+    "fish": f"""\
+complete -c {PROGRAM} -a '({PROGRAM} completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'""",
+}
+
+
+def completion(options: Options, _: Output) -> Answer:
+    """The script for a shell or, with the words of a command line so far, what the last one may become."""
+    script = SCRIPTS.get(options.shell)
+    if script is None:
+        raise InvalidInput("shell", f"{options.shell[:40]!r} is unknown; choose {', '.join(SCRIPTS)}")
+    found = following(options.words) if options.words else script.splitlines()
+    return Answer({"completion": "\n".join(found)}, found)
+
+
+def following(words: Sequence[str]) -> list[str]:
+    """What the last of the words may become: commands, options of the one that is named, or choices of an option."""
+    *before, last = words
+    known = {one.name: one for one in commands()}
+    name = ""
+    for word in before:
+        longer = f"{name} {word}".lstrip()
+        if any(f"{one} ".startswith(f"{longer} ") for one in known):
+            name = longer
+    command = known.get(name)
+    takes = _taken(command)
+    asked = takes.get(before[-1]) if before else None
+    if asked is not None and asked.type != "flag":
+        found: Iterable[str] = asked.arg.choices
+    elif last.startswith("-"):
+        found = takes
+    elif command is None:
+        begun = f"{name} ".lstrip()
+        found = (one.removeprefix(begun).partition(" ")[0] for one in known if one.startswith(begun))
+    else:
+        found = ()
+    return [one for one in dict.fromkeys(found) if one.startswith(last)]
+
+
+def _taken(command: Command | None) -> dict[str, Parameter]:
+    """The options that may be said with the command, as they are spelled."""
+    own = [] if command is None else [one for one in parameters_of(command) if one.is_option]
+    common = [] if command is not None and command.is_apart else COMMON
+    return {f"--{one.option}": one for one in (*own, *common)}
