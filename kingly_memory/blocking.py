@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.agent_memory import SEEDS
-from kingly_memory.cognition.continuum import Strategy
+from kingly_memory.cognition.continuum import RetrievalStrategy
 from kingly_memory.models import Tier
 from kingly_memory.portal import Face, Portal, SyncTask, on_the_loop
 
@@ -486,7 +486,7 @@ class SyncContinuumMemory(Face):
         tiers: Sequence[Tier] | None = None,
         limit: int = 5,
         min_similarity: float = 0.3,
-        strategy: str = Strategy.WEIGHTED,
+        strategy: str = RetrievalStrategy.WEIGHTED,
     ) -> list[MemoryEntry]:
         """The memories of those tiers (of all for None) that answer the query, best first; each is used by this.
 

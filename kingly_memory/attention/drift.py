@@ -57,7 +57,7 @@ class Segment(NamedTuple):
     label: str
 
 
-class Share(NamedTuple):
+class Part(NamedTuple):
     """A part of a thread: the places of its messages, and the `topic` that a caller named it by, if any."""
 
     messages: tuple[int, ...]
@@ -89,26 +89,26 @@ def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, .
     return tuple(Segment(*span, number, labels[number]) for span, number in zip(spans, numbers, strict=True))
 
 
-def by_drift(messages: Sequence[Line]) -> list[Share]:
+def by_drift(messages: Sequence[Line]) -> list[Part]:
     """A share for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
     shares: dict[int, list[int]] = {}
     for one in _divided(messages):
         shares.setdefault(one.number, []).extend(range(one.first, one.end))
-    return [Share(tuple(several)) for several in shares.values()]
+    return [Part(tuple(several)) for several in shares.values()]
 
 
-def by_topics(messages: Sequence[Line], topics: Sequence[str]) -> list[Share]:
+def by_topics(messages: Sequence[Line], topics: Sequence[str]) -> list[Part]:
     """A share for each of the topics that anything is said about; what is left comes first. A topic gets the messages
     that bear it as a tag, else the part of the thread that speaks of it most."""
     found = _divided(messages)
     left = set(range(len(messages)))
-    shares: list[Share] = []
+    shares: list[Part] = []
     for topic in topics:
         own = left.intersection(_about(topic, messages, found))
         if own:
-            shares.append(Share(tuple(sorted(own)), topic))
+            shares.append(Part(tuple(sorted(own)), topic))
             left -= own
-    return [*([Share(tuple(sorted(left)))] if left else []), *shares]
+    return [*([Part(tuple(sorted(left)))] if left else []), *shares]
 
 
 def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int] | None = None) -> tuple[str, ...]:

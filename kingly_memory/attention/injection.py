@@ -27,7 +27,7 @@ _LONGEST_THREAD = 100
 """A thread's id with more characters is left out of the note: half of one would name nothing."""
 
 
-class Candidate(NamedTuple):
+class NoteCandidate(NamedTuple):
     """A memory that may be put in. `pertinence` (0-1) says whether it fits the occasion well enough, `similarity` (0-1)
     how well, among the others; both are 1 where nothing was asked. Without a `thread` it counts as never rated.
     `passage` is the part of a long text that answers."""
@@ -153,7 +153,7 @@ def priority(similarity: float, thread: Thread | None, focuses: Sequence[Focus])
 
 
 def inject(
-    candidates: Iterable[Candidate],
+    candidates: Iterable[NoteCandidate],
     *,
     agent: str | None,
     budget: Budget,
@@ -221,7 +221,7 @@ def _is_own(memory: Memory, agent: str | None) -> bool:
     return memory.origin is Origin.USER or (memory.origin is Origin.AGENT and memory.scope.agent == agent)
 
 
-def _is_known(one: Candidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
+def _is_known(one: NoteCandidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
     """Whether the reader saw it and nothing has happened to it since."""
     seen_s = seen.get(one.memory.id)
     if seen_s is None or one.memory.updated_at.timestamp() > seen_s:
@@ -230,7 +230,7 @@ def _is_known(one: Candidate, focuses: Sequence[Focus], seen: Mapping[str, float
     return not any(focus.set_at.timestamp() >= seen_s for focus in naming)
 
 
-def _parts(one: Candidate, shown: str, most: int) -> Iterator[str]:
+def _parts(one: NoteCandidate, shown: str, most: int) -> Iterator[str]:
     """What may be shown of a text, the first that there is room for: all of it, or the passage that answers."""
     passage = None if one.passage is None else harmless(one.passage).strip()
     if len(shown) <= most:
@@ -241,7 +241,7 @@ def _parts(one: Candidate, shown: str, most: int) -> Iterator[str]:
         yield passage
 
 
-def _note(number: int, one: Candidate, shown: str, first_of: Mapping[str, int]) -> Iterator[str]:
+def _note(number: int, one: NoteCandidate, shown: str, first_of: Mapping[str, int]) -> Iterator[str]:
     """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far. A
     thread that is called as its memory is not named; a long id is named once."""
     memory = one.memory

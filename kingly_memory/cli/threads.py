@@ -15,7 +15,7 @@ from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
-    from kingly_memory.router.threads.views import Glance, Merged, Message, Recalled, Split, ThreadView
+    from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadMessage, ThreadView
 
 _NAME, _STATE = 36, 20
 """Columns that the name of a thread and its status have at most."""
@@ -125,7 +125,7 @@ def _recalled_lines(one: ThreadView) -> Iterator[str]:
     yield from _messages(one.messages, now)
 
 
-def _messages(messages: Iterable[Message], now: datetime) -> list[str]:
+def _messages(messages: Iterable[ThreadMessage], now: datetime) -> list[str]:
     rows = [
         (
             one.memory.key or one.memory.id,

@@ -133,7 +133,7 @@ class Scored(NamedTuple):
     score: float | None
 
 
-class Place(NamedTuple):
+class Contents(NamedTuple):
     """Where items are: in working memory, oldest first, and in episodes, in the order in which they came in."""
 
     working: tuple[MemoryItem, ...]
@@ -254,8 +254,8 @@ class CognitiveMemory:
         return self._held
 
     @property
-    def place(self) -> Place:
-        return Place(*self.holdings[:2])
+    def place(self) -> Contents:
+        return Contents(*self.holdings[:2])
 
     @property
     def latest_year(self) -> int:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from kingly_memory import validation
-from kingly_memory.cognition.outcomes import KNOWN, Outcome, TaskStatus, outcome_of
+from kingly_memory.cognition.outcomes import KNOWN, TaskOutcome, TaskStatus, outcome_of
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Source
@@ -121,7 +121,7 @@ def evidence(hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT) -> tuple[Evide
     Outcomes that count neither way never take the place of one that does. Of those that are about equally similar the
     latest are taken, so that what has changed since is seen.
     """
-    best: dict[str, tuple[Hit, Outcome]] = {}
+    best: dict[str, tuple[Hit, TaskOutcome]] = {}
     for hit in hits:
         outcome = outcome_of(hit.memory) if hit.relevance >= LEAST_RELEVANCE else None
         before = best.get(hit.memory.id)
@@ -138,13 +138,13 @@ def evidence(hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT) -> tuple[Evide
     )
 
 
-def _similar(found: list[tuple[Hit, Outcome]]) -> list[tuple[Hit, Outcome]]:
+def _similar(found: list[tuple[Hit, TaskOutcome]]) -> list[tuple[Hit, TaskOutcome]]:
     """All of them, most relevant first, if the first is similar enough."""
     found.sort(key=_most_relevant_first)
     return found if found and found[0][0].relevance >= SIMILAR else []
 
 
-def _most_relevant_first(found: tuple[Hit, Outcome]) -> tuple[float, str]:
+def _most_relevant_first(found: tuple[Hit, TaskOutcome]) -> tuple[float, str]:
     return -found[0].relevance, found[0].memory.id
 
 
@@ -239,7 +239,7 @@ def interval(successes: float, failures: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate(Plain):
+class RankedCandidate(Plain):
     """One that could do the task. `score` is the success rate to expect of it, from 0 to 1; 0.5 when it is untried.
 
     `evidence` are the ids of the outcomes that the score rests on, most relevant first.
@@ -258,7 +258,7 @@ class Routing(Plain):
 
     SHOWN = ("best",)
 
-    ranked: tuple[Candidate, ...]
+    ranked: tuple[RankedCandidate, ...]
 
     @property
     def best(self) -> str:
@@ -286,7 +286,7 @@ def rank(candidates: Sequence[str], hits: Iterable[Hit]) -> Routing:
         succeeded = _weight(own, TaskStatus.COMPLETED)
         score = round((1 + succeeded) / (2 + succeeded + _weight(own, TaskStatus.FAILED)), 4)
         successes = sum(1 for one in own if one.status == TaskStatus.COMPLETED)
-        scored.append(Candidate(name, score, successes, len(own) - successes, tuple(one.id for one in own)))
+        scored.append(RankedCandidate(name, score, successes, len(own) - successes, tuple(one.id for one in own)))
     return Routing(tuple(sorted(scored, key=lambda one: -one.score)))
 
 

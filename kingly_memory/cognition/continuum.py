@@ -28,7 +28,7 @@ LEAST_SIMILARITY = 0.3
 """Below which what only its meaning points to is left out (seed 003)."""
 
 
-class Strategy(StrEnum):
+class RetrievalStrategy(StrEnum):
     """`fast_first` asks one tier after the other, the nearest first, while there are too few; `weighted` and
     `comprehensive` ask all at once, and the former favours the nearer ones."""
 
@@ -60,7 +60,7 @@ class MemoryEntry(Plain):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TieredHit:
     """A memory that a search found. `relevance` is the search's, `similarity` the better of that and how near its
     meaning lies; `is_worded`: its words were found, and not its meaning alone."""
 
@@ -89,14 +89,14 @@ class ConsolidationResult(Plain):
 
 
 def retrieved(
-    candidates: Iterable[Candidate], strategy: Strategy, limit: int, min_similarity: float = LEAST_SIMILARITY
-) -> list[Candidate]:
+    candidates: Iterable[TieredHit], strategy: RetrievalStrategy, limit: int, min_similarity: float = LEAST_SIMILARITY
+) -> list[TieredHit]:
     """The best of the candidates, best first. What was found by its words may be less similar than `min_similarity`:
     an exact term is worth more than its vector says (decision R7). Of several that one agent said in the same words the
     nearest stands."""
     similar = [one for one in candidates if one.is_worded or one.similarity >= min_similarity]
-    nearest: dict[tuple[str | None, str], Candidate] = {}
-    for one in sorted(similar, key=_ORDERS[Strategy.FAST_FIRST]):
+    nearest: dict[tuple[str | None, str], TieredHit] = {}
+    for one in sorted(similar, key=_ORDERS[RetrievalStrategy.FAST_FIRST]):
         nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
     return sorted(nearest.values(), key=_ORDERS[strategy])[:limit]
 
@@ -157,8 +157,8 @@ def entry(
 
 
 _NEARNESS = {tier: place for place, tier in enumerate(Tier)}
-_ORDERS: Mapping[Strategy, Callable[[Candidate], tuple[float, ...]]] = {
-    Strategy.FAST_FIRST: lambda one: (_NEARNESS[one.tier], -one.relevance),
-    Strategy.WEIGHTED: lambda one: (-one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]),
-    Strategy.COMPREHENSIVE: lambda one: (-one.relevance, _NEARNESS[one.tier]),
+_ORDERS: Mapping[RetrievalStrategy, Callable[[TieredHit], tuple[float, ...]]] = {
+    RetrievalStrategy.FAST_FIRST: lambda one: (_NEARNESS[one.tier], -one.relevance),
+    RetrievalStrategy.WEIGHTED: lambda one: (-one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]),
+    RetrievalStrategy.COMPREHENSIVE: lambda one: (-one.relevance, _NEARNESS[one.tier]),
 }

@@ -44,7 +44,7 @@ KNOWN = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """What a memory says of a task that is over. `status` is one of `TaskStatus` or `unknown`."""
 
     task: str
@@ -143,7 +143,7 @@ def assessment_draft(
     )
 
 
-def outcome_of(memory: Memory) -> Outcome | None:
+def outcome_of(memory: Memory) -> TaskOutcome | None:
     """What the memory says came of a task, None when it speaks of none.
 
     Any procedural or episodic memory whose metadata hold a status counts, whoever wrote it; assessments never do.
@@ -155,7 +155,7 @@ def outcome_of(memory: Memory) -> Outcome | None:
         return None
     task, approach = memory.metadata.get("task"), memory.metadata.get("approach")
     first_line = memory.content.lstrip()[: EXCERPT + 1].partition("\n")[0].rstrip()
-    return Outcome(
+    return TaskOutcome(
         task=_excerpt(task if isinstance(task, str) and task.strip() else first_line),
         status=status if status in {one.value for one in TaskStatus} else UNKNOWN,
         approach=approach if isinstance(approach, str) else None,

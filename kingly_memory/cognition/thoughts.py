@@ -59,7 +59,7 @@ class Step(NamedTuple):
     parent_id: str | None
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where in which chain a thought comes to stand."""
 
     chain_id: str
@@ -97,7 +97,7 @@ def chain_name(value: object) -> str:
     return name
 
 
-def place(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Place:
+def place(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Position:
     """Where the thought belongs: after its parent, which is the chain's last thought unless another is named.
 
     `found` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
@@ -106,14 +106,14 @@ def place(transaction: Transaction, said: Step, space: str, now: datetime, found
     chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
     chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or found
     if chain is None:
-        return Place(chain_id, None if parent is None else parent.id, 1)
+        return Position(chain_id, None if parent is None else parent.id, 1)
     if chain.position >= MOST_THOUGHTS:
         raise InvalidInput("chain_id", f"{chain_id!r} has {MOST_THOUGHTS:,} thoughts; begin another chain")
     last = _last_known(transaction, chain.last) if parent is None else parent.id
-    return Place(chain_id, last, chain.position + 1)
+    return Position(chain_id, last, chain.position + 1)
 
 
-def placed(said: Step, where: Place) -> Draft:
+def placed(said: Step, where: Position) -> Draft:
     """The memory that the thought is stored as."""
     return replace(
         said.draft,
@@ -122,7 +122,7 @@ def placed(said: Step, where: Place) -> Draft:
     )
 
 
-def note(transaction: Transaction, space: str, where: Place, memory_id: MemoryId) -> None:
+def note(transaction: Transaction, space: str, where: Position, memory_id: MemoryId) -> None:
     """The thought is stored, and is the last of its chain."""
     chain = Chain(memory_id, where.position)
     transaction.set_facet(FACET, digest(space, where.chain_id), chain._asdict())

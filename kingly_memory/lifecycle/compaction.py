@@ -29,7 +29,7 @@ DAY_S = 86_400.0
 NORMAL = "normal"
 
 
-class Strategy(NamedTuple):
+class CompactionStrategy(NamedTuple):
     """How hard to compact. Threads with a similarity above `merge_threshold` are merged."""
 
     name: str
@@ -39,16 +39,16 @@ class Strategy(NamedTuple):
     weight_decay: float
 
 
-COMPACTION_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+COMPACTION_STRATEGIES: Mapping[str, CompactionStrategy] = MappingProxyType(
     {
-        "gentle": Strategy("gentle", 0.95, 30, 50, 0.95),
-        NORMAL: Strategy(NORMAL, 0.85, 14, 30, 0.90),
-        "aggressive": Strategy("aggressive", 0.75, 7, 15, 0.80),
+        "gentle": CompactionStrategy("gentle", 0.95, 30, 50, 0.95),
+        NORMAL: CompactionStrategy(NORMAL, 0.85, 14, 30, 0.90),
+        "aggressive": CompactionStrategy("aggressive", 0.75, 7, 15, 0.80),
     }
 )
 
 
-def strategy(name: object) -> Strategy:
+def strategy(name: object) -> CompactionStrategy:
     """The strategy of that name. Raises InvalidInput."""
     if isinstance(name, str) and name in COMPACTION_STRATEGIES:
         return COMPACTION_STRATEGIES[name]
@@ -56,7 +56,7 @@ def strategy(name: object) -> Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class ActiveThread:
     """An active thread. Times in Unix seconds; `topic` weighs the words that it is about.
 
     `changed_at`: when a compaction last left it active, and lighter.
@@ -108,7 +108,7 @@ class Tally(Plain):
     total_weight: float = 0.0
 
     @classmethod
-    def of(cls, threads: Collection[Thread]) -> Tally:
+    def of(cls, threads: Collection[ActiveThread]) -> Tally:
         return cls(len(threads), math.fsum(thread.weight for thread in threads))
 
 
@@ -116,11 +116,11 @@ class Tally(Plain):
 class Compaction:
     """What a compaction does. `left` are the threads that remain active, as it leaves them."""
 
-    strategy: Strategy
+    strategy: CompactionStrategy
     at_s: float
     actions: tuple[Action, ...]
     before: Tally
-    left: tuple[Thread, ...]
+    left: tuple[ActiveThread, ...]
 
     @property
     def after(self) -> Tally:
@@ -137,7 +137,7 @@ class Compaction:
         }
 
 
-def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compaction:
+def compact(threads: Iterable[ActiveThread], how: CompactionStrategy, now_s: float) -> Compaction:
     """What that strategy does with the active threads, whose order makes no difference."""
     active = {thread.id: thread for thread in sorted(threads, key=lambda one: one.id)}
     before = Tally.of(active.values())
@@ -166,7 +166,7 @@ def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compactio
     return Compaction(how, now_s, tuple(actions), before, tuple(active.values()))
 
 
-def _merges(active: Mapping[str, Thread], how: Strategy, now_s: float) -> Iterator[MergeThreads]:
+def _merges(active: Mapping[str, ActiveThread], how: CompactionStrategy, now_s: float) -> Iterator[MergeThreads]:
     """The most alike first, and no thread twice. The older one goes on, unless only the younger one is pinned."""
     taken: set[str] = set()
     free = [one for one in active.values() if one.changed_at != now_s]

@@ -56,7 +56,7 @@ MODES: Mapping[RetrievalMode, ModeConfig] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ModePlan:
     """What a search in a mode is to do, and why in that mode."""
 
     mode: RetrievalMode
@@ -126,7 +126,7 @@ READ_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ModeCandidate:
     """A hit and what is known of it. `success` is in [0, 1]; `cosine` is its likeness to the question by vectors, None
     without vectors; an anti-pattern says what failed and why; `is_worded`: this machine found it by its words."""
 
@@ -276,7 +276,7 @@ class Selection:
 
 
 def select(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[ModeCandidate],
     config: ModeConfig,
     *,
     query: str,
@@ -352,7 +352,7 @@ def select(
     return Selection(tuple(hits[one] for group in grouped for one in group), left_out, numbers, folded)
 
 
-def _reason(one: Candidate, config: ModeConfig, min_similarity: float | None) -> str | None:
+def _reason(one: ModeCandidate, config: ModeConfig, min_similarity: float | None) -> str | None:
     """Why a candidate is left out; None when it stays."""
     if one.is_anti_pattern and not config.include_anti_patterns:
         return ANTI_PATTERN
@@ -364,7 +364,7 @@ def _reason(one: Candidate, config: ModeConfig, min_similarity: float | None) ->
     return None
 
 
-def _scored(one: Candidate, config: ModeConfig, query: str, now: datetime) -> Hit:
+def _scored(one: ModeCandidate, config: ModeConfig, query: str, now: datetime) -> Hit:
     memory = one.hit.memory
     own = {"recency": recency(memory.updated_at, now), "success": one.success}
     score = weighted(config.weights, {**own, "similarity": one.hit.relevance, "confidence": memory.confidence})

@@ -7,7 +7,15 @@ from typing import Any
 
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
-from kingly_memory.lifecycle.compaction import ArchiveThread, Compaction, MergeThreads, Reason, Strategy, Tally, compact
+from kingly_memory.lifecycle.compaction import (
+    ArchiveThread,
+    Compaction,
+    CompactionStrategy,
+    MergeThreads,
+    Reason,
+    Tally,
+    compact,
+)
 from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.lifecycle.plan import Decision
 from kingly_memory.lifecycle.policies import Archive
@@ -15,14 +23,14 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, texts
 from kingly_memory.router.threads import active
-from kingly_memory.router.threads.active import Threads
+from kingly_memory.router.threads.active import ActiveThreads
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class FacetChange:
     """A facet to be written, unless it is no longer as it was read."""
 
     name: str
@@ -37,10 +45,10 @@ class CompactionPlan:
 
     planned: Compaction
     decisions: tuple[Decision, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[FacetChange, ...] = ()
 
 
-def plan(reader: StoreReader, space: str, how: Strategy, now_s: float) -> CompactionPlan:
+def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
     """What the strategy would do with the project's threads. Reads every live memory once."""
     found = active.read(reader, space, now_s)
     planned = compact(found.active, how, now_s)
@@ -52,7 +60,7 @@ def tally(reader: StoreReader, space: str, now_s: float) -> Tally:
     return Tally.of(active.read(reader, space, now_s).active)
 
 
-def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:
+def _decisions(planned: Compaction, found: ActiveThreads) -> Iterator[Decision]:
     """Every memory of an archived thread, and of the thread that it has just taken in."""
     how, known = planned.strategy, {thread.id: thread for thread in found.active}
     taken_in = {one.threads[0]: one.threads[1] for one in planned.actions if isinstance(one, MergeThreads)}
@@ -71,7 +79,7 @@ def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:
                 yield Decision(seen.memory_id, seen.revision, seen.mark, POLICY, verdict)
 
 
-def _notes(planned: Compaction, found: Threads, space: str) -> Iterator[Note]:
+def _notes(planned: Compaction, found: ActiveThreads, space: str) -> Iterator[FacetChange]:
     """One for each facet."""
     facets: dict[str, dict[str, Any]] = {}
     before = {thread.id: thread for thread in found.active}
@@ -89,8 +97,8 @@ def _notes(planned: Compaction, found: Threads, space: str) -> Iterator[Note]:
     for thread_id, said in facets.items():
         was = found.facets.get(thread_id) or None
         becomes = {**(was or {}), "context_id": thread_id, **said}
-        yield Note(THREAD, owner(space, thread_id), was, becomes)
+        yield FacetChange(THREAD, owner(space, thread_id), was, becomes)
     for thread in planned.left:
         if thread.weight != before[thread.id].weight:
             was = found.attention.get(thread.id) or None
-            yield Note(ATTENTION, owner(space, thread.id), was, {**(was or {}), "weight": thread.weight})
+            yield FacetChange(ATTENTION, owner(space, thread.id), was, {**(was or {}), "weight": thread.weight})

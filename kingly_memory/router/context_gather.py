@@ -23,7 +23,7 @@ RELATED_LIMIT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RemoteContext:
     """What a remote holds for a context and how it links it, or why it did not say."""
 
     side: RemoteSide
@@ -82,10 +82,10 @@ class ContextGatherer:
             there[side.name] = {one.remote_id: memory_id for memory_id, one in known.items() if one.remote_id}
         return at_hand, there
 
-    async def _ask(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> Answer:
+    async def _ask(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> RemoteContext:
         timeout_s, reason = self._patience_s, side.unreachable()
         if reason is not None:
-            return Answer(side, error=reason)
+            return RemoteContext(side, error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
             asked = remote.working_memory(context_id, space=self._contexts.space, timeout_s=timeout_s)
@@ -95,10 +95,10 @@ class ContextGatherer:
         try:
             hits, links = await side.ask("for a working context", both)
         except RemoteError as error:
-            return Answer(side, error=error.reason)
-        return Answer(side, tuple(hits), tuple(links))
+            return RemoteContext(side, error=error.reason)
+        return RemoteContext(side, tuple(hits), tuple(links))
 
-    def _merged(self, context_id: str, told: Sequence[Answer]) -> tuple[Memory, ...]:
+    def _merged(self, context_id: str, told: Sequence[RemoteContext]) -> tuple[Memory, ...]:
         """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so.
 
         The remotes were asked for one context: what they say of none belongs to that one.
@@ -114,7 +114,7 @@ class ContextGatherer:
         return tuple(found.values())
 
     def _related(
-        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[Answer]
+        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[RemoteContext]
     ) -> tuple[JsonObject, ...]:
         """Memories linked to those that are at hand, each with the one it is `linked_to`.
 
@@ -125,7 +125,7 @@ class ContextGatherer:
         here = [{**one, "linked_to": memory_id} for memory_id, several in linked.items() for one in several]
         return (*here, *(link for one in told for link in self._only_there(there[one.side.name], one)))
 
-    def _only_there(self, there: Mapping[str, str], told: Answer) -> Iterator[JsonObject]:
+    def _only_there(self, there: Mapping[str, str], told: RemoteContext) -> Iterator[JsonObject]:
         ends = {end for one in told.links for end in (one["source_memory_id"], one["target_memory_id"])}
         known = self._contexts.reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
         for one in told.links:
@@ -145,7 +145,7 @@ class ContextGatherer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
 
-def _reason(told: Sequence[Answer]) -> str | None:
+def _reason(told: Sequence[RemoteContext]) -> str | None:
     """Why remotes did not answer, by name where there are several."""
     silent = [one for one in told if one.error is not None]
     if len(told) == 1:

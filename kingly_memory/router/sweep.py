@@ -14,7 +14,7 @@ from typing import TypeVar
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.lifecycle.compaction import Strategy
+from kingly_memory.lifecycle.compaction import CompactionStrategy
 from kingly_memory.lifecycle.plan import TIERS, Census, Decision, Plan, Policies, plan
 from kingly_memory.lifecycle.policies import (
     Archive,
@@ -28,7 +28,7 @@ from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.plain import Plain
 from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
-from kingly_memory.router.compaction import CompactionPlan, Note
+from kingly_memory.router.compaction import CompactionPlan, FacetChange
 from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
@@ -120,7 +120,7 @@ class Sweeper:
                 return found
             return replace(found, after=await asyncio.to_thread(self._census, policies, context))
 
-    async def compact(self, how: Strategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
+    async def compact(self, how: CompactionStrategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
         if dry_run:
             return (await self._compaction(how, context)).planned.to_json(dry_run=True)
@@ -184,7 +184,7 @@ class Sweeper:
 
         return await asyncio.to_thread(make)
 
-    async def _compaction(self, how: Strategy, context: WriteContext) -> CompactionPlan:
+    async def _compaction(self, how: CompactionStrategy, context: WriteContext) -> CompactionPlan:
         return await asyncio.to_thread(compaction.plan, self._store.reader, context.space, how, context.now_s)
 
     def _census(self, policies: Policies, context: WriteContext) -> Census:
@@ -199,7 +199,7 @@ class Sweeper:
 
     # --- carrying out -------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, sweep: Sweep, decisions: Sequence[Decision], notes: Sequence[Note] = ()) -> Done:
+    async def _carry_out(self, sweep: Sweep, decisions: Sequence[Decision], notes: Sequence[FacetChange] = ()) -> Done:
         earlier = await self._write(partial(sweep_changes.begin, sweep=sweep))
         for first in range(0, earlier["pages"], AT_ONCE):
             pages = range(first, min(first + AT_ONCE, earlier["pages"]))

@@ -23,7 +23,7 @@ from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, archive, delivery, linking, write
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.compaction import Note
+from kingly_memory.router.compaction import FacetChange
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.thread_cleanup import clean_up
@@ -246,7 +246,7 @@ def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entri
     return behind._replace(summary_id=summary_id)
 
 
-def write_notes(transaction: Transaction, sweep: Sweep, notes: Sequence[Note], page: int) -> int:
+def write_notes(transaction: Transaction, sweep: Sweep, notes: Sequence[FacetChange], page: int) -> int:
     """Write facets that are as they were read, and say how many were not."""
     held = [one for one in notes if transaction.facet(one.name, one.owner) == one.was]
     entries: list[JsonObject] = []

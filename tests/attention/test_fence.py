@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, without_fenced
-from kingly_memory.attention.injection import Budget, Candidate, Omission, inject
+from kingly_memory.attention.injection import Budget, NoteCandidate, Omission, inject
 from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence, telling
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
@@ -68,7 +68,7 @@ def memory(content: str, *, origin: Origin = Origin.USER, agent: str | None = "c
 
 
 def block_of(*memories: Memory, budget: Budget | None = None) -> str:
-    return inject(map(Candidate, memories), agent="claude-code", budget=budget or Budget()).text
+    return inject(map(NoteCandidate, memories), agent="claude-code", budget=budget or Budget()).text
 
 
 def assert_is_contained(block: str) -> None:
@@ -93,7 +93,7 @@ def test_every_line_between_the_marks_is_quoted_whatever_the_memories_say(
     texts: list[str], key: str | None, title: str | None
 ) -> None:
     block = inject(
-        [Candidate(memory(text, key=key, title=title)) for text in texts],
+        [NoteCandidate(memory(text, key=key, title=title)) for text in texts],
         agent="claude-code",
         budget=Budget(),
     ).text
@@ -157,7 +157,7 @@ def test_a_block_that_lost_its_end_is_taken_out_as_far_as_it_goes() -> None:
 # --- what is put in ---------------------------------------------------------------------------------------------------
 
 
-def reasons(*candidates: Candidate, agent: str | None = "claude-code", **options: object) -> list[Omission | None]:
+def reasons(*candidates: NoteCandidate, agent: str | None = "claude-code", **options: object) -> list[Omission | None]:
     budget = options.pop("budget", Budget())
     found = inject(candidates, agent=agent, budget=budget, **options)  # type: ignore[arg-type]  # the options a test names
     assert set(found.put_in).isdisjoint(found.left_out)
@@ -180,16 +180,16 @@ def reasons(*candidates: Candidate, agent: str | None = "claude-code", **options
 )
 def test_only_what_the_user_or_the_own_agent_said_is_put_in(origin: Origin, agent: str | None, is_own: bool) -> None:
     expected = None if is_own else Omission.STRANGER
-    assert reasons(Candidate(memory("x", origin=origin, agent=agent))) == [expected]
+    assert reasons(NoteCandidate(memory("x", origin=origin, agent=agent))) == [expected]
 
 
 def test_what_is_left_out_has_a_reason() -> None:
     hidden = memory("\u200b\u2060")
     candidates = [
-        Candidate(memory("a"), 0.1),
-        Candidate(memory("b"), 0.9),
-        Candidate(memory(" B\n"), 0.9),
-        Candidate(hidden, 0.9),
+        NoteCandidate(memory("a"), 0.1),
+        NoteCandidate(memory("b"), 0.9),
+        NoteCandidate(memory(" B\n"), 0.9),
+        NoteCandidate(hidden, 0.9),
     ]
     assert reasons(*candidates, least_pertinence=0.5) == [
         Omission.IRRELEVANT,
@@ -200,7 +200,7 @@ def test_what_is_left_out_has_a_reason() -> None:
 
 
 def test_a_note_too_long_for_the_room_left_makes_way_for_a_shorter_one() -> None:
-    notes = [Candidate(memory(f"{number} {'word ' * size}")) for number, size in enumerate((300, 300, 10))]
+    notes = [NoteCandidate(memory(f"{number} {'word ' * size}")) for number, size in enumerate((300, 300, 10))]
     assert reasons(*notes, budget=Budget(tokens=700)) == [None, Omission.NO_ROOM, None]
 
 

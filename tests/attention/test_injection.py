@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.attention.focus import Focus, Thread
-from kingly_memory.attention.injection import Budget, Candidate, Injection, Omission, inject, priority
+from kingly_memory.attention.injection import Budget, Injection, NoteCandidate, Omission, inject, priority
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
@@ -41,18 +41,18 @@ def memory(content: str, *, context: str | None = None, key: str | None = None, 
     )
 
 
-def candidate(content: str, similarity: float = 1.0, *, pertinence: float = 1.0, **thread: object) -> Candidate:
+def candidate(content: str, similarity: float = 1.0, *, pertinence: float = 1.0, **thread: object) -> NoteCandidate:
     """One with a thread of its own, named like its content."""
     known = Thread(**{"id": content, **thread})  # type: ignore[arg-type]  # the facts a test names
-    return Candidate(memory(content, context=content), pertinence, similarity, known)
+    return NoteCandidate(memory(content, context=content), pertinence, similarity, known)
 
 
-def put(*candidates: Candidate, **how: object) -> Injection:
+def put(*candidates: NoteCandidate, **how: object) -> Injection:
     said = {"agent": None, "budget": Budget(), "nonces": lambda: NONCE, **how}
     return inject(candidates, **said)  # type: ignore[arg-type]  # the options a test names
 
 
-def contents(found: Injection, candidates: Sequence[Candidate]) -> list[str]:
+def contents(found: Injection, candidates: Sequence[NoteCandidate]) -> list[str]:
     """What was put in, in the order of the block."""
     said = {one.memory.id: one.memory.content for one in candidates}
     return [said[one] for one in found.put_in]
@@ -131,9 +131,9 @@ def test_without_focus_rating_pin_or_weight_the_block_is_that_of_the_order_by_si
     """Byte for byte, whatever else is known of the threads."""
     best_first = sorted(found, key=lambda one: one[0], reverse=True)
     memories = [memory(text, origin=origin) for _, _, text, origin in best_first]
-    as_listed = [Candidate(one, fits) for one, (_, fits, _, _) in zip(memories, best_first, strict=True)]
+    as_listed = [NoteCandidate(one, fits) for one, (_, fits, _, _) in zip(memories, best_first, strict=True)]
     weighed = [
-        Candidate(one, fits, similarity, Thread(one.id, "a title", ("topic",)))
+        NoteCandidate(one, fits, similarity, Thread(one.id, "a title", ("topic",)))
         for one, (similarity, fits, _, _) in zip(memories, best_first, strict=True)
     ]
     how = {"least_pertinence": 0.25, "budget": Budget(tokens=tokens)}
@@ -170,11 +170,11 @@ def test_what_is_in_focus_needs_to_share_few_words_with_the_prompt() -> None:
 
 
 def test_no_focus_lets_a_stranger_in() -> None:
-    one = Candidate(memory("x", origin=Origin.WEB), 1.0, 1.0, Thread("x"))
+    one = NoteCandidate(memory("x", origin=Origin.WEB), 1.0, 1.0, Thread("x"))
     assert put(one, focuses=[Focus("x", 1.0)]).left_out == {one.memory.id: Omission.STRANGER}
 
 
-def seen(one: Candidate, after_s: float = 0.0) -> dict[str, float]:
+def seen(one: NoteCandidate, after_s: float = 0.0) -> dict[str, float]:
     return {one.memory.id: NOW.timestamp() + after_s}
 
 
@@ -198,7 +198,7 @@ def test_a_focus_on_the_thread_itself_that_is_newer_shows_it_again() -> None:
 
 
 def test_another_memory_that_says_what_the_session_has_seen_is_a_repeat() -> None:
-    known, again = candidate("the same"), Candidate(memory("The SAME "))
+    known, again = candidate("the same"), NoteCandidate(memory("The SAME "))
     found = put(known, again, seen=seen(known, 1))
     assert found.left_out == {known.memory.id: Omission.ALREADY, again.memory.id: Omission.REPEATED}
 
@@ -211,9 +211,9 @@ def heads(found: Injection) -> list[str]:
 
 
 def test_a_note_names_its_thread_once_and_then_the_note_that_did() -> None:
-    said = [Candidate(memory(f"note {n}", context="release-42", key=f"k{n}")) for n in range(2)]
-    alone = Candidate(memory("alone", key="k9"))
-    other = Candidate(memory("merged", context="old", key="k8"), thread=Thread("release-42"))
+    said = [NoteCandidate(memory(f"note {n}", context="release-42", key=f"k{n}")) for n in range(2)]
+    alone = NoteCandidate(memory("alone", key="k9"))
+    other = NoteCandidate(memory("merged", context="old", key="k8"), thread=Thread("release-42"))
     found = put(*said, alone, other)
     assert [line.partition("semantic, ")[2] for line in heads(found)] == [
         "k0, thread release-42",
@@ -225,18 +225,18 @@ def test_a_note_names_its_thread_once_and_then_the_note_that_did() -> None:
 
 
 def test_a_thread_with_an_endless_id_is_not_named() -> None:
-    found = put(Candidate(memory("x", context="c" * 400, key="k")))
+    found = put(NoteCandidate(memory("x", context="c" * 400, key="k")))
     assert heads(found)[0].endswith("semantic, k")
 
 
 def test_a_threads_id_stays_on_its_line() -> None:
-    found = put(Candidate(memory("x", context="a\u2028b <c>", key="k")))
+    found = put(NoteCandidate(memory("x", context="a\u2028b <c>", key="k")))
     assert heads(found)[0].endswith("k, thread a b ‹c›")
 
 
 @given(st.lists(st.text(st.characters(), min_size=1, max_size=60), min_size=1, max_size=6), st.integers(1, 400))
 def test_no_budget_is_exceeded_whatever_the_threads_are_called(names: list[str], tokens: int) -> None:
-    found = put(*(Candidate(memory(name * 3, context=name)) for name in names), budget=Budget(tokens=tokens))
+    found = put(*(NoteCandidate(memory(name * 3, context=name)) for name in names), budget=Budget(tokens=tokens))
     assert estimated_tokens(found.text) <= tokens
 
 
@@ -281,7 +281,7 @@ def test_each_candidate_is_explained_by_its_figures() -> None:
     ],
 )
 def test_a_title_that_the_text_begins_with_is_not_said_twice(title: str, content: str, is_said: bool) -> None:
-    one = Candidate(replace(memory("x"), title=title, content=content or "x"))
+    one = NoteCandidate(replace(memory("x"), title=title, content=content or "x"))
     lines = put(one).text.split("\n")
     assert (f"| {title}" in lines) is is_said
 

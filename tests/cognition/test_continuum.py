@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.continuum import (
     TIER_WEIGHTS,
-    Candidate,
     MemoryEntry,
     MemoryTier,
-    Strategy,
+    RetrievalStrategy,
+    TieredHit,
     retrieved,
 )
 from kingly_memory.errors import InvalidInput
@@ -330,23 +330,23 @@ async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
 
 
 @st.composite
-def candidates(draw: st.DrawFn) -> list[Candidate]:
+def candidates(draw: st.DrawFn) -> list[TieredHit]:
     figures = draw(st.lists(st.tuples(st.sampled_from(TIERS), st.floats(0, 1), st.floats(0, 1), st.booleans())))
     return [
-        Candidate(subject(number=number).memory, tier, relevance, max(relevance, similarity), is_worded=worded)
+        TieredHit(subject(number=number).memory, tier, relevance, max(relevance, similarity), is_worded=worded)
         for number, (tier, relevance, similarity, worded) in enumerate(figures)
     ]
 
 
-def rank(one: Candidate, strategy: Strategy) -> tuple[float, ...]:
-    if strategy is Strategy.FAST_FIRST:
+def rank(one: TieredHit, strategy: RetrievalStrategy) -> tuple[float, ...]:
+    if strategy is RetrievalStrategy.FAST_FIRST:
         return TIERS.index(one.tier), -one.relevance
-    return (-one.relevance * (TIER_WEIGHTS[one.tier] if strategy is Strategy.WEIGHTED else 1.0),)
+    return (-one.relevance * (TIER_WEIGHTS[one.tier] if strategy is RetrievalStrategy.WEIGHTED else 1.0),)
 
 
-@given(candidates(), st.sampled_from(Strategy), st.integers(1, 8), st.floats(0, 1))
+@given(candidates(), st.sampled_from(RetrievalStrategy), st.integers(1, 8), st.floats(0, 1))
 def test_an_answer_is_the_best_of_what_may_be_answered(
-    found: list[Candidate], strategy: Strategy, limit: int, least: float
+    found: list[TieredHit], strategy: RetrievalStrategy, limit: int, least: float
 ) -> None:
     answer = retrieved(found, strategy, limit, least)
     allowed = [one for one in found if one.is_worded or one.similarity >= least]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kingly_memory.cognition.outcomes import (
     EXCERPT,
     MOST_NOTES,
-    Outcome,
+    TaskOutcome,
     assessment_draft,
     outcome_draft,
     outcome_of,
@@ -69,7 +69,7 @@ def test_a_recorded_outcome_is_read_back(status: str) -> None:
         "reason": "health check timed out",
         "notes": ["built in 40 s", "one pod restarted"],
     }
-    assert outcome_of(stored(said)) == Outcome("deploy the api", status, "canary")
+    assert outcome_of(stored(said)) == TaskOutcome("deploy the api", status, "canary")
 
 
 def test_the_callers_metadata_stay_beside_the_outcomes_own() -> None:
@@ -136,7 +136,7 @@ spoken = st.text().filter(str.strip)
 @pytest.mark.parametrize("type", [MemoryType.PROCEDURAL, MemoryType.EPISODIC])
 def test_any_memory_that_says_a_status_is_an_outcome(status: str, read: str, type: MemoryType) -> None:
     memory = remembered(1, "restart the queue\nwith care", type=type, metadata={"status": status, "approach": 3})
-    assert outcome_of(memory) == Outcome("restart the queue", read, None)
+    assert outcome_of(memory) == TaskOutcome("restart the queue", read, None)
 
 
 @pytest.mark.requirement("KNG-042")

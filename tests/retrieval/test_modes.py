@@ -17,7 +17,7 @@ from kingly_memory.retrieval.modes import (
     ALIKE,
     MODES,
     Alike,
-    Candidate,
+    ModeCandidate,
     ModeConfig,
     Selection,
     clusters,
@@ -424,13 +424,13 @@ def test_places_that_are_owed_go_to_their_owners_and_only_their_own_kind_makes_t
 
 
 # --- the selection --------------------------------------------------------------------------------------------------
-def candidate(content: str = "a note", relevance: float = 0.5, **known: Any) -> Candidate:
+def candidate(content: str = "a note", relevance: float = 0.5, **known: Any) -> ModeCandidate:
     """A hit of the words; `confidence` is the memory's."""
     noted = memory(content, confidence=known.pop("confidence", 0.9))
-    return Candidate(Hit(noted, relevance, ("local",), {"bm25": 1.0}), known.pop("success", 0.5), **known)
+    return ModeCandidate(Hit(noted, relevance, ("local",), {"bm25": 1.0}), known.pop("success", 0.5), **known)
 
 
-def selected(candidates: Sequence[Candidate], config: ModeConfig, query: str = "else", **how: Any) -> Selection:
+def selected(candidates: Sequence[ModeCandidate], config: ModeConfig, query: str = "else", **how: Any) -> Selection:
     return select(candidates, config, query=query, now=NOON, **{"alike": nothing_alike, **how})
 
 
@@ -565,7 +565,7 @@ candidates = st.lists(
 
 @given(candidates, st.sampled_from(list(RetrievalMode)), st.text(max_size=10))
 def test_every_candidate_is_either_selected_or_counted_with_a_reason(
-    found: list[Candidate], mode: RetrievalMode, query: str
+    found: list[ModeCandidate], mode: RetrievalMode, query: str
 ) -> None:
     chosen = selected(found, MODES[mode], query, alike=lambda one, other: 1 / (1 + abs(one - other)))
     ids = [hit.memory.id for hit in chosen.hits]

@@ -16,11 +16,11 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.compaction import (
     COMPACTION_STRATEGIES,
+    ActiveThread,
     ArchiveThread,
+    CompactionStrategy,
     MergeThreads,
     Reason,
-    Strategy,
-    Thread,
     compact,
     strategy,
 )
@@ -34,12 +34,12 @@ NOW_S = 1_000 * DAY_S
 LASTING = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 
-def thread(name: str, *words: str, idle_days: float = 0.0, **said: Any) -> Thread:
+def thread(name: str, *words: str, idle_days: float = 0.0, **said: Any) -> ActiveThread:
     topic = dict.fromkeys(words or (name,), 1.0)
-    return Thread(name, NOW_S - idle_days * DAY_S, topic=topic, **said)
+    return ActiveThread(name, NOW_S - idle_days * DAY_S, topic=topic, **said)
 
 
-def actions(threads: list[Thread], how: str = "normal", now_s: float = NOW_S) -> list[dict[str, Any]]:
+def actions(threads: list[ActiveThread], how: str = "normal", now_s: float = NOW_S) -> list[dict[str, Any]]:
     return [one.to_json() for one in compact(threads, strategy(how), now_s).actions]
 
 
@@ -99,7 +99,7 @@ def test_of_35_threads_the_30_heaviest_remain() -> None:
 WORDS = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.1, 9), max_size=6)
 THREADS = st.lists(
     st.builds(
-        Thread,
+        ActiveThread,
         id=st.uuids().map(str),
         last_active=st.floats(NOW_S - 60 * DAY_S, NOW_S + DAY_S),
         weight=st.floats(0, 2),
@@ -110,7 +110,7 @@ THREADS = st.lists(
     unique_by=lambda one: one.id,
 )
 SMALL = st.builds(
-    Strategy,
+    CompactionStrategy,
     st.just("small"),
     st.floats(0.3, 0.99),
     st.floats(1, 40),
@@ -121,7 +121,9 @@ SMALL = st.builds(
 
 @pytest.mark.requirement("SMT-039", "SMT-041", "SMT-047")
 @given(THREADS, SMALL)
-def test_every_thread_ends_in_one_place_and_none_is_revived(threads: list[Thread], how: Strategy) -> None:
+def test_every_thread_ends_in_one_place_and_none_is_revived(
+    threads: list[ActiveThread], how: CompactionStrategy
+) -> None:
     planned = compact(threads, how, NOW_S)
     before = {one.id: one for one in threads}
     merges = [one for one in planned.actions if isinstance(one, MergeThreads)]

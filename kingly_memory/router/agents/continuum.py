@@ -13,7 +13,13 @@ from typing import Any, Protocol
 
 from kingly_memory import validation
 from kingly_memory.cognition import continuum
-from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, ConsolidationResult, MemoryEntry, Strategy
+from kingly_memory.cognition.continuum import (
+    LEAST_SIMILARITY,
+    ConsolidationResult,
+    MemoryEntry,
+    RetrievalStrategy,
+    TieredHit,
+)
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -111,7 +117,7 @@ class ContinuumMemory:
         tiers: Sequence[Tier] | None = None,
         limit: int = 5,
         min_similarity: float = LEAST_SIMILARITY,
-        strategy: str = Strategy.WEIGHTED,
+        strategy: str = RetrievalStrategy.WEIGHTED,
     ) -> list[MemoryEntry]:
         """The memories of those tiers (of all for None) that answer the query, best first; each is used by this.
 
@@ -119,7 +125,7 @@ class ContinuumMemory:
         relevance times the weight of the tier against each other, `comprehensive` relevance alone. What no word of the
         query points to must be `min_similarity` near in meaning. Chosen from the best 1,000 hits. Raises InvalidInput.
         """
-        how, wanted = validation.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
+        how, wanted = validation.choice("strategy", strategy, RetrievalStrategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
         asked = validation.query(query, space=self._access.space, limit=limit, without_tags=validation.unsought(None))
         # A remote need not send a thousand because a tier is far down here.
@@ -227,10 +233,10 @@ class ContinuumMemory:
         """The memories that answer the query, best first; `how` is what `MemoryRouter.search` takes besides."""
         return await self._verbs.search(query, limit=limit, **how)
 
-    def _candidates(self, hits: Sequence[Hit]) -> list[Candidate]:
+    def _candidates(self, hits: Sequence[Hit]) -> list[TieredHit]:
         places = self._placements([hit.memory for hit in hits])
         return [
-            Candidate(
+            TieredHit(
                 hit.memory,
                 places[hit.memory.id].tier,
                 hit.relevance,

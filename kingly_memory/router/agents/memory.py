@@ -46,7 +46,7 @@ REASONS = {
 }
 
 
-class Stored(NamedTuple):
+class Kept(NamedTuple):
     """`as_expected` when the change was made to what this process knew. `retyped` went from working memory to the
     episodes or back."""
 
@@ -66,7 +66,7 @@ class AgentMemory(CognitiveMemory):
         super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now)
         self._around = around
         self._waits = waits
-        self._on_their_way: deque[Future[Stored]] = deque()
+        self._on_their_way: deque[Future[Kept]] = deque()
         self._is_stale = False
         """The store has something else than what is held here."""
         self._taken_away: set[str] = set()
@@ -145,7 +145,7 @@ class AgentMemory(CognitiveMemory):
     def _submit(self, item: MemoryItem | None, new: Memory | None, expected: Holdings) -> None:
         context, lasting = self._around.write_context(), new is not None and new.type is MemoryType.EPISODIC
 
-        def keep(transaction: Transaction) -> Stored:
+        def keep(transaction: Transaction) -> Kept:
             facet = transaction.facet(FACET, owner(context.space, self.agent_id))
             is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
             before, one = expected, item
@@ -153,7 +153,7 @@ class AgentMemory(CognitiveMemory):
                 before = _holdings(facet, transaction.row, context.space, self.agent_id)
                 one = None if item is None else replace(item, order=before.experienced)
             after, _ = changed(before, self.rules, one, lasting=lasting)
-            return Stored(is_as_expected, _keep(transaction, self.agent_id, new, before, after, context))
+            return Kept(is_as_expected, _keep(transaction, self.agent_id, new, before, after, context))
 
         future = self._around.store.write(keep)
         self._on_their_way.append(future)
@@ -182,7 +182,7 @@ class AgentMemories:
         self._stored = stored
         self._loop = asyncio.get_running_loop()
         self._opened: WeakSet[AgentMemory] = WeakSet()
-        self._on_their_way: set[Future[Stored]] = set()
+        self._on_their_way: set[Future[Kept]] = set()
         self._has_ended = False
 
     async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
@@ -225,11 +225,11 @@ class AgentMemories:
         now = self.write_context().now
         return draft.memory(MemoryId(item.id or ""), self.space, created_at=item.timestamp, updated_at=now)
 
-    def follow(self, new: Memory | None, future: Future[Stored]) -> None:
+    def follow(self, new: Memory | None, future: Future[Kept]) -> None:
         """Have what comes after a store done once the change is in it; on the writer thread, mostly."""
         self._on_their_way.add(future)
 
-        def done(future: Future[Stored]) -> None:
+        def done(future: Future[Kept]) -> None:
             self._on_their_way.discard(future)
             if (error := future.exception()) is None:
                 with suppress(RuntimeError):  # the loop is closed, and the router with it

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
-from kingly_memory.attention.injection import Candidate, priority
+from kingly_memory.attention.injection import NoteCandidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.dataclass import replace
@@ -52,7 +52,7 @@ class Gathered(NamedTuple):
     """The candidates, best first, and what is in focus. `asked` is what was looked up, where that was taken out of a
     longer prompt."""
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[NoteCandidate]
     focuses: Sequence[Focus] = ()
     asked: str | None = None
 
@@ -88,7 +88,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
         memory, thread, passage = hit.memory, threads.get(hit.memory.id), _passage(hit)
         if memory.id in first or priority(hit.relevance, thread, focuses).boost:
             fits = max(pertinence(meant, text) for text in (wording_of(memory), passage) if text)
-            candidates.append(Candidate(memory, fits, hit.relevance, thread, passage))
+            candidates.append(NoteCandidate(memory, fits, hit.relevance, thread, passage))
     return Gathered(candidates, focuses, query.asked)
 
 
@@ -99,7 +99,7 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
     for memory in _of_named_threads(_strongest(focuses), around):
         listed.setdefault(memory.id, memory)
     threads = _threads_of(around, list(listed.values()), focuses)
-    return Gathered([Candidate(one, thread=threads.get(one.id)) for one in listed.values()], focuses)
+    return Gathered([NoteCandidate(one, thread=threads.get(one.id)) for one in listed.values()], focuses)
 
 
 def in_focus(around: Surroundings) -> Sequence[Focus]:

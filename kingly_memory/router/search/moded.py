@@ -16,8 +16,8 @@ from kingly_memory.retrieval.fusion import VECTORS, cut, is_worded
 from kingly_memory.retrieval.modes import (
     AUTO,
     MODES,
-    Candidate,
-    Plan,
+    ModeCandidate,
+    ModePlan,
     cosine,
     inferred,
     overlap,
@@ -45,7 +45,7 @@ def plan(
     top_k: int | None,
     min_confidence: float | None,
     min_similarity: float | None,
-) -> Plan | None:
+) -> ModePlan | None:
     """What was asked for; None for the plain search. Overrides alone ask for `similarity`. Raises InvalidInput.
 
     A limit that is not the usual one says how many, as `top_k` does.
@@ -60,7 +60,7 @@ def plan(
     if min_confidence is not None:
         config = replace(config, min_confidence=validation.share("min_confidence", min_confidence))
     least = None if min_similarity is None else validation.share("min_similarity", min_similarity)
-    return Plan(chosen, reason, config, least)
+    return ModePlan(chosen, reason, config, least)
 
 
 def _mode(query: str, mode: object, settings: Settings) -> tuple[RetrievalMode, str]:
@@ -85,7 +85,7 @@ def chosen(
     found: Results,
     query: Query,
     request: Request,
-    plan: Plan,
+    plan: ModePlan,
     *,
     embedder: Embedder | None,
     now: datetime,
@@ -140,13 +140,13 @@ def chosen(
     )
 
 
-def _candidate(hit: Hit, nearness: float | None) -> Candidate:
+def _candidate(hit: Hit, nearness: float | None) -> ModeCandidate:
     memory: Memory = hit.memory
     outcome = outcome_of(memory)
     succeeded = None if outcome is None else _SUCCEEDED.get(outcome.status)
     failed = succeeded is False
     is_warning = any(tag.casefold() in ANTI_PATTERN_TAGS for tag in memory.tags)
-    return Candidate(
+    return ModeCandidate(
         hit=hit,
         success=success(succeeded, memory.metadata.get("success_rate")),
         is_failure=failed or is_warning,

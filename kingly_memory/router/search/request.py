@@ -14,7 +14,7 @@ from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Result
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 
 if TYPE_CHECKING:
-    from kingly_memory.retrieval.modes import Plan
+    from kingly_memory.retrieval.modes import ModePlan
 
 BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""
@@ -37,7 +37,7 @@ class Request:
     detail: Detail = Detail.FULL
     budget_tokens: int | None = None
     by_ranks: bool = False
-    plan: Plan | None = None
+    plan: ModePlan | None = None
 
     @property
     def shortens(self) -> bool:

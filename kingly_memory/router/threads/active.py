@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kingly_memory import topics
 from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.compaction import Thread
+from kingly_memory.lifecycle.compaction import ActiveThread
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router import thread_lookup
@@ -28,16 +28,16 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class ActiveThreads:
     """The active threads, which memories of each may be archived, and the facets of all threads as they were read."""
 
-    active: tuple[Thread, ...]
+    active: tuple[ActiveThread, ...]
     memories: Mapping[str, tuple[Seen, ...]]
     facets: Mapping[str, JsonObject]
     attention: Mapping[str, JsonObject]
 
 
-def read(reader: StoreReader, space: str, now_s: float) -> Threads:
+def read(reader: StoreReader, space: str, now_s: float) -> ActiveThreads:
     """No memory is held for longer than it is looked at."""
     found = survey(reader, space, now_s)
     last_s = {name: one.last_s for name, one in found.active.items()}
@@ -51,10 +51,12 @@ def read(reader: StoreReader, space: str, now_s: float) -> Threads:
             topics.count(words[name], f"{memory.title or ''} {memory.content}")
             if not subject.is_protected:
                 seen[name].append(Seen(memory.id, memory.revision, subject.mark))
-    active: list[Thread] = []
+    active: list[ActiveThread] = []
     for name, at_s in last_s.items():
         weight, pinned = found.weights.get(name, USUAL)
         changed_at = number(found.facets.get(name, {}), "changed_at")
-        active.append(Thread(name, at_s, weight, pinned, topics.topic(words[name]), changed_at))
+        active.append(ActiveThread(name, at_s, weight, pinned, topics.topic(words[name]), changed_at))
     attention = thread_lookup.facets(reader, ATTENTION, space, last_s)
-    return Threads(tuple(active), {name: tuple(several) for name, several in seen.items()}, found.facets, attention)
+    return ActiveThreads(
+        tuple(active), {name: tuple(several) for name, several in seen.items()}, found.facets, attention
+    )

@@ -45,8 +45,8 @@ from kingly_memory.router.threads.views import (
     MERGED,
     USUAL,
     Glance,
-    Message,
     Overview,
+    ThreadMessage,
     ThreadView,
 )
 from kingly_memory.topics import Topic
@@ -331,7 +331,7 @@ def read(
     contexts = thread_lookup.contexts_of(reader, space, thread)
     facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
     ids: list[str] = []
-    page: list[Message] = []
+    page: list[ThreadMessage] = []
     said: deque[Line] = deque(maxlen=VIEW_DRIFT_MOST)
     begins: Line | None = None
     tags: Counter[str] = Counter()
@@ -340,7 +340,7 @@ def read(
     for subject in left(reader, space, thread, contexts, now_s):
         memory, is_live = subject.memory, _is_live(subject, now_s)
         if first <= len(ids) < first + limit:
-            page.append(Message(memory, archived=not is_live))
+            page.append(ThreadMessage(memory, archived=not is_live))
         ids.append(memory.id)
         archived += not is_live
         is_active = is_active or (is_live and is_in_use(subject, number(facet, "archived_at")))
@@ -389,11 +389,11 @@ def left(reader: StoreReader, space: str, thread: Named, contexts: Iterable[str]
             yield subject
 
 
-def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[Message, ...]:
+def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[ThreadMessage, ...]:
     """Those of the memories that are there, in the order in which they were stored."""
     found = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in VISIBLE]
     ordered = sorted(found, key=lambda row: row.position)
-    return tuple(Message(row.memory, row.standing is not Standing.LIVE) for row in ordered)
+    return tuple(ThreadMessage(row.memory, row.standing is not Standing.LIVE) for row in ordered)
 
 
 def _is_live(subject: Subject, now_s: float) -> bool:

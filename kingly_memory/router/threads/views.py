@@ -19,7 +19,7 @@ LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ThreadMessage:
     """One memory of a thread. Searches do not find archived ones; their thread shows them."""
 
     memory: Memory
@@ -71,7 +71,7 @@ class ThreadView(Glance):
     tags: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     archived_count: int = 0
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ThreadMessage, ...] = ()
     first: int = field(default=0, repr=False)
 
     @property
