@@ -35,7 +35,16 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.filters import Filter
     from kingly_memory.ids import MemoryId
-    from kingly_memory.imported import Beside, ImportedFocus, ImportedThread
+    from kingly_memory.imported import (
+        Beside,
+        FoundNotes,
+        ImportedFocus,
+        ImportedThread,
+        NoteLinks,
+        NotesPlan,
+        NoteStep,
+        SameFolder,
+    )
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
@@ -1124,11 +1133,19 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.restore(key_or_id, revision=revision))
 
-    def remember(self, items: Iterable[Imported | Beside]) -> Taken:
+    def remember(self, items: Iterable[Imported | Beside], *, dry_run: bool = False) -> Taken:
         """Take in what files say, a few hundred entries per transaction: memories, and then what lies beside them.
-        Repeating it changes nothing. Raises InvalidInput for a link without its ends.
+        Repeating it changes nothing, and neither does a `dry_run`. Raises InvalidInput for a link without its ends.
         """
-        return self._call(lambda: self._awaiting.remember(items))
+        return self._call(lambda: self._awaiting.remember(items, dry_run=dry_run))
+
+    def plan_notes(self, found: FoundNotes) -> NotesPlan:
+        """What a sync of notes with their folder or file would do now. Writes nothing."""
+        return self._call(lambda: self._awaiting.plan_notes(found))
+
+    def remember_notes(self, steps: Sequence[NoteStep | NoteLinks | SameFolder]) -> Taken:
+        """Carry out steps of a plan, in one transaction and in their order. Says what came of them."""
+        return self._call(lambda: self._awaiting.remember_notes(steps))
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""

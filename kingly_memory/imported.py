@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,76 @@ from kingly_memory.digests import sha256
 from kingly_memory.documents import Document
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.validation import Imported
+from kingly_memory.validation import Draft, Imported
 
 FROM_FILE = ("thread", "attention", "ratings")
 """The facets that a thread's file speaks of."""
 CARRIED = (*FROM_FILE, "usage", "note")
 """The facets of a memory that an export carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedNote:
+    """A note of a folder: its file's path in it, and the heading that it begins with, "" for none. `text` and `said`
+    are digests of its text without the heading, and of all that the file says of it. `links` are the targets of its
+    `[[links]]`, as they are written."""
+
+    path: str
+    heading: str
+    draft: Draft
+    text: str
+    said: str
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNotes:
+    """The notes of the folder or of the one file `root`, with paths from `folder` on. The notes of files and folders
+    that could not be read, `unread`, stay as they are. All three are full paths without links."""
+
+    root: str
+    folder: str
+    notes: Sequence[ImportedNote]
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoteStep:
+    """What a sync does about one note: the memory of that id is made of it, becomes it, or is forgotten where `note` is
+    None. `beside` is the facet `note` that it gets. `fate` is the field of `Taken` that it counts as; `revised` says
+    that the file says something else than at the last sync."""
+
+    memory_id: MemoryId
+    note: ImportedNote | None
+    key: str | None
+    beside: JsonObject
+    fate: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLinks:
+    """Where a note's links lead now: the ids of the memories, with the links as they are written."""
+
+    memory_id: MemoryId
+    targets: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SameFolder:
+    """A folder that is a copy of a known one, or the known one in another place."""
+
+    folder: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesPlan:
+    """What a sync of a folder does, links last; the other notes are `unchanged`. `stays` says how many memories a
+    folder without any note would lose, which it does not."""
+
+    steps: tuple[NoteStep | NoteLinks | SameFolder, ...]
+    unchanged: int
+    stays: int = 0
 
 
 @dataclass(frozen=True, slots=True)

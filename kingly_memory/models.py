@@ -566,18 +566,24 @@ _OF_MEMORIES = ("stored", "revised", "unchanged", "kept")
 
 class Taken(NamedTuple):
     """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
-    meanwhile, that one is `kept`. The others are links, documents and items of logs that are new here."""
+    meanwhile, that one is `kept`. Of a folder's notes some `moved` to another file or heading, and some were forgotten
+    with theirs. The others are links, documents and items of logs that are new here."""
 
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
     kept: int = 0
+    moved: int = 0
+    forgotten: int = 0
     links: int = 0
     documents: int = 0
     items: int = 0
 
+    def and_more(self, other: Taken) -> Taken:
+        return Taken(*(one + another for one, another in zip(self, other, strict=True)))
+
     def to_json(self) -> JsonObject:
-        """Without links, documents and items where there are none."""
+        """What became of none is left out but for the first four."""
         told: JsonObject = self._asdict()
         return {name: number for name, number in told.items() if number or name in _OF_MEMORIES}
 

@@ -19,7 +19,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter
-from kingly_memory.imported import Beside
+from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
 from kingly_memory.models import (
     DEEP_KINDS,
     KINDS,
@@ -672,16 +672,32 @@ class MemoryVerbs(Family):
         self._engine.wake(*([] if restored is None else [restored.id]))
         return restored
 
-    async def remember(self, items: Iterable[Imported | Beside]) -> Taken:
+    async def remember(self, items: Iterable[Imported | Beside], *, dry_run: bool = False) -> Taken:
         """Take in what files say, a few hundred entries per transaction: memories, and then what lies beside them.
-        Repeating it changes nothing. Raises InvalidInput for a link without its ends."""
+        Repeating it changes nothing, and neither does a `dry_run`. Raises InvalidInput for a link without its ends."""
         from kingly_memory.router import importing
 
         taken = Taken()
         for batch in validation.batches(items, IMPORT_BATCH):
-            some = await self._engine.write(importing.take(batch, self._engine.write_context()))
-            taken = Taken(*(one + other for one, other in zip(taken, some, strict=True)))
+            change = importing.take(batch, self._engine.write_context())
+            some = await (importing.tried(change, self._engine) if dry_run else self._engine.write(change))
+            taken = taken.and_more(some)
             self._engine.wake()
+        return taken
+
+    async def plan_notes(self, found: FoundNotes) -> NotesPlan:
+        """What a sync of notes with their folder or file would do now. Writes nothing."""
+        from kingly_memory.router import notes
+
+        engine = self._engine
+        return await engine.read(lambda: notes.plan(found, engine.reader, engine.space, engine.clock.now()))
+
+    async def remember_notes(self, steps: Sequence[NoteStep | NoteLinks | SameFolder]) -> Taken:
+        """Carry out steps of a plan, in one transaction and in their order. Says what came of them."""
+        from kingly_memory.router import notes
+
+        taken = await self._engine.write(notes.carry_out(steps, self._engine.write_context()))
+        self._engine.wake()
         return taken
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:

@@ -14,6 +14,7 @@ from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, Im
 from kingly_memory.models import Taken
 from kingly_memory.ports import DocumentRows, Transaction
 from kingly_memory.router import linking, write
+from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import THREAD
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported, mended
@@ -37,6 +38,26 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
         return Taken(**counts)
 
     return change
+
+
+class _Undone(Exception):
+    """Undoes its transaction, and carries what it would have come to."""
+
+    def __init__(self, taken: Taken) -> None:
+        super().__init__(taken)
+        self.taken = taken
+
+
+async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken:
+    """What a change would come to. Nothing is written."""
+
+    def undone(transaction: Transaction) -> Taken:
+        raise _Undone(change(transaction))
+
+    try:
+        return await access.write(undone)
+    except _Undone as outcome:
+        return outcome.taken
 
 
 def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> bool:

@@ -252,7 +252,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         if there is not None and there.is_tombstone:
             return _receipt(transaction, there.memory, context.routes), "kept"
         before = before or there
-    memory = _memory(item.draft, before, context, wanted_id, item.updated_at)
+    memory = _memory(item.draft, before, context, wanted_id, item.updated_at or context.now)
     if before is None:
         memory = replace(memory, revision=item.revision)
         for name, facet in item.beside.items():
@@ -450,9 +450,14 @@ def _say_again(transaction: Transaction, earlier: Memory, now: Row, context: Wri
     said = replace(earlier, key=now.memory.key, scope=scope, updated_at=context.now, revision=now.memory.revision + 1)
     if _says_the_same(now.memory, said):
         return now.memory
-    _unsay(transaction, now, said, context)
-    revise(transaction, said, context)
+    say_instead(transaction, now, said, context)
     return said
+
+
+def say_instead(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
+    """Write a revision that says something else, and is live from now on."""
+    _unsay(transaction, before, after, context)
+    revise(transaction, after, context)
 
 
 def let_go(revisions: Iterable[MemoryId], kept: int) -> Callable[[Transaction], None]:

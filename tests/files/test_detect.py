@@ -29,6 +29,9 @@ from tests.files.samples import LIMIT, parted
         ("quick_cache.json", "{}", Format.KINGLY),
         ("renamed.json", '{"layout": "kingly", "memories": []}', Format.KINGLY),
         ("note.md", "# Title", Format.NOTES),
+        ("mem0.json", '{"results": [{"id": "1", "memory": "likes tea"}]}', Format.MEM0),
+        ("memory", '{"type":"entity","name":"Ann","entityType":"person","observations":[]}', Format.JSONL),
+        ("memory", 'no json\n{"content": "one"}\n', Format.JSONL),
     ],
 )
 def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: Format) -> None:
@@ -47,9 +50,11 @@ def test_a_folder_holds_notes_unless_it_holds_a_quick_cache(tmp_path: Path) -> N
 def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
     file = tmp_path / "file"
     file.write_text("[]")
-    expected = {Format.NOTES: (1, 0), Format.JSONL: (0, 1), Format.AI: (0, 1)}
+    expected = {Format.NOTES: (1, 0), Format.TEXT: (1, 0), Format.JSONL: (0, 1), Format.AI: (0, 1)}
     found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
-    items, problems = parted(found.entries)
+    entries = list(found.entries)
+    problems = parted(entries)[1]
+    items = [one for one in entries if not isinstance(one, reading.Problem)]
     assert found.format == format_name
     assert (len(items), len(problems)) == expected.get(found.format, (0, 0))
 

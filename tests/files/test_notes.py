@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import notes
-from kingly_memory.adapters.files.notes import split
+from kingly_memory.adapters.files.notes import front, sections
+from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.imported import ImportedNote
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.validation import Draft
-from tests.files.samples import LIMIT, parted
+from tests.files.samples import LIMIT
 
 
 @pytest.fixture
@@ -30,22 +32,29 @@ def write(path: Path, text: str) -> None:
 
 
 def drafts(folder: Path, limit: int = LIMIT) -> tuple[list[Draft], list[str]]:
-    items, problems = parted(notes.read(folder, content_limit_bytes=limit))
-    return [item.draft for item in items], problems
+    found, problems = noted(folder, limit)
+    return [one.draft for one in found], problems
+
+
+def noted(folder: Path, limit: int = LIMIT) -> tuple[list[ImportedNote], list[str]]:
+    found = list(notes.read(folder, content_limit_bytes=limit))
+    said = [f"{one.place}: {one.reason}" for one in found if isinstance(one, Problem)]
+    return [one for one in found if isinstance(one, ImportedNote)], said
 
 
 def test_a_note_becomes_a_semantic_memory_with_title_tags_and_path(folder: Path) -> None:
     write(
-        folder / "work" / "release.md", "---\ntags: [ops, '#weekly']\n---\nIntro\r\n# How we release #\n\nFirst tag.\n"
+        folder / "work" / "release.md",
+        "---\ntags: [ops, '#weekly']\nowner: 'Ann'\naliases:\n- a\n- b\n---\n# How we release #\r\n\nFirst #tag.\n",
     )
     [draft], problems = drafts(folder)
     assert problems == []
-    assert draft.content == "Intro\r\n# How we release #\n\nFirst tag.\n"
-    assert (draft.title, draft.tags) == ("How we release", ("ops", "weekly"))
+    assert draft.content == "# How we release #\r\n\nFirst #tag.\n"
+    assert (draft.title, draft.tags) == ("How we release", ("ops", "weekly", "tag"))
     assert (draft.type, draft.origin, draft.metadata) == (
         MemoryType.SEMANTIC,
         Origin.IMPORT,
-        {"path": "work/release.md"},
+        {"owner": "Ann", "aliases": ["a", "b"], "path": "work/release.md"},
     )
 
 
@@ -53,7 +62,7 @@ def test_a_note_becomes_a_semantic_memory_with_title_tags_and_path(folder: Path)
     ("text", "title"),
     [
         ("no heading here", "name of the file"),
-        ("```\n# not a heading\n~~~\n```\n## Real one\n", "Real one"),
+        ("## Real one\n```\n# not a heading\n~~~\n```\n", "Real one"),
         ("#hashtag is no heading", "name of the file"),
         ('---\ntitle: "From the front"\n---\n# Heading\n', "From the front"),
         ("# Tabs\tand\x07bells", "Tabs and bells"),
@@ -68,13 +77,38 @@ def test_the_title_is_the_first_heading_or_the_file_name(folder: Path, text: str
 
 @pytest.mark.parametrize("written", ["tags: a, b", "Tags: [a, b]", 'tags:\n  - a\n  - "b"', "tag: '#a', b, ,"])
 def test_tags_are_read_however_they_are_written(written: str) -> None:
-    assert split(f"---\n{written}\nother: c\n---\nbody").tags == ("a", "b")
+    assert front(f"---\n{written}\nother: c\n---\nbody").tags == ["a", "b"]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_no_text_is_lost_when_there_is_no_front_matter(text: str) -> None:
-    assert split("x" + text).body == "x" + text
-    assert split(f"---\ntitle: t\n---\n{text}").body == text
+    assert front("x" + text).body == "x" + text
+    assert front(f"---\ntitle: t\n---\n{text}").body == text
+
+
+@given(st.lists(st.sampled_from(("# One\n", "## Two\r\n", "### Three\n", "text\n", "```\n", "\u2028# x", "last"))))
+def test_sections_are_parts_of_the_text_that_lose_nothing_but_empty_headings(lines: list[str]) -> None:
+    text = "".join(lines)
+    found = [one.text for one in sections(text)]
+    rest = text
+    for one in found:
+        before, _, rest = rest.partition(one)
+        assert not before.replace("# One", "").replace("## Two", "").strip("# \r\n")
+
+
+def test_headings_of_two_levels_begin_notes_and_deeper_ones_do_not(folder: Path) -> None:
+    write(
+        folder / "a.md",
+        "First.\n# Top\nsaid\n## In it\n### Deep\n#tag `#no` [[b|B]]\n```\n# no [[c]]\n```\n## In it\nx\n",
+    )
+    found, _ = noted(folder)
+    assert [(one.heading, one.draft.title) for one in found] == [
+        ("", "a"),
+        ("Top", "Top"),
+        ("In it", "Top › In it"),
+        ("In it (2)", "Top › In it"),
+    ]
+    assert (found[2].draft.tags, found[2].links) == (("tag",), ("b",))
 
 
 def test_the_date_comes_from_the_front_matter_or_from_the_file(folder: Path) -> None:
@@ -86,16 +120,6 @@ def test_the_date_comes_from_the_front_matter_or_from_the_file(folder: Path) -> 
         datetime(2023, 5, 8, tzinfo=UTC),
         datetime.fromtimestamp(1_700_000_000, UTC),
     ]
-
-
-def test_an_edited_note_keeps_its_key_and_two_notes_never_share_one(folder: Path) -> None:
-    write(folder / "a" / "index.md", "one")
-    write(folder / "b" / "index.md", "one")
-    before, _ = drafts(folder)
-    write(folder / "a" / "index.md", "changed")
-    after, _ = drafts(folder)
-    assert [draft.key for draft in after] == [draft.key for draft in before]
-    assert len({draft.key for draft in after}) == 2
 
 
 def test_links_are_never_followed_and_are_named(folder: Path, tmp_path: Path) -> None:
@@ -129,7 +153,7 @@ def test_notes_that_cannot_be_read_are_named_and_the_rest_is_read(folder: Path) 
     assert problems == [
         ": is not UTF-8 text",
         ": content: has 200 bytes, at most 100 are stored; split it into several memories",
-        ": has 70,000 bytes, at most 65,636 are read",
+        ": content: has 70,000 bytes, at most 100 are stored; split it into several memories",
         f": {folder / 'd-pipe.md'} is neither a file nor a folder",
         ": date: 'some day' is not an ISO 8601 date or time",
     ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.cli import transfer
-from kingly_memory.validation import Imported
+from kingly_memory.cli import importing
 from tests.cli_runner import Run
 
 
@@ -110,25 +111,34 @@ def test_an_edited_note_is_revised(run: Run, tmp_path: Path) -> None:
     assert [one["content"] for one in run("list", "--json").json["memories"]] == ["second"]
 
 
-def test_an_interrupted_import_is_finished_by_repeating_it(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.requirement("N19")
+@pytest.mark.parametrize("name", ["memories.jsonl", "notes"])
+def test_an_interrupted_import_says_what_is_in_the_store_and_is_finished_by_repeating_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    file = lines(tmp_path / "memories.jsonl", 5)
-    monkeypatch.setattr(transfer, "BATCH", 2)
-    remember, calls = SyncMemoryRouter.remember, []
+    path = lines(tmp_path / "memories.jsonl", 5)
+    if name == "notes":
+        path = tmp_path / "notes"
+        path.mkdir()
+        for number in range(5):
+            (path / f"{number}.md").write_text(f"note {number}")
+    monkeypatch.setattr(importing, "BATCH", 2)
+    verb = "remember_notes" if name == "notes" else "remember"
+    write, calls = getattr(SyncMemoryRouter, verb), []
 
-    def interrupted(router: SyncMemoryRouter, items: list[Imported]) -> object:
+    def interrupted(router: SyncMemoryRouter, items: list[object], **said: object) -> object:
         calls.append(items)
         if len(calls) == 2:
-            raise KeyboardInterrupt
-        return remember(router, items)
+            os.kill(os.getpid(), signal.SIGINT)  # while the second transaction is on its way
+        return write(router, items, **said)
 
-    monkeypatch.setattr(SyncMemoryRouter, "remember", interrupted)
-    ran = run("import", str(file))
+    monkeypatch.setattr(SyncMemoryRouter, verb, interrupted)
+    ran = run("import", str(path))
     assert ran.code == 130
-    assert ran.err == "kingly-memory: 2 memories imported; repeat the command to bring in the rest\n"
-    again = run("import", str(file), "--json").json
-    assert (again["stored"], again["unchanged"]) == (3, 2)
+    assert ran.err == "kingly-memory: 4 memories imported; repeat the command to bring in the rest\n"
+    assert run("status", "--json").json["memories"]["total"] == 4
+    again = run("import", str(path), "--json").json
+    assert (again["stored"], again["unchanged"]) == (1, 4)
 
 
 def test_bad_lines_are_named_the_rest_is_imported_and_the_command_fails(run: Run, tmp_path: Path) -> None:
@@ -147,7 +157,7 @@ def test_many_problems_are_counted_rather_than_listed(run: Run, tmp_path: Path) 
     file = tmp_path / "memories.jsonl"
     file.write_text("x\n" * 30)
     ran = run("import", str(file))
-    assert ran.err.count("\n") == transfer.PROBLEMS_SHOWN + 1
+    assert ran.err.count("\n") == importing.PROBLEMS_SHOWN + 1
     assert ran.err.endswith("and 10 more parts that could not be used; repeat the command with --json to see all\n")
     told = run("import", str(file), "--json")
     assert len(told.json["problems"]) == 30
@@ -189,7 +199,7 @@ def test_a_failed_export_leaves_the_old_file_alone(run: Run, tmp_path: Path, mon
 def test_an_import_says_how_far_it_is(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: bool
 ) -> None:
-    monkeypatch.setattr(transfer, "REPORT_S", 0.0)
+    monkeypatch.setattr(importing, "REPORT_S", 0.0)
     assert ("2 memories so far" in run("import", str(lines(tmp_path / "m.jsonl", 2)), *options).err) is told
 
 

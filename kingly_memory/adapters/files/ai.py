@@ -217,7 +217,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> Im
             )
         except InvalidInput as error:
             raise InvalidInput(f"{where}.{error.field}", error.problem) from None
-        memories.append(Imported(made, memory_id, _STANDINGS.get(str(message.get("standing")), usual)))
+        memories.append(Imported(made, memory_id, _STANDINGS.get(str(message.get("standing")), usual), at))
     if not memories:
         raise InvalidInput("messages", "holds no text")
     last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai, jsonl, kingly_layout, legacy, notes, old_home
+from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.ai import AiEntry
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import ImportedNote
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson")
 FIRST_LINE_BYTES = 1_048_576
-"""How much of the first line is looked at to tell JSONL from one JSON value."""
+"""How much of a line is looked at to tell JSONL from one JSON value."""
+LINES_LOOKED_AT = 20
 
 
 class Format(StrEnum):
@@ -26,6 +30,8 @@ class Format(StrEnum):
     LEGACY = legacy.FORMAT
     KINGLY = kingly_layout.FORMAT
     AI = ai.FORMAT
+    MEM0 = foreign.MEM0
+    TEXT = foreign.TEXT
     HOME = old_home.FORMAT
     """Read by `adapters.local`, so `source` refuses it."""
 
@@ -35,7 +41,7 @@ class Source:
     """A path with its format found; `entries` reads it, once."""
 
     format: Format
-    entries: Iterator[Entry | AiEntry]
+    entries: Iterator[Entry | AiEntry | ImportedNote]
 
 
 def source(
@@ -61,16 +67,23 @@ def source(
     opened(path).close()
     name = path.name.lower()
     if given is Format.NOTES or (given is None and name.endswith(notes.SUFFIXES)):
-        return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
+        return Source(Format.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
     if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
+    if given is Format.TEXT:
+        return Source(Format.TEXT, foreign.text(path, content_limit_bytes=content_limit_bytes))
     if given is Format.AI or (given is None and ai.has_place(path)):
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
-    if given is None and _begins_with_a_memory(path):
+    if given is None and _is_jsonl(path):
         return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
     content = document(path)
     if given is None and ai.looks_like(content):
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
+    items = foreign.mem0_items(content)
+    if given is Format.MEM0 and items is None:
+        items = content if isinstance(content, list) else [content]
+    if items is not None and given in (None, Format.MEM0):
+        return Source(Format.MEM0, jsonl.entries(items, path, content_limit_bytes=content_limit_bytes))
     found = given or _shape(content, path)
     read = legacy.entries if found is Format.LEGACY else kingly_layout.entries
     return Source(found, read(content, path, content_limit_bytes=content_limit_bytes))
@@ -85,18 +98,28 @@ def _of_folder(path: Path, given: Format | None, content_limit_bytes: int) -> So
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given not in (None, Format.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
-    return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
+    return Source(Format.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
 
 
-def _begins_with_a_memory(path: Path) -> bool:
+def _real(path: Path) -> Path:
+    """The same folder or file under whatever name it was given: its notes are known by their paths."""
+    return Path(os.path.realpath(path))
+
+
+def _is_jsonl(path: Path) -> bool:
+    """True when one of the first lines makes an entry; others may be wrong."""
     with opened(path) as file:
-        first = next(lines(file, FIRST_LINE_BYTES), None)
-    try:
-        data = json_value(first or b"")
-    except InvalidInput:
+        first = [line for line in islice(lines(file, FIRST_LINE_BYTES), LINES_LOOKED_AT) if line]
+    if not first or first[0].lstrip().startswith(b"["):
         return False
-    is_memory = isinstance(data, Mapping) and isinstance(data.get("content"), str)
-    return is_memory and not ai.looks_like(data)
+    return any(jsonl.is_entry(value) and not ai.looks_like(value) for value in map(_value, first))
+
+
+def _value(line: bytes) -> Any:
+    try:
+        return json_value(line)
+    except InvalidInput:
+        return None
 
 
 def _shape(content: Any, path: Path) -> Format:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kingly_memory.adapters.files import fields
+from kingly_memory.adapters.files import fields, foreign
 from kingly_memory.adapters.files.reading import (
     Entry,
     Problem,
@@ -52,6 +53,16 @@ _OF_A_LINK = ("source", "target", "link_type", "strength", "description", "creat
 _LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def is_entry(data: Any) -> bool:
+    """Whether the value of a line makes an entry, whatever else is wrong with it."""
+    if not isinstance(data, Mapping):
+        return False
+    try:
+        return isinstance(data.get("content"), str) or (_beside(data) or foreign.as_line(data)) is not None
+    except InvalidInput:
+        return True
 
 
 def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
@@ -106,6 +117,12 @@ def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterat
                 yield Problem(path, place, f"has more than {longest:,} bytes")
             elif text.strip(b" \t\xef\xbb\xbf"):
                 yield _entry(path, place, text, content_limit_bytes, trust)
+
+
+def entries(items: Iterable[Any], path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+    """The memories of values that are what lines say, each named by its place."""
+    for number, item in enumerate(items, start=1):
+        yield attempt(path, f"item {number}", partial(_made, item, content_limit_bytes, False))
 
 
 def imported(
@@ -173,14 +190,17 @@ def imported(
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int, trust: bool) -> Entry:
-    def build() -> Entry:
-        data = json_value(text)
-        if not isinstance(data, dict):
-            raise InvalidInput("json", "is not an object with a `content`")
-        beside = None if "content" in data else _beside(data)
-        return beside or imported(data, content_limit_bytes=content_limit_bytes, trust=trust)
+    return attempt(path, place, lambda: _made(json_value(text), content_limit_bytes, trust))
 
-    return attempt(path, place, build)
+
+def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside:
+    """What a line says. Raises InvalidInput."""
+    if not isinstance(data, dict):
+        raise InvalidInput("json", "is not an object with a `content`")
+    said = data if "content" in data else _beside(data) or foreign.as_line(data) or data
+    if not isinstance(said, Mapping):
+        return said
+    return imported(said, content_limit_bytes=content_limit_bytes, trust=trust)
 
 
 def _beside(data: Mapping[str, Any]) -> Beside | None:

@@ -1,48 +1,85 @@
-"""A folder of Markdown notes: every note becomes a semantic memory that an edited note later revises."""
+"""Markdown notes: each heading of the first two levels begins a note, and the text before the first one is a note too.
+
+`#tags` and the front matter's become tags, `[[links]]` links between notes. Front matter may also say title and date;
+all else that it says goes to the metadata.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from kingly_memory.adapters.files.reading import Entry, Problem, attempt, import_key, opened, point_in_time
+from kingly_memory.adapters.files import fields
+from kingly_memory.adapters.files.reading import Problem, attempt, canonical, opened, point_in_time
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
-from kingly_memory.validation import KEY_LIMIT, Imported, draft, mended
+from kingly_memory.imported import ImportedNote
+from kingly_memory.validation import TAGS_LIMIT, Draft, draft
 
 FORMAT = "notes"
 SUFFIXES = (".md", ".markdown")
 FRONT_MATTER_LIMIT_BYTES = 65_536
-"""What a note's file may have on top of the content limit."""
+_FILE_LIMIT_BYTES = 64 * 1_048_576
 
-_HEADING = re.compile(r"#{1,6}[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(?P<level>#{1,2})[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*$")
 _FENCES = ("```", "~~~")
 _FRONT = re.compile(r"---[ \t]*\r?\n(?P<block>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"(?P<name>[A-Za-z_]+)[ \t]*:[ \t]*(?P<value>.*)$")
+_FIELD = re.compile(r"(?P<name>[A-Za-z_][\w-]*)[ \t]*:[ \t]*(?P<value>.*)$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.+)$")
+_CODE = re.compile(r"`[^`\n]*`|\]\([^)\s]*\)|https?://\S+")
+"""Where `#` begins no tag and `[[` no link."""
+_TAG = re.compile(r"(?<![\w#&/])#(?P<tag>[^\W\d_][\w/-]*)")
+_LINK = re.compile(r"\[\[(?P<target>[^\]|\n]+)(?:\|[^\]\n]*)?\]\]")
+_TITLE, _TAGS, _DATE = ("title",), ("tags", "tag"), ("date", "created")
 
 
-class Note(NamedTuple):
-    """A note with what the lines between `---` marks at its top say, as far as a memory can use it. `date` is the text
-    as written; the body is what follows, unchanged."""
+class Front(NamedTuple):
+    """What the lines between `---` marks at the top of a file say, and the text that follows, unchanged."""
 
     body: str
-    title: str | None = None
-    tags: tuple[str, ...] = ()
-    date: str | None = None
+    fields: dict[str, list[str]]
+
+    def first(self, names: tuple[str, ...]) -> str | None:
+        values = next((self.fields[name] for name in names if self.fields.get(name)), [""])
+        return _unquoted(values[0]) or None
+
+    @property
+    def tags(self) -> list[str]:
+        """`tags: a, b`, `tags: [a, b]` and one tag per line mean the same."""
+        values = next((self.fields[name] for name in _TAGS if self.fields.get(name)), [])
+        written = [one for value in values for one in value.strip(" []").split(",")]
+        return [tag for one in written if (tag := _unquoted(one).lstrip("#").strip())]
+
+    @property
+    def others(self) -> dict[str, str | list[str]]:
+        used = (*_TITLE, *_TAGS, *_DATE)
+        said = {name: [*map(_unquoted, values)] for name, values in self.fields.items() if values and name not in used}
+        return {name: values[0] if len(values) == 1 else values for name, values in said.items()}
 
 
-def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
-    """The notes of a folder and the folders in it, by path; or the one note that `root` is.
+class Section(NamedTuple):
+    """A part of a file: its text, which begins with its heading, the heading, "" for none, and what stands above."""
+
+    heading: str
+    text: str
+    above: str | None = None
+
+
+def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Problem]:
+    """The notes of a folder and the folders in it, by path; or those of the one file that `root` is.
 
     Hidden folders (`.git`, `.obsidian`) and empty notes are left out. Symbolic links are not followed: each makes a
-    Problem. A note's key is made from its file's full path.
+    Problem. A file that cannot be used makes one too, and the others are read.
     """
     if not root.is_dir():
-        yield from _note(root, root.parent, content_limit_bytes)
+        yield from _file(root, root.parent, content_limit_bytes)
         return
     waiting = [root]
     while waiting:
@@ -59,83 +96,131 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
             if one.is_symlink() and (is_note or one.is_dir()):
                 yield Problem(Path(one.path), "", "is a symbolic link and was not followed")
             elif is_note:
-                yield from _note(Path(one.path), root, content_limit_bytes)
+                yield from _file(Path(one.path), root, content_limit_bytes)
 
 
-def split(text: str) -> Note:
-    """Take the front matter off a note. A text without any is all body."""
+def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
+    """Every note's file with its time and size: another answer says that something has changed."""
+    if not root.is_dir():
+        files = [root]
+    else:
+        inner = ((Path(folder), folders, names) for folder, folders, names in os.walk(root))
+        files = []
+        for folder, folders, names in inner:
+            folders[:] = [one for one in folders if not one.startswith(".")]
+            files += [folder / name for name in names if name.lower().endswith(SUFFIXES)]
+    found = []
+    for file in files:
+        try:
+            status = file.lstat()
+        except OSError:
+            continue
+        found.append((str(file), status.st_mtime_ns, status.st_size))
+    return frozenset(found)
+
+
+def front(text: str) -> Front:
+    """Take the front matter off a file. A text without any is all body."""
     block = _FRONT.match(text)
-    fields: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
+    found: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
     current: list[str] = []
     for line in block["block"].splitlines() if block else ():
         if item := _ITEM.match(line):
             current.append(item["value"])
         elif field := _FIELD.match(line):
-            current = fields.setdefault(field["name"].lower(), [])
+            current = found.setdefault(field["name"].lower(), [])
             current += [field["value"]] if field["value"].strip() else []
-    if block is None or not fields:  # else a text between two rules
-        return Note(text)
-
-    def first(*names: str) -> str | None:
-        values = next((fields[name] for name in names if fields.get(name)), [""])
-        return _unquoted(values[0]) or None
-
-    # `tags: a, b`, `tags: [a, b]` and one tag per line mean the same.
-    written = [one for value in fields.get("tags") or fields.get("tag") or [] for one in value.strip(" []").split(",")]
-    tags = (_unquoted(one).lstrip("#").strip() for one in written)
-    return Note(text[block.end() :], first("title"), tuple(filter(None, tags)), first("date", "created"))
+    if block is None or not found:  # else a text between two rules
+        return Front(text, {})
+    return Front(text[block.end() :], found)
 
 
-def title_of(text: str) -> str | None:
-    """The first heading of a Markdown text, code blocks aside."""
+def sections(body: str) -> list[Section]:
+    """The parts of a file, code blocks left whole. A part that is a heading alone is none, where there are others."""
+    parts: list[tuple[str, int, list[str]]] = [("", 0, [])]
+    for line, is_code in _lines(body):
+        if not is_code and (begun := _HEADING.match(line.rstrip("\r\n"))):
+            parts.append((begun["title"], len(begun["level"]), []))
+        parts[-1][2].append(line)
+    found: list[Section] = []
+    above: str | None = None
+    for heading, level, lines in parts:
+        above = heading if level == 1 else above
+        if "".join(lines[1:] if level else lines).strip():
+            found.append(Section(heading, "".join(lines), above if level == 2 else None))  # noqa: PLR2004
+    return found or [Section(heading, "".join(lines)) for heading, _, lines in parts if heading]
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text, and whether each belongs to a block of code."""
     fence = None
-    for line in text.splitlines():
+    for line in StringIO(text, newline="\n"):
         mark = line.lstrip()[:3]
-        if mark in _FENCES:
-            fence = None if mark == fence else fence or mark
-        elif fence is None and (heading := _HEADING.match(line)):
-            return heading["title"]
-    return None
+        is_mark = mark in _FENCES and fence in (None, mark)
+        yield line, is_mark or fence is not None
+        if is_mark:
+            fence = mark if fence is None else None
 
 
-def _note(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Entry]:
+def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[ImportedNote | Problem]:
+    """The notes of a file. What is wrong with one makes a Problem in its place."""
     try:
-        text, changed_at = _text(path, content_limit_bytes + FRONT_MATTER_LIMIT_BYTES)
+        text, changed_at = _text(path)
+        head = front(text)
+        created_at = point_in_time("date", head.first(_DATE)) or changed_at
     except InvalidInput as error:
-        yield Problem(path, "", error.problem)
+        yield Problem(path, "", error.problem if error.field == "file" else str(error))
         return
-    note = split(text)
-
-    def imported() -> Imported:
-        title = mended(note.title or title_of(note.body) or path.stem)
-        printable = "".join(one if one.isprintable() else " " for one in title)
-        return Imported(
-            draft(
-                note.body,
-                content_limit_bytes=content_limit_bytes,
-                key=import_key(FORMAT, str(path.absolute())),
-                tags=note.tags,
-                title=" ".join(printable.split())[:KEY_LIMIT].strip() or None,
-                origin="import",
-                metadata={"path": path.relative_to(root).as_posix()},
-                created_at=point_in_time("date", note.date) or changed_at,
-            )
+    times = Counter[str]()
+    for number, section in enumerate(sections(head.body)):
+        name = fields.title(section.heading) or ""
+        times[name] += 1
+        heading = name if times[name] == 1 else f"{name} ({times[name]})"
+        title = fields.title(head.first(_TITLE))
+        if section.above or (title and number and name):
+            title = f"{fields.title(section.above) or title} › {name}"
+        metadata = {**head.others, "path": path.relative_to(root).as_posix()}
+        made = partial(
+            draft,
+            section.text,
+            content_limit_bytes=content_limit_bytes,
+            title=fields.title(title or name or path.stem),
+            origin="import",
+            metadata=metadata,
+            created_at=created_at,
         )
-
-    if note.body.strip():
-        yield attempt(path, "", imported)
+        yield attempt(path, heading, partial(_note, section._replace(heading=heading), head, made))
 
 
-def _text(path: Path, limit_bytes: int) -> tuple[str, datetime]:
+def _note(section: Section, head: Front, made_with: Callable[..., Draft]) -> ImportedNote:
+    plain = "".join(_CODE.sub(" ", line) for line, is_code in _lines(section.text) if not is_code)
+    tags = dict.fromkeys([*head.tags, *(one["tag"].rstrip("/-") for one in _TAG.finditer(plain))])
+    made = made_with(tags=[*tags][:TAGS_LIMIT])
+    # The time of the file is left out: to touch it says nothing new.
+    told = canonical([made.content, made.title, made.tags, head.others, head.first(_DATE)])
+    body = section.text.partition("\n")[2] if section.heading else section.text
+    links = dict.fromkeys(one["target"].strip() for one in _LINK.finditer(plain))
+    text = _digest(body.strip() or section.text)
+    return ImportedNote(str(made.metadata["path"]), section.heading, made, text, _digest(told), tuple(links))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _text(path: Path) -> tuple[str, datetime]:
     with opened(path, follow=False) as file:
         status = os.fstat(file.fileno())
-        if status.st_size > limit_bytes:
-            raise InvalidInput("file", f"has {status.st_size:,} bytes, at most {limit_bytes:,} are read")
+        if status.st_size > _FILE_LIMIT_BYTES:
+            raise InvalidInput("file", f"has {status.st_size:,} bytes, at most {_FILE_LIMIT_BYTES:,} are read")
         content = file.read()
     try:
-        return content.decode("utf-8-sig"), datetime.fromtimestamp(status.st_mtime, UTC)
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput("file", "is not UTF-8 text") from None
+    if "\0" in text:
+        raise InvalidInput("file", "holds zero bytes, so it is no text")
+    return text, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def _unquoted(text: str) -> str:

@@ -1,0 +1,85 @@
+"""Memories of other programs: exports of mem0, the file of the reference memory server, and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files import fields
+from kingly_memory.adapters.files.notes import sections
+from kingly_memory.adapters.files.reading import Problem, attempt, opened
+from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import ImportedLink, message_id
+from kingly_memory.models import JsonObject
+from kingly_memory.validation import Imported, draft, required
+
+MEM0, TEXT = "mem0", "text"
+_MEM0_FIELDS = ("created_at", "updated_at", "metadata")
+_SERVER = "server-memory"
+"""@modelcontextprotocol/server-memory: a line for each entity and relation."""
+
+
+def mem0_items(content: Any) -> list[Any] | None:
+    """The memories of what mem0 answers to `get_all` and writes as an export; None for another value."""
+    held = content.get("results", content.get("memories")) if isinstance(content, Mapping) else content
+    is_mem0 = isinstance(held, list) and held and all(_is_mem0(one) for one in held)
+    return held if is_mem0 else None
+
+
+def as_line(data: Mapping[str, Any]) -> JsonObject | ImportedLink | None:
+    """A line of another program as a line of ours or a link; None for one that we do not know. Raises InvalidInput."""
+    if _is_mem0(data):
+        said = {name: data[name] for name in _MEM0_FIELDS if data.get(name) is not None}
+        kept = {name: data[name] for name in ("user_id", "actor_id", "role") if data.get(name) is not None}
+        metadata = {**fields.mapping("metadata", said.get("metadata") or {}), **kept}
+        scope = {"agent": data.get("agent_id"), "context_id": data.get("run_id")}
+        tags = fields.texts("categories", data.get("categories"), most=64)
+        return {**said, "id": data.get("id"), "content": data["memory"], "metadata": metadata, "tags": tags, **scope}
+    match data:
+        case {"type": "entity", "name": str(name), "entityType": str(kind), "observations": list(observed)}:
+            text = "\n".join(f"- {fields.text('observations', one)}" for one in observed)
+            content = f"{name} ({kind})\n{text}" if text else f"{name} ({kind})"
+            return {
+                "id": _entity_id(name),
+                "key": name,
+                "title": name,
+                "content": content,
+                "tags": [kind] if kind else (),
+            }
+        case {"type": "relation", "from": str(source), "to": str(target), "relationType": str(kind)}:
+            return ImportedLink(_entity_id(source), _entity_id(target), "related", 1.0, required("relationType", kind))
+    return None
+
+
+def _is_mem0(data: Any) -> bool:
+    return isinstance(data, Mapping) and isinstance(data.get("memory"), str) and "content" not in data
+
+
+def _entity_id(name: str) -> str:
+    """An entity is known by its name: the same one on every import."""
+    return message_id(_SERVER, name)
+
+
+def is_text(path: Path) -> bool:
+    """True for a file that does not look like JSON."""
+    with opened(path) as file:
+        return file.read(4_096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[", b"")
+
+
+def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem]:
+    """The whole file as one memory: the same text is the same one."""
+
+    def imported() -> Imported:
+        with opened(path) as file:
+            said = file.read(content_limit_bytes + 1)
+        try:
+            content = said.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInput("file", "is not UTF-8 text") from None
+        found = sections(content)
+        title = fields.title(found[0].heading) if found else None
+        made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
+        return Imported(made, message_id(TEXT, content))
+
+    yield attempt(path, "", imported)

@@ -1,0 +1,290 @@
+"""Import: files and folders into the store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory.adapters.files import ai, foreign, notes, old_home
+from kingly_memory.adapters.files.detect import Format, Source, source
+from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.adapters.local import old_home as local_home
+from kingly_memory.cli.commands import Options
+from kingly_memory.cli.output import Output, counted, duration
+from kingly_memory.cli.place import place_of, routing
+from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.imported import (
+    Beside,
+    FoundNotes,
+    ImportedFocus,
+    ImportedNote,
+    ImportedThread,
+    NoteStep,
+)
+from kingly_memory.models import JsonObject, Taken
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings
+from kingly_memory.validation import Imported, batches
+
+if TYPE_CHECKING:
+    from kingly_memory.blocking import SyncMemoryRouter
+
+BATCH = 200
+"""Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
+PROBLEMS_SHOWN = 20
+FOCUS_TOLD = {None: "", True: "; the focus is set", False: "; the focus stays as it was set here"}
+REPORT_S = 3.0
+"""Seconds between two lines that say how far an import is."""
+WATCH_S = 2.0
+"""Seconds between two looks at the times of a watched folder's files."""
+STANDARD_INPUT = Path("standard input")
+_PLANNED = {"stored": "new", "revised": "changed", "moved": "moved", "forgotten": "gone"}
+
+
+def import_path(options: Options, out: Output) -> int:
+    """Exit code 1 when a part of the file could not be used; the rest was imported."""
+    place, path = place_of(options, out), Path(options.path)
+    if options.watch and not path.is_dir():
+        raise InvalidInput("watch", f"{path} is no folder; name the folder of notes that is to be watched")
+    with _file_of_standard_input() if options.path == "-" else nullcontext(path) as read, routing(place, out) as router:
+        work = _Import(options, place, router, out)
+        code = work.run(read)
+        if options.watch:
+            _watch(path, work, out)
+            return 0
+    return code
+
+
+def _watch(path: Path, work: _Import, out: Output) -> None:
+    """Import the folder again whenever one of its files has changed, until interrupted."""
+    out.note(f"watching {path}; Ctrl-C ends it")
+    before = notes.stamps(path)
+    try:
+        while True:
+            out.flush()
+            time.sleep(WATCH_S)
+            if (now := notes.stamps(path)) != before:
+                before = now
+                work.run(path, again=True)
+    except KeyboardInterrupt:
+        return
+
+
+def _source(path: Path, options: Options, place: Place) -> Source:
+    limit = Settings.from_environment(home=place.home).content_limit_bytes
+    if options.format in (None, Format.HOME) and local_home.is_home(path):
+        rows = local_home.rows(path)
+        told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
+        return Source(Format.HOME, told)
+    if options.path == "-" and options.format is None and foreign.is_text(path):
+        return Source(Format.TEXT, foreign.text(path, content_limit_bytes=limit))
+    return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
+
+
+@contextmanager
+def _file_of_standard_input() -> Iterator[Path]:
+    """Standard input as a file: formats are told apart by looking at it twice."""
+    with NamedTemporaryFile(prefix="kingly-memory-") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield Path(file.name)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let a transaction be finished and counted before Ctrl-C ends the import; a second Ctrl-C waits for nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an import has done so far, or would have done in a dry run."""
+
+    format: str
+    dry_run: bool = False
+    taken: Taken = field(default_factory=Taken)
+    threads: int = 0
+    focus_set: bool | None = None
+    problems: list[Problem] = field(default_factory=list)
+    steps: list[JsonObject] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def add(self, more: Taken) -> None:
+        self.taken = self.taken.and_more(more)
+
+    @property
+    def done(self) -> int:
+        """Memories."""
+        return sum(self.taken[: Taken._fields.index("links")])
+
+    @property
+    def has_threads(self) -> bool:
+        return self.format in (ai.FORMAT, old_home.FORMAT)
+
+    def to_json(self) -> JsonObject:
+        of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
+        return {
+            "format": self.format,
+            **({"dry_run": True, "steps": self.steps} if self.dry_run else {}),
+            **self.taken.to_json(),
+            **(of_threads if self.has_threads else {}),
+            "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
+            "took_s": round(time.monotonic() - self.began, 3),
+        }
+
+    def lines(self, waiting: int) -> Iterator[str]:
+        for step in self.steps:
+            yield f"{step['what']:9} {step['key']}"
+        took = duration(time.monotonic() - self.began)
+        taken = self.taken
+        told = [f"{taken.stored:,} new, {taken.revised:,} revised, {taken.unchanged:,} as before"]
+        rest = ((taken.moved, "moved"), (taken.forgotten, "forgotten"))
+        told += [f"{number:,} {what}" for number, what in rest if number]
+        would = "; nothing was written" if self.dry_run else ""
+        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
+        if taken.kept:
+            yield f"{counted(taken.kept, 'memory')} kept as written here: newer than in the file"
+        if self.has_threads:
+            yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
+        beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
+        if others := ", ".join(counted(number, what) for number, what in beside if number):
+            yield others
+        if waiting:
+            yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
+
+
+class _Import:
+    """One file or folder on its way into the store, as often as it is read."""
+
+    def __init__(self, options: Options, place: Place, router: SyncMemoryRouter, out: Output) -> None:
+        self._options = options
+        self._place = place
+        self._router = router
+        self._out = out
+        self._tally = Tally("")
+        self._told_s = 0.0
+
+    def run(self, path: Path, *, again: bool = False) -> int:
+        """Import what stands there. `again`: say nothing where nothing has changed."""
+        out, found = self._out, _source(path, self._options, self._place)
+        self._tally = tally = Tally(found.format, dry_run=self._options.dry_run)
+        self._told_s = time.monotonic()
+        try:
+            if found.format is Format.NOTES:
+                self._sync(found, path)
+            else:
+                self._take(found, path)
+        except KeyboardInterrupt:
+            out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
+            raise
+        name = path
+        if self._options.path == "-":
+            name = STANDARD_INPUT
+            tally.problems = [replace(one, path=name) for one in tally.problems]
+        if again and not tally.problems and tally.taken == Taken(unchanged=tally.taken.unchanged):
+            return 0
+        waiting = self._router.status()["outbox"]["pending"] if self._place.has_remote else 0
+        out.show(tally.to_json(), tally.lines(waiting))
+        if not tally.threads and not any(tally.taken) and tally.focus_set is None and not tally.problems:
+            out.note(f"{name} holds nothing to import")
+        for problem in tally.problems[:PROBLEMS_SHOWN]:
+            out.note(str(problem))
+        if len(tally.problems) > PROBLEMS_SHOWN:
+            more = f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used"
+            out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
+        return 1 if tally.problems else 0
+
+    def _sync(self, found: Source, path: Path) -> None:
+        """Have the memories of a folder's notes say what the folder says."""
+        read, root, tally = list(found.entries), Path(os.path.realpath(path)), self._tally
+        tally.problems += [one for one in read if isinstance(one, Problem)]
+        noted = [one for one in read if isinstance(one, ImportedNote)]
+        folder, unread = root if root.is_dir() else root.parent, tuple(str(one.path) for one in tally.problems)
+        plan = self._router.plan_notes(FoundNotes(str(root), str(folder), noted, unread))
+        if plan.stays:
+            stay = f"{counted(plan.stays, 'memory')} that came from it"
+            tally.problems.append(Problem(path, "", f"holds no note any more; {stay} stay, `forget` forgets them"))
+        tally.add(Taken(unchanged=plan.unchanged))
+        if tally.dry_run:
+            steps = [one for one in plan.steps if isinstance(one, NoteStep) and one.fate != "unchanged"]
+            tally.steps = [{"what": _PLANNED[one.fate], "key": one.key} for one in steps]
+            tally.add(Taken(**Counter(one.fate for one in steps)))
+            return
+        for batch in batches(plan.steps, BATCH):
+            with _uninterrupted():
+                tally.add(self._router.remember_notes(batch))
+            self._tell()
+
+    def _take(self, found: Source, path: Path) -> None:
+        """Threads one by one, since each may be large."""
+        tally = self._tally
+        for batch in batches(found.entries, 1 if found.format == ai.FORMAT else BATCH):
+            tally.problems.extend(one for one in batch if isinstance(one, Problem))
+            for one in batch:
+                if isinstance(one, ImportedThread | ImportedFocus):
+                    self._take_thread(one)
+            # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
+            kinds = Imported if tally.dry_run else Imported | Beside
+            self._remember([one for one in batch if isinstance(one, kinds)], path)
+            self._tell()
+
+    def _remember(self, entries: Sequence[Imported | Beside], path: Path) -> None:
+        """All together, or else one by one, to name those that cannot be used."""
+        try:
+            with _uninterrupted():
+                self._tally.add(self._router.remember(entries, dry_run=self._tally.dry_run))
+        except InvalidInput as error:
+            alone = list(batches(entries, 1))
+            if len(alone) <= 1:
+                self._tally.problems.append(Problem(path, "", str(error)))
+                return
+            for one in alone:
+                self._remember(one, path)
+
+    def _take_thread(self, found: ImportedThread | ImportedFocus) -> None:
+        tally, router = self._tally, self._router
+        try:
+            with _uninterrupted():
+                if isinstance(found, ImportedThread):
+                    is_tried = tally.dry_run
+                    tally.add(
+                        router.remember(found.memories, dry_run=True) if is_tried else router.remember_thread(found)
+                    )
+                    tally.threads += 1
+                elif not tally.dry_run:
+                    tally.focus_set = router.remember_focus(found)
+        except InvalidInput as error:
+            tally.problems.append(Problem(found.path, "", str(error)))
+
+    def _tell(self) -> None:
+        """Say how far the import is, every few seconds."""
+        if time.monotonic() - self._told_s >= REPORT_S and not self._out.as_json:
+            self._told_s = time.monotonic()
+            self._out.note(f"{counted(self._tally.done, 'memory')} so far")

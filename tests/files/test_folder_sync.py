@@ -1,0 +1,200 @@
+"""Importing a folder of notes again follows what became of its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Run
+
+pytestmark = pytest.mark.requirement("N20")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "notes"
+    (made / "work").mkdir(parents=True)
+    (made / "work" / "release.md").write_text("# Release\nCut on #thursday, see [[people]].\n\n## Rollback\nRevert.\n")
+    (made / "people.md").write_text("---\ntags: team\n---\nAnn and Bo review.\n")
+    (made / "cats.md").write_text("Cats sleep.\n")
+    return made
+
+
+def keys(run: Run) -> dict[str, str]:
+    """The keys of all memories, and their ids."""
+    return {one["key"]: one["id"] for one in run("list", "--json").json["memories"]}
+
+
+ALL = {"work/release.md#Release", "work/release.md#Rollback", "people.md", "cats.md"}
+
+
+def test_keys_say_file_and_heading_tags_and_links_come_along_and_old_files_do_not_fade_at_once(
+    run: Run, folder: Path
+) -> None:
+    os.utime(folder / "cats.md", (1_500_000_000, 1_500_000_000))
+    run("import", str(folder))
+    assert keys(run).keys() == ALL
+    assert run("get", "work/release.md#Release", "--json").json["tags"] == ["thursday"]
+    [link] = run("links", "people.md", "--json").json["links"]
+    assert (link["link_type"], link["description"]) == ("references", "[[people]]")
+    cats = run("get", "cats.md", "--json", "--explain").json
+    assert cats["created_at"].startswith("2017-07-14")
+    assert run("sweep", "--policy", "strength", "--dry-run", "--json").json["archived"] == 0
+
+
+def linked(folder: Path) -> str:
+    folder.with_name("alias").symlink_to(folder)
+    return str(folder.with_name("alias"))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        os.path.relpath,
+        lambda folder: f"{folder}/work/..",
+        linked,
+        lambda folder: str(shutil.copytree(folder, folder.with_name("checkout"))),
+        lambda folder: str(shutil.move(folder, folder.with_name("moved"))),
+    ],
+    ids=["relative", "dots", "link", "copy", "moved"],
+)
+def test_the_same_folder_under_another_path_adds_nothing(run: Run, folder: Path, named: Callable[[Path], str]) -> None:
+    run("import", str(folder))
+    before = keys(run)
+    other = named(folder)
+    again = run("import", other, "--json").json
+    assert (again["stored"], again["unchanged"], keys(run)) == (0, 4, before)
+    for file in ("people.md", "cats.md"):
+        Path(other, file).write_text("All new.")
+    assert run("import", other, "--json").json["revised"] == 2, "what was seen to be the folder stays it"
+
+
+def test_what_was_changed_moved_deleted_and_split_is_followed(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    before = keys(run)
+    (folder / "people.md").write_text("Ann, Bo and Cy review.\n")
+    (folder / "work" / "release.md").rename(folder / "how.md")
+    with (folder / "how.md").open("a") as file:
+        file.write("Then tell everybody.\n\n# Later\nA party.\n")
+    (folder / "cats.md").unlink()
+    tried = run("import", str(folder), "--dry-run", "--json").json
+    assert {one["key"]: one["what"] for one in tried["steps"]} == {
+        "people.md": "changed",
+        "how.md#Release": "moved",
+        "how.md#Rollback": "changed",
+        "how.md#Later": "new",
+        "cats.md": "gone",
+    }
+    assert keys(run) == before, "a dry run writes nothing"
+    told = run("import", str(folder), "--json").json
+    figures = ("stored", "revised", "moved", "forgotten", "unchanged")
+    assert [told[name] for name in figures] == [tried[name] for name in figures] == [1, 2, 1, 1, 0]
+    after = keys(run)
+    assert after.keys() == {"people.md", "how.md#Release", "how.md#Rollback", "how.md#Later"}
+    for name in ("Release", "Rollback"):
+        assert after[f"how.md#{name}"] == before[f"work/release.md#{name}"]
+    assert [one["content"] for one in run("history", "people.md", "--json").json["revisions"]] == [
+        "Ann, Bo and Cy review.\n",
+        "Ann and Bo review.\n",
+    ]
+    (folder / "cats.md").write_text("Cats sleep.\n")
+    run("import", str(folder))
+    assert keys(run)["cats.md"] == before["cats.md"], "the memory comes back with its file"
+
+
+def test_notes_that_change_places_keep_their_memories(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    before = keys(run)
+    (folder / "people.md").rename(folder / "x")
+    (folder / "cats.md").rename(folder / "people.md")
+    (folder / "x").rename(folder / "cats.md")
+    run("import", str(folder))
+    after = keys(run)
+    assert (after["people.md"], after["cats.md"]) == (before["cats.md"], before["people.md"])
+    assert after.keys() == before.keys()
+
+
+def test_what_was_changed_by_hand_stays_until_its_file_changes_too(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    run("update", "cats.md", "--content", "Cats sleep all day.")
+    run("forget", "people.md")
+    assert run("import", str(folder), "--json").json["unchanged"] == 4
+    assert run("get", "cats.md", "--json").json["content"] == "Cats sleep all day."
+    assert "people.md" not in keys(run)
+    (folder / "cats.md").write_text("Cats hunt.\n")
+    run("import", str(folder))
+    told = [one["content"] for one in run("history", "cats.md", "--json").json["revisions"]]
+    assert told == ["Cats hunt.\n", "Cats sleep all day.", "Cats sleep.\n"]
+
+
+def test_a_bad_file_is_named_and_passed_and_keeps_what_came_from_it(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    (folder / "cats.md").write_bytes(b"\xff\x00 no text")
+    (folder / "dogs.md").write_text("Dogs bark.\n")
+    ran = run("import", str(folder), "--json")
+    [problem] = ran.json["problems"]
+    assert (ran.code, problem["path"], problem["message"]) == (1, str(folder / "cats.md"), "is not UTF-8 text")
+    assert keys(run).keys() == {*ALL, "dogs.md"}
+
+
+def test_a_folder_without_notes_forgets_nothing(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    shutil.rmtree(folder)
+    folder.mkdir()
+    ran = run("import", str(folder))
+    assert (ran.code, "4 memories that came from it stay" in ran.err, set(keys(run))) == (1, True, ALL)
+
+
+def test_other_folders_and_memories_keep_their_keys(run: Run, folder: Path, tmp_path: Path) -> None:
+    run("store", "mine", "--key", "cats.md")
+    run("import", str(folder))
+    other = tmp_path / "handbook"
+    other.mkdir()
+    (other / "people.md").write_text("Other people.\n")
+    run("import", str(other))
+    assert keys(run).keys() == {*ALL, "notes/cats.md", "handbook/people.md"}
+    assert run("get", "cats.md", "--json").json["content"] == "mine"
+
+
+def test_a_file_or_folder_inside_a_known_folder_is_that_part_of_it(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    (folder / "cats.md").unlink()
+    (folder / "work" / "new.md").write_text("New.\n")
+    (folder / "people.md").write_text("Nobody.\n")
+    assert run("import", str(folder / "work"), "--json").json["stored"] == 1
+    assert run("import", str(folder / "people.md"), "--json").json["revised"] == 1
+    assert keys(run).keys() == {*ALL, "work/new.md"}
+
+
+def test_a_sync_goes_on_in_a_home_that_was_imported_from_an_export(run: Run, folder: Path, tmp_path: Path) -> None:
+    run("import", str(folder))
+    run("export", str(tmp_path / "all.jsonl"))
+    other = ("--home", str(tmp_path / "other"))
+    run("import", str(tmp_path / "all.jsonl"), *other)
+    (folder / "cats.md").unlink()
+    told = run("import", str(folder), *other, "--json").json
+    assert (told["stored"], told["unchanged"], told["forgotten"]) == (0, 3, 1)
+
+
+def test_a_watched_folder_is_imported_again_when_a_file_changes(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            (folder / "dogs.md").write_text("Dogs bark.\n")
+        if len(looks) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", sleep)
+    ran = run("import", str(folder), "--watch")
+    assert ran.code == 0
+    told = [line.partition(":")[2] for line in ran.out.splitlines() if "memor" in line]
+    assert told == [" 4 new, 0 revised, 0 as before", " 1 new, 0 revised, 4 as before"]
+    assert run("import", str(folder / "cats.md"), "--watch").code == 2
