@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from kingly_memory.settings import Settings
-from tests.test_security_tokens import options
+from tests.adapters.remote.test_security_tokens import options
 from tools.audit import accepted
 
 ROOT = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import LinkState
 from kingly_memory.settings import Pace
+from tests.adapters.remote.test_remote_contexts import Saying
 from tests.scripted.remote import ScriptedRemote
-from tests.test_remote_contexts import Saying
 
 PATIENT = Settings(
     durability="process", local_search_s=5.0, remote_search_s=5.0, pace=Pace(send_pause_s=0.0, closing_s=0.0)

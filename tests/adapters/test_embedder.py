@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import TEXT_LIMIT, HashedEmbedder
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEXTS = [
     "The deploy was rolled back at noon",
     "naïve façade",

@@ -30,7 +30,7 @@ from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.settings import Pace, Settings
 
-PACKAGE = Path(__file__).parents[1] / "kingly_memory"
+PACKAGE = Path(__file__).parents[3] / "kingly_memory"
 DIALECTS = (JsonCall, McpCall)
 
 

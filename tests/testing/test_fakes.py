@@ -27,7 +27,7 @@ from tests.scripted.remote import ScriptedRemote
 from tests.scripted.script import FAULTS, Fault, Script, Weather
 from tests.scripted.wire_faults import PLAYS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def call(url: str, method: str, **params: Any) -> dict[str, Any]:
