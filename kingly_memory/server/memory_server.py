@@ -11,18 +11,18 @@ from mcp.server import CacheHint, MCPServer, ServerRequestContext
 from mcp.server.caching import CacheableMethod
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent, Tool
 from pydantic import Field
 
-from kingly_memory.declare import Verb
+from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place
 from kingly_memory.server import guide
+from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
-from kingly_memory.server.tools import DEFAULT, argument_names, tool_verbs, tools
+from kingly_memory.server.tools import DEFAULT, argument_names, read, told, tool_verbs, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_prompt, unknown_tool
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -56,14 +56,12 @@ class MemoryServer(MCPServer[None]):
         longest_message_bytes: int = LONGEST_MESSAGE_BYTES,
     ) -> None:
         """`shared`: several clients speak to it, so that the context last worked in may be anybody's."""
-        offered = tools(memory, toolsets)
         super().__init__(
             "kingly-memory",
             title="Kingly Memory",
             description="Memory for agents that keeps working when the network doesn't",
             instructions=guide.INSTRUCTIONS,
             version=__version__,
-            tools=offered,
             log_level="WARNING",
             lifespan=self._lifespan,
             cache_hints=_CACHE_HINTS,
@@ -72,34 +70,31 @@ class MemoryServer(MCPServer[None]):
         )
         self.longest_message_bytes = longest_message_bytes
         self._memory = memory
-        known = tool_verbs()
-        self._verbs = {tool.name: known[tool.name] for tool in offered}
+        self._tools = {tool.name: tool for tool in tools(toolsets)}
         self._shared = shared
         add_resources(self, memory, shared=shared)
         if "memory" in toolsets:  # whose tools the prompt names
             self._add_prompt()
 
+    async def list_tools(self) -> list[Tool]:
+        return list(self._tools.values())
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> CallToolResult:
         """Every failure is a tool error in one sentence. An unknown tool is a protocol error, as the protocol wants."""
-        verb = self._verbs.get(name)
-        if verb is None:
-            toolset = tool_verbs()[name].toolset if name in tool_verbs() else None
-            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._verbs, toolset))
+        verb = tool_verbs().get(name)
+        if verb is None or name not in self._tools:
+            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._tools, verb and verb.toolset))
         if strange := arguments.keys() - set(argument_names(verb)):
             return _failed(unknown_arguments(name, strange, [one.tool_name for one in verb.of("tool")]))
-        if self._shared and self._context(verb, arguments) == "current":
-            return _failed(f"context_id: {NOBODYS}")
         try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
+            said = read(verb, arguments)
+            if self._shared and said.get("context_id") == "current":
+                raise InvalidInput("context_id", NOBODYS)
+            return told(await answer(verb, await self._memory.get(), said))
+        except Exception as error:  # noqa: BLE001  # the last stop before the host, which gets a sentence
             return _failed(tool_sentence(verb, error, arguments.keys()))
-
-    @staticmethod
-    def _context(verb: Verb, arguments: dict[str, Any]) -> object:
-        default = next((one.default for one in verb.parameters if one.name == "context_id"), None)
-        return arguments.get("context_id", default)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None

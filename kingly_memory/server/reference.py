@@ -8,12 +8,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from mcp.server.mcpserver.tools import Tool
+from mcp_types import Tool
 
 from kingly_memory.declare import answered
-from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.tools import TOOLSETS, tool_verbs, tools
 
 BEGIN = "<!-- tools: written by `python -m kingly_memory.server.reference docs/mcp.md` -->"
@@ -39,8 +38,7 @@ def _toolset(toolset: str) -> Iterator[str]:
     yield ""
     yield f"{TOOLSETS[toolset][0].upper()}{TOOLSETS[toolset][1:]}."
     yield ""
-    # The tools are described and never called, so that nothing has to stand behind them.
-    for tool in tools(cast("LazyRouter", None), [toolset]):
+    for tool in tools([toolset]):
         yield from _section(tool)
 
 
@@ -54,7 +52,7 @@ def _section(tool: Tool) -> Iterator[str]:
     yield f"    {tool.name} {verb.example}"
     yield ""
     spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in verb.of("tool")}
-    rows = [_row(name, one, tool, spellings[name]) for name, one in tool.parameters["properties"].items()]
+    rows = [_row(name, one, tool, spellings[name]) for name, one in tool.input_schema["properties"].items()]
     if rows:
         yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
 
@@ -67,7 +65,7 @@ def _effect(tool: Tool) -> str:
 
 
 def _row(name: str, schema: dict[str, Any], tool: Tool, spellings: list[str]) -> str:
-    required = name in tool.parameters.get("required", ())
+    required = name in tool.input_schema.get("required", ())
     default = "required" if required else _literal(schema.get("default"))
     others = ", ".join(f"`{other}`" for other in spellings)
     meaning = schema.get("description", "") + (f"; also accepted as {others}" if others else "")

@@ -1,24 +1,18 @@
-"""The MCP tools, derived from the declarations in `api/`: their arguments, what a host is told, and each call."""
+"""The MCP tools, derived from the declarations in `api/`: what a host is told of each, and how its calls are read."""
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
-from mcp.server.mcpserver.tools import Tool
-from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import AliasChoices, BeforeValidator, Field
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from kingly_memory.api.declared import VERBS
-from kingly_memory.declare import Parameter, Verb
+from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
-from kingly_memory.server.answers import answer
-from kingly_memory.server.lazy_router import LazyRouter
 
 TOOLSETS = {
     "memory": "store, search, read and forget memories; the working context; tasks and their outcomes",
@@ -31,16 +25,17 @@ TOOLSETS = {
     "legacy": "keys and values: remember, recall, list",
 }
 """Every toolset and what is in it."""
-_TYPES: Mapping[str, Any] = {
-    "text": str,
-    "integer": int,
-    "number": float,
-    "flag": bool,
-    "texts": list[str],
-    "object": dict[str, Any],
-    "text or texts": str | list[str],
-    "number or text": float | str,
+_TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
+_TYPES: Mapping[str, JsonObject] = {
+    "text": _TEXT,
+    "integer": {"type": "integer"},
+    "number": _NUMBER,
+    "flag": {"type": "boolean"},
+    "texts": {"type": "array", "items": _TEXT},
+    "object": {"type": "object"},
+    "number or text": {"anyOf": [_NUMBER, _TEXT]},
 }
+_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}
 DEFAULT = ("memory",)
 ALL = "all"
 
@@ -64,9 +59,53 @@ def tool_verbs() -> dict[str, Verb]:
     return {str(one.tool): one for toolset in TOOLSETS for one in VERBS if one.tool and one.toolset == toolset}
 
 
-def tools(memory: LazyRouter, toolsets: Collection[str]) -> list[Tool]:
+# --- what a host is told ----------------------------------------------------------------------------------------------
+
+
+def tools(toolsets: Collection[str]) -> list[Tool]:
     """The tools of these sets, in their order."""
-    return [_tool(verb, memory) for verb in tool_verbs().values() if verb.toolset in toolsets]
+    return [_tool(name, verb) for name, verb in tool_verbs().items() if verb.toolset in toolsets]
+
+
+def _tool(name: str, verb: Verb) -> Tool:
+    """In few words, since every host sends them to its model. Answers are structured all the same: their schemas would
+    be twice as long as all the rest."""
+    takes = verb.of("tool")
+    required = [one.tool_name for one in takes if one.default is NOT_GIVEN]
+    schema = {
+        "type": "object",
+        "properties": {one.tool_name: _schema(one) for one in takes},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+    annotations = ToolAnnotations(
+        read_only_hint=verb.reads is True or None,
+        destructive_hint=None if verb.reads is True else verb.destroys,
+        idempotent_hint=verb.repeatable or None,
+        open_world_hint=False,
+    )
+    return Tool(name=name, title=verb.title, description=verb.says, input_schema=schema, annotations=annotations)
+
+
+def _schema(one: Parameter) -> JsonObject:
+    """What the argument may be. Other spellings are accepted and not told of: each argument would be offered twice."""
+    arg, default = one.arg, one.arg.usual if one.default is None else one.default
+    told: JsonObject = {"description": arg.words}
+    if one.type == "text or texts":
+        told["anyOf"] = [_TEXT, {**_TYPES["texts"], "minItems": 1, "maxItems": int(arg.most or 1)}]
+    else:
+        told |= _TYPES[one.type]
+    if one.type in ("integer", "number"):
+        bounds = (("minimum", arg.least), ("maximum", arg.most))
+        told |= {name: limit for name, limit in bounds if limit is not None}
+    if arg.choices and one.type == "texts":
+        told["items"] = {**_TEXT, "enum": [*arg.choices]}
+    elif arg.choices:
+        told["enum"] = [*arg.choices]
+    return told if default in (NOT_GIVEN, None) else {**told, "default": default}
+
+
+# --- a call -----------------------------------------------------------------------------------------------------------
 
 
 def argument_names(verb: Verb) -> Iterator[str]:
@@ -75,103 +114,107 @@ def argument_names(verb: Verb) -> Iterator[str]:
         yield from (one.tool_name, *one.arg.also)
 
 
-class _Faithful(FuncMetadata):
-    """How a call's arguments and its answer are read and written."""
-
-    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        """As they were sent: the SDK would read JSON out of texts that happen to be JSON."""
-        return data
-
-    def convert_result(self, result: JsonObject) -> CallToolResult:
-        """The answer, and the same as compact JSON, which is what a model reads. Without lone surrogates, over which
-        the SDK's transports stumble."""
-        text = _compact(result)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            result = mended_tree(result)
-            text = _compact(result)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=result)
-
-
-def _tool(verb: Verb, memory: LazyRouter) -> Tool:
-    names = {one.tool_name: one.name for one in verb.of("tool")}
-
-    async def act(**given: Any) -> JsonObject:
-        return await answer(verb, await memory.get(), {names[name]: value for name, value in given.items()})
-
-    parameters = [
-        inspect.Parameter(
-            one.tool_name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_annotation(one)
-        )
-        for one in verb.of("tool")
-    ]
-    act.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what the SDK reads
-    act.__annotations__ = {one.name: one.annotation for one in parameters}
-    tool = Tool.from_function(
-        act,
-        name=verb.tool,
-        title=verb.title,
-        description=verb.says,
-        annotations=ToolAnnotations(
-            read_only_hint=verb.reads is True or None,
-            destructive_hint=None if verb.reads is True else verb.destroys,
-            idempotent_hint=verb.repeatable or None,
-            open_world_hint=False,
-        ),
-        # Answers are structured all the same. Their schemas would be twice as long as all the rest, for every model.
-        structured_output=False,
-    )
-    tool.fn_metadata = _Faithful(arg_model=tool.fn_metadata.arg_model)
-    tool.parameters = _terse(tool.parameters)
+def read(verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, by the names of the verb's parameters. Raises InvalidInput, which never repeats what may
+    be a memory's text."""
+    said = {}
     for one in verb.of("tool"):
-        if one.arg.usual is not None:
-            tool.parameters["properties"][one.tool_name]["default"] = one.arg.usual
-    return tool
+        name = next((name for name in (one.tool_name, *one.arg.also) if name in given), None)
+        if name is None and one.default is NOT_GIVEN:
+            raise InvalidInput(one.tool_name, "is missing")
+        said[one.name] = one.default if name is None else given[name]
+        if name is not None and not (given[name] is None and one.default is None):
+            try:
+                said[one.name] = _READERS[one.type](one, given[name])
+            except _Wrong as wrong:
+                raise InvalidInput(name, str(wrong)) from None
+    return said
 
 
-def _annotation(one: Parameter) -> Any:
-    """The type as pydantic reads it: with bounds and choices, and with what hosts send instead."""
-    arg, default = one.arg, one.default
-    outer: dict[str, Any] = {"description": arg.words}
-    if arg.also:
-        outer["validation_alias"] = AliasChoices(*dict.fromkeys((one.tool_name, *arg.also)))
-    inner: dict[str, Any] = {}
-    accepted: Any = _TYPES[one.type]
-    if one.type in ("integer", "number"):
-        inner = {name: limit for name, limit in (("ge", arg.least), ("le", arg.most)) if limit is not None}
-    elif arg.choices and arg.is_closed:
-        accepted = Literal[arg.choices]
-    elif arg.choices and one.type == "texts":
-        accepted = list[Annotated[str, Field(json_schema_extra={"enum": [*arg.choices]})]]
-    elif arg.choices:
-        inner = {"json_schema_extra": {"enum": [*arg.choices]}}
-    elif one.type == "text or texts":
-        accepted = str | Annotated[list[str], Field(min_length=1, max_length=int(arg.most or 1))]
-    accepted = Annotated[accepted, Field(**inner), BeforeValidator(_reader(one))]
-    return Annotated[accepted | None if default is None else accepted, Field(**outer)]
+def told(answer: JsonObject) -> CallToolResult:
+    """The answer, and the same as compact JSON, which is what a model reads. Without lone surrogates, over which the
+    SDK's transports stumble."""
+    text = _compact(answer)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        answer = mended_tree(answer)
+        text = _compact(answer)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
 
 
-def _reader(one: Parameter) -> Any:
-    """What stands before the type's own check."""
-    if one.type in ("integer", "number"):
-        return _number
-    if one.arg.takes_anything:
-        return lambda value: value if isinstance(value, str) else _compact(value)
-    if one.type == "texts":
-        return _listed
-    if one.type == "text or texts":
-        return lambda value: _names(value, int(one.arg.most or 1))
-    return _parsed if one.type == "object" else lambda value: value
+class _Wrong(Exception):
+    """What is the matter with an argument."""
 
 
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number")
+def _text(one: Parameter, value: Any) -> str:
+    if one.arg.takes_anything and not isinstance(value, str):
+        return _compact(value)
+    if not isinstance(value, str):
+        raise _Wrong("expected text")
+    if one.arg.is_closed and value not in one.arg.choices:
+        *others, last = map(repr, one.arg.choices)
+        raise _Wrong(f"should be {', '.join(others)} or {last}")
     return value
 
 
-def _parsed(value: object) -> object:
+def _number(one: Parameter, value: Any) -> int | float:
+    """Some hosts send numbers as texts."""
+    if isinstance(value, bool):
+        raise _Wrong("expected a number")
+    kind, what = (int, "a whole number") if one.type == "integer" else (float, "a number")
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _Wrong(f"should be {what}") from None
+    if not isinstance(value, str) and number != value:
+        raise _Wrong(f"should be {what}")
+    least, most = one.arg.least, one.arg.most
+    if least is not None and not number >= least:
+        raise _Wrong(f"should be greater than or equal to {least:,}")
+    if most is not None and not number <= most:
+        raise _Wrong(f"should be less than or equal to {most:,}")
+    return number
+
+
+def _flag(_: Parameter, value: Any) -> bool:
+    try:
+        return _FLAGS[str(value).casefold()]
+    except KeyError:
+        raise _Wrong("should be true or false") from None
+
+
+def _number_or_text(_: Parameter, value: Any) -> float | str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _Wrong("expected a number or text")
+    return value
+
+
+def _object(_: Parameter, value: Any) -> JsonObject:
+    found = _parsed(value)
+    if not isinstance(found, dict):
+        raise _Wrong("should be an object")
+    return found
+
+
+def _texts(_: Parameter, value: Any) -> list[str]:
+    """A text is one element, also where it begins like JSON; a list in a text is a list."""
+    found = _parsed(value)
+    several = found if isinstance(found, list) else [value]
+    if not all(isinstance(text, str) for text in several):
+        raise _Wrong("should be a list of texts")
+    return several
+
+
+def _text_or_texts(one: Parameter, value: Any) -> str | list[str]:
+    found: str | list[str] = _parsed(value)
+    several, most = found if isinstance(found, list) else [found], int(one.arg.most or 1)
+    if not 1 <= len(several) <= most or not all(isinstance(text, str) for text in several):
+        raise _Wrong(f"expected a key or id, or a list of 1 to {most} of them")
+    return found
+
+
+def _parsed(value: Any) -> Any:
     """Some hosts send lists and objects as JSON in a text."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -181,41 +224,17 @@ def _parsed(value: object) -> object:
     return value
 
 
-def _listed(value: object) -> object:
-    """A text is one element, also where it begins like JSON; a list in a text is a list."""
-    found = _parsed(value)
-    return found if isinstance(found, list) else [value] if isinstance(value, str) else value
-
-
-def _names(value: object, most: int) -> object:
-    """Wrong ones are refused here: of two forms that are accepted, each would have something to say."""
-    found = _parsed(value)
-    several = found if isinstance(found, list) else [found]
-    if not 1 <= len(several) <= most or not all(isinstance(one, str) for one in several):
-        raise ValueError(f"expected a key or id, or a list of 1 to {most} of them")
-    return found
-
-
 def _compact(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-def _terse(schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments in few words, since every host sends them to its model: without titles that repeat the names,
-    without null where an argument may be left out, closed to arguments that are not there. Other spellings are
-    accepted and not listed: a schema that lists them would offer each argument twice."""
-    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
-    required = {"required": schema["required"]} if "required" in schema else {}
-    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    plain = dict(schema)
-    if plain.get("default", ...) is None:
-        del plain["default"]
-        others = [one for one in plain.pop("anyOf", []) if one != {"type": "null"}]
-        plain |= others[0] if len(others) == 1 else {"anyOf": others} if others else {}
-    if plain.get("additionalProperties") is True:
-        del plain["additionalProperties"]
-    plain.pop("title", None)
-    return plain
+_READERS: Mapping[str, Callable[[Parameter, Any], Any]] = {
+    "text": _text,
+    "integer": _number,
+    "number": _number,
+    "flag": _flag,
+    "texts": _texts,
+    "object": _object,
+    "text or texts": _text_or_texts,
+    "number or text": _number_or_text,
+}

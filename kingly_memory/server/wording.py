@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
-from pydantic import ValidationError
+from mcp.server.mcpserver.exceptions import ResourceError
 
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
@@ -25,19 +24,14 @@ _PROBLEMS = 3
 _NAME_CHARACTERS = 60
 
 
-def tool_sentence(verb: Verb, error: ToolError, given: Collection[str] = ()) -> str:
+def tool_sentence(verb: Verb, error: Exception, given: Collection[str] = ()) -> str:
     """The sentence for a failed call with the given arguments. What nobody foresaw is logged by its kind and place,
     never by its text."""
-    cause = error.__cause__
-    if isinstance(cause, ValidationError):
-        return _invalid(cause)
-    if isinstance(cause, InvalidInput):
-        return mended(f"{_as_called(verb, cause.field, given)}: {cause.problem}")
-    if isinstance(cause, KinglyMemoryError | ToolError):
-        return mended(str(cause))
-    if cause is None:
+    if isinstance(error, InvalidInput):
+        return mended(f"{_as_called(verb, error.field, given)}: {error.problem}")
+    if isinstance(error, KinglyMemoryError):
         return mended(str(error))
-    report("McpToolFailed", str(verb.tool), cause)
+    report("McpToolFailed", str(verb.tool), error)
     return UNEXPECTED
 
 
@@ -81,18 +75,3 @@ def report(event: str, name: str, error: BaseException) -> None:
     frame = next(reversed(traceback.extract_tb(error.__traceback__)), None)
     place = "nowhere" if frame is None else f"{Path(frame.filename).name}:{frame.lineno}"
     log.error("%s %s: %s at %s", event, name, type(error).__name__, place)
-
-
-def _invalid(error: ValidationError) -> str:
-    """The first problems, each with the argument it is about: never with the value, which may be a memory's text."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in problems[:_PROBLEMS])
-
-
-_SHORT: Mapping[str, str] = {"missing": "is missing", "string_type": "expected text"}
-
-
-def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
-    name = ".".join(map(str, place))[:_NAME_CHARACTERS]
-    told = _SHORT.get(kind) or message.removeprefix("Value error, ").removeprefix("Input ")
-    return mended(f"{name}: {told}")
