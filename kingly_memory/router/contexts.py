@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -143,9 +142,6 @@ class Contexts:
         self._rules = rules
         self._usage = usage
         self._current: str | None = None
-        self._used: dict[str, float] = {}
-        self._taken: dict[str, float] = {}
-        self._lock = threading.Lock()
 
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
@@ -178,16 +174,12 @@ class Contexts:
         items = tuple(row.memory for row in there if self.local.is_alive(row, now_s))
         self.enter(context_id)
         self._usage.note([memory.id for memory in items], now_s)
-        with self._lock:
-            self._used[name] = now_s
+        self._usage.note_context(name, now_s)
         return AtHand(context, items, datetime.fromtimestamp(context.noted_s, UTC))
 
     def last_use(self, context_id: str | None) -> float:
         """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
-        if context_id is None:
-            return 0.0
-        name = owner(self.space, context_id)
-        return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
+        return 0.0 if context_id is None else self._usage.last_use_of_context(owner(self.space, context_id))
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
@@ -211,27 +203,6 @@ class Contexts:
             if portion.text
         ]
         return Due(context, covered(context, texts, size, count), tuple(drafts))
-
-    def take(self) -> Callable[[Transaction], None] | None:
-        """A change that writes down when contexts were used; None when there is nothing to write."""
-        with self._lock:
-            self._taken |= self._used
-            self._used = {}
-            taken = dict(self._taken)
-        if not taken:
-            return None
-
-        def change(transaction: Transaction) -> None:
-            for name, used_s in taken.items():
-                facet = transaction.facet(FACET, name)
-                if facet is not None:
-                    transaction.set_facet(FACET, name, Context.from_json(facet).used(used_s).to_json())
-
-        return change
-
-    def written(self, _: None) -> None:
-        with self._lock:
-            self._taken = {}
 
 
 def _insight(text: str) -> str:

@@ -148,7 +148,7 @@ class Engine:
         self.context_gatherer = ContextGatherer(
             self.contexts, self.associations, sides, threads=self.threads, patience_s=settings.remote_search_s
         )
-        self._buffers: tuple[Buffer, ...] = (self.usage, self.contexts, *(side.cache for side in sides))
+        self._buffers: tuple[Buffer, ...] = (self.usage, *(side.cache for side in sides))
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: asyncio.Task[None] | None = None

@@ -8,75 +8,94 @@ from collections.abc import Callable, Iterable
 from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, lifetimes
 
-Used = dict[str, tuple[int, float]]
-"""How often memories were used and when last (Unix seconds), by id."""
+
+class _Uses:
+    """How often memories were used and when last (Unix seconds), by id; when contexts were, by the owner of their
+    facet; and how many searches found something and did not."""
+
+    def __init__(self) -> None:
+        self.memories: dict[str, tuple[int, float]] = {}
+        self.contexts: dict[str, float] = {}
+        self.searches = [0, 0]
+
+    def note(self, memory_id: str, times: int, used_s: float) -> None:
+        before = self.memories.get(memory_id, (0, used_s))
+        self.memories[memory_id] = before[0] + times, max(before[1], used_s)
+
+    def add(self, more: _Uses) -> None:
+        for memory_id, (times, used_s) in more.memories.items():
+            self.note(memory_id, times, used_s)
+        self.contexts |= more.contexts
+        self.searches = [*map(sum, zip(self.searches, more.searches, strict=True))]
 
 
 class UsageBuffer:
-    """Collects uses from any thread, and how many searches found something and did not. `take` hands them to a change;
-    until that is `written` they still count here."""
+    """Collects uses from any thread. `take` hands them to a change; until that is `written` they still count here."""
 
     def __init__(self, space: str) -> None:
         self._space = space
-        self._used: Used = {}
-        self._taken: Used = {}
-        self._searches = [0, 0]
-        self._searches_taken = [0, 0]
+        self._new = _Uses()
+        self._taken = _Uses()
         self._lock = threading.Lock()
 
     def note(self, memory_ids: Iterable[str], now_s: float, *, times: int = 1) -> None:
         """`times=0` keeps them alive without counting as uses."""
         with self._lock:
-            _add(self._used, dict.fromkeys(memory_ids, (times, now_s)))
+            for memory_id in dict.fromkeys(memory_ids):
+                self._new.note(memory_id, times, now_s)
 
     def note_search(self, memory_ids: Iterable[str], now_s: float) -> None:
         """A search has answered with these, or with nothing."""
-        found = dict.fromkeys(memory_ids, (1, now_s))
+        found = list(memory_ids)
+        self.note(found, now_s)
         with self._lock:
-            _add(self._used, found)
-            self._searches[not found] += 1
+            self._new.searches[not found] += 1
+
+    def note_context(self, owner: str, now_s: float) -> None:
+        """A context was read, which keeps it alive."""
+        with self._lock:
+            self._new.contexts[owner] = now_s
 
     def last_use(self, memory_id: str) -> float | None:
         """The last use that may not be in the store yet."""
-        used = self._used.get(memory_id) or self._taken.get(memory_id)
+        used = self._new.memories.get(memory_id) or self._taken.memories.get(memory_id)
         return None if used is None else used[1]
+
+    def last_use_of_context(self, owner: str) -> float:
+        """The last one that may not be in the store yet, in Unix seconds; 0 for none."""
+        return max(some.contexts.get(owner, 0.0) for some in (self._new, self._taken))
 
     def times(self, memory_id: str) -> int:
         """Uses that may not be in the store yet."""
         with self._lock:
-            return sum(some.get(memory_id, (0, 0.0))[0] for some in (self._used, self._taken))
+            return sum(some.memories.get(memory_id, (0, 0.0))[0] for some in (self._new, self._taken))
 
     def take(self) -> Callable[[Transaction], None] | None:
         """A change that writes the uses down and renews sliding lifetimes; None when there is nothing to write."""
         with self._lock:
-            _add(self._taken, self._used)
-            self._used = {}
-            taken = dict(self._taken)
-            found, missed = self._searches_taken = [*map(sum, zip(self._searches, self._searches_taken, strict=True))]
-            self._searches = [0, 0]
-        if not taken and not found and not missed:
+            self._taken.add(self._new)
+            self._new = _Uses()
+            memories, contexts = dict(self._taken.memories), dict(self._taken.contexts)
+            found, missed = self._taken.searches
+        if not memories and not contexts and not found and not missed:
             return None
 
         def change(transaction: Transaction) -> None:
             if found or missed:
                 more = {"found": found, "missed": missed}
                 activity.add(transaction, self._space, lambda before: before.looked_up(**more))
-            for memory_id, (times, last_s) in taken.items():
+            for memory_id, (times, last_s) in memories.items():
                 note(transaction, memory_id, last_s, times=times)
+            for owner, used_s in contexts.items():
+                if (facet := transaction.facet("context", owner)) is not None:
+                    transaction.set_facet("context", owner, {**facet, "used_s": max(facet["used_s"], used_s)})
 
         return change
 
     def written(self, _: None = None) -> None:
         """The change is durable. Without this call the same uses are taken again."""
         with self._lock:
-            self._taken = {}
-            self._searches_taken = [0, 0]
-
-
-def _add(used: Used, more: Used) -> None:
-    for memory_id, (times, last_s) in more.items():
-        before = used.get(memory_id, (0, last_s))
-        used[memory_id] = before[0] + times, max(before[1], last_s)
+            self._taken = _Uses()
 
 
 def see(transaction: Transaction, memory_id: str, now_s: float) -> int:

@@ -255,12 +255,12 @@ async def test_every_command_works_and_then_is_suggested_no_more(memory: MemoryR
 async def test_suggestions_change_nothing(memory: MemoryRouter, tmp_path: Path) -> None:
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"])
-    before, used = rows(tmp_path / "home"), dict(memory._engine.usage._used)
+    before, used = rows(tmp_path / "home"), dict(memory._engine.usage._new.memories)
     told = await memory.threads.suggestions("deploys")
     assert told.merge_candidates
     assert told.recall_hints
     assert rows(tmp_path / "home") == before
-    assert memory._engine.usage._used == used
+    assert memory._engine.usage._new.memories == used
 
 
 def rows(home: Path) -> list[tuple[object, ...]]:

@@ -359,7 +359,7 @@ async def test_every_filter_of_a_search_holds(router: MemoryRouter) -> None:
 async def test_only_what_is_answered_counts_as_used(router: MemoryRouter) -> None:
     results = await router.search_verified("deploys need reviews", top_k=1)
     ids = {key: await _id(router, key) for key in ("reviews", "wrong", "watch")}
-    uses = router._engine.usage._used
+    uses = router._engine.usage._new.memories
     noted = {key for key, memory_id in ids.items() if memory_id in uses and uses[memory_id][0]}
     assert noted == {one.memory.key for one in results}
 
