@@ -25,6 +25,7 @@ from benchmarks import (
     mcp_serving,
     million,
     processes,
+    quarter,
     searching,
     storing,
     sweeping,
@@ -51,7 +52,10 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "hostile": hostile.measure,
     "million": million.measure,
 }
-TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {"calibration": calibration.measure}
+TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {
+    "calibration": calibration.measure,
+    "quarter": quarter.measure,
+}
 SAMPLES, QUICK_SAMPLES = 1_000, 200
 SIZES, QUICK_SIZES = "1000,10000,100000", "1000"
 

@@ -60,7 +60,7 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names
     assert {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"} <= names
     assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)
-    assert [one["title"] for one in tables] == ["calibration"]
+    assert [one["title"] for one in tables] == ["calibration", "a quarter of work"]
     printed = [line for line in run.stdout.splitlines() if line]
     assert len(printed) == len(figures) + 2 + sum(len(one["rows"]) + 2 for one in tables)
 
