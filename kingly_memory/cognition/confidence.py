@@ -14,7 +14,7 @@ from kingly_memory import validation
 from kingly_memory.cognition.outcomes import KNOWN, TaskOutcome, TaskStatus, outcome_of
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, JsonObject, Memory, Source
+from kingly_memory.models import Hit, Memory, Source
 from kingly_memory.plain import Plain
 from kingly_memory.writing import shared, stems
 
@@ -157,16 +157,17 @@ def _weight(found: Iterable[Evidence], status: TaskStatus) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(Plain):
     """How sure to be that a task will succeed, and why.
 
-    `factors` add up to `confidence` exactly; what they may be keeps it within 0.2 and 0.9, so that no cap has to act.
+    `confidence_factors` add up to `confidence` exactly; what they may be keeps it within 0.2 and 0.9, so that no cap
+    has to act.
     `interval` holds the success rate of such tasks with 90 % probability as far as the evidence tells, (0, 1) when
     there is none. `context` is what was at hand in the context that was named.
     """
 
     confidence: float
-    factors: Mapping[str, float]
+    confidence_factors: Mapping[str, float]
     interval: tuple[float, float]
     similar_tasks_count: int
     memory_informed: bool
@@ -174,20 +175,6 @@ class Assessment:
     assessment_id: str | None = None
     source: Source = Source.LOCAL
     context: tuple[Memory, ...] = ()
-
-    def to_json(self) -> JsonObject:
-        """In the names of seed 004, with more beside."""
-        return {
-            "confidence": self.confidence,
-            "confidence_factors": dict(self.factors),
-            "similar_tasks_count": self.similar_tasks_count,
-            "memory_informed": self.memory_informed,
-            "interval": list(self.interval),
-            "evidence": [one.to_json() for one in self.evidence],
-            "assessment_id": self.assessment_id,
-            "source": self.source.value,
-            "context": [memory.to_json() for memory in self.context],
-        }
 
 
 def assess(description: str, found: Sequence[Evidence]) -> Assessment:
@@ -216,7 +203,7 @@ def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     }
     return Assessment(
         confidence=sum(factors.values()) / _ONE,
-        factors={name: points / _ONE for name, points in factors.items()},
+        confidence_factors={name: points / _ONE for name, points in factors.items()},
         interval=interval(succeeded, failed),
         similar_tasks_count=len(found),
         memory_informed=bool(known),

@@ -70,7 +70,7 @@ class TaskBook:
         draft = assessment_draft(
             description,
             confidence=assessment.confidence,
-            factors=assessment.factors,
+            factors=assessment.confidence_factors,
             similar_tasks_found=assessment.similar_tasks_count,
             content_limit_bytes=self.content_limit_bytes,
             context_id=None if context is None else context.context_id,

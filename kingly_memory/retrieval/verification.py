@@ -82,7 +82,7 @@ class VerifiedMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedResults:
+class VerifiedResults(Plain):
     """The memories by status: verified ones by how sure the verdict is, all others by how well they answer.
 
     `metadata`: `query`; `total_candidates`, how many were checked; `verification_method`, what they were held against;
@@ -140,10 +140,6 @@ class VerifiedResults:
 
     def __len__(self) -> int:
         return sum(len(getattr(self, status.value)) for status in _LISTS)
-
-    def to_json(self) -> JsonObject:
-        lists = {status.value: [one.to_json() for one in getattr(self, status.value)] for status in _LISTS}
-        return {**lists, "metadata": dict(self.metadata)}
 
 
 _LISTS = tuple(VerificationStatus)

@@ -49,9 +49,9 @@ def test_confidence_is_one_half_when_nothing_similar_is_known() -> None:
 def test_five_similar_tasks_count_in_full(successes: int, confidence: float, gain: float, penalty: float) -> None:
     found = assessed(successes, 5 - successes)
     assert found.confidence == confidence
-    assert found.factors["memory_informed"] == gain
-    assert found.factors["failure_penalty"] == penalty
-    assert found.factors["small_sample"] == 0
+    assert found.confidence_factors["memory_informed"] == gain
+    assert found.confidence_factors["failure_penalty"] == penalty
+    assert found.confidence_factors["small_sample"] == 0
     assert found.memory_informed
 
 
@@ -97,7 +97,7 @@ def test_an_assessment_as_json_has_the_seeds_names_and_more() -> None:
 @given(tasks_told, st.sampled_from([TASK, LISTED, "", "a; b; c; d; e"]))
 def test_the_factors_add_up_to_a_confidence_from_0_to_1(told: list[Told], task: str) -> None:
     found = assess(task, evidence(hits(told)))
-    assert sum(Decimal(str(share)) for share in found.factors.values()) == Decimal(str(found.confidence))
+    assert sum(Decimal(str(share)) for share in found.confidence_factors.values()) == Decimal(str(found.confidence))
     assert 0.2 <= found.confidence <= 0.9
     assert round(found.confidence, 4) == found.confidence
 
@@ -185,7 +185,7 @@ def test_steps_are_counted_by_a_rule_that_can_be_counted_after(text: str, count:
 )
 def test_a_complex_description_lowers_confidence_a_little(text: str, penalty: float) -> None:
     found = assess(text, ())
-    assert found.factors["complexity_penalty"] == penalty
+    assert found.confidence_factors["complexity_penalty"] == penalty
     assert found.confidence == round(0.5 + penalty, 4)
 
 

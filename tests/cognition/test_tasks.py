@@ -131,7 +131,7 @@ async def test_five_similar_tasks_give_the_golden_numbers(tmp_path: Path, succes
             await memory.record_task_outcome("deploy the api", "completed" if number < successes else "failed")
         assessment = await memory.assess_confidence("deploy the api")
     assert assessment.confidence == expected
-    assert sum(assessment.factors.values()) == pytest.approx(expected)
+    assert sum(assessment.confidence_factors.values()) == pytest.approx(expected)
     assert assessment.similar_tasks_count == 5
     assert len(assessment.evidence) == 5
 
@@ -149,7 +149,7 @@ async def test_the_assessment_that_is_stored_says_what_was_returned(tmp_path: Pa
     assert said == {
         "task": "deploy the api",
         "confidence": assessment.confidence,
-        "factors": dict(assessment.factors),
+        "factors": dict(assessment.confidence_factors),
         "similar_tasks_found": 1,
         "context_id": "deploy-42",
     }

@@ -113,35 +113,23 @@ def went(one: Subject, now_s: float = NOON_S) -> Tier | None:
     return verdict.to if isinstance(verdict, Promote | Demote) else None
 
 
-@pytest.mark.requirement("ARG-016")
-@pytest.mark.parametrize(("accesses", "to"), [(4, None), (5, Tier.MEDIUM), (6, Tier.MEDIUM)])
-def test_a_memory_that_is_used_often_rises(accesses: int, to: Tier | None) -> None:
-    assert went(placed(0.5, Tier.SLOW, accesses=accesses)) == to
-
-
-@pytest.mark.requirement("ARG-016")
-@pytest.mark.parametrize(("accesses", "to"), [(11, None), (12, Tier.MEDIUM)])
-def test_only_uses_since_the_last_move_count(accesses: int, to: Tier | None) -> None:
-    one = placed(0.5, Tier.SLOW, accesses=accesses, accesses_at_move=7, moved_at=NOON_S - DAY_S)
-    assert went(one) == to
-
-
-@pytest.mark.requirement("ARG-017")
-@pytest.mark.parametrize(("surprise", "to"), [(0.599, None), (0.6, Tier.MEDIUM)])
-def test_a_memory_that_surprises_rises(surprise: float, to: Tier | None) -> None:
-    assert went(placed(0.5, Tier.SLOW, surprise=surprise, surprises=1)) == to
-
-
-@pytest.mark.requirement("ARG-017", "ARG-023")
-def test_a_surprise_from_before_the_last_move_earns_nothing_more() -> None:
-    one = placed(0.5, Tier.SLOW, surprise=0.99, surprises=4, surprises_at_move=4, moved_at=NOON_S - DAY_S)
-    assert went(one) is None
-
-
-@pytest.mark.requirement("ARG-018")
-@pytest.mark.parametrize(("successes", "to"), [(3, None), (4, Tier.MEDIUM)])
-def test_a_memory_that_successes_refer_to_rises(successes: int, to: Tier | None) -> None:
-    assert went(placed(0.5, Tier.SLOW, successes=successes, successes_at_move=2)) == to
+@pytest.mark.requirement("ARG-016", "ARG-017", "ARG-018", "ARG-023")
+@pytest.mark.parametrize(
+    ("to", "facet"),
+    [
+        (None, {"accesses": 4}),
+        (Tier.MEDIUM, {"accesses": 5}),
+        (None, {"accesses": 11, "accesses_at_move": 7, "moved_at": NOON_S - DAY_S}),
+        (Tier.MEDIUM, {"accesses": 12, "accesses_at_move": 7, "moved_at": NOON_S - DAY_S}),
+        (None, {"surprise": 0.599, "surprises": 1}),
+        (Tier.MEDIUM, {"surprise": 0.6, "surprises": 1}),
+        (None, {"surprise": 0.99, "surprises": 4, "surprises_at_move": 4, "moved_at": NOON_S - DAY_S}),
+        (None, {"successes": 3, "successes_at_move": 2}),
+        (Tier.MEDIUM, {"successes": 4, "successes_at_move": 2}),
+    ],
+)
+def test_uses_a_surprise_or_successes_since_the_last_move_lift_a_memory(to: Tier | None, facet: dict[str, Any]) -> None:
+    assert went(placed(0.5, Tier.SLOW, **facet)) == to
 
 
 @pytest.mark.requirement("ARG-019")
@@ -248,10 +236,6 @@ def test_a_memory_that_has_moved_stays_for_the_cooldown(jump_s: float) -> None:
     for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
         assert went(one, NOON_S + jump_s) is None, "nor when the clock is set back a little"
         assert [went(one, NOON_S + after_s) for after_s in (DAY_S - 1, DAY_S)] == [None, to]
-
-
-def working(one: Subject) -> Subject:
-    return replace(one, memory=replace(one.memory, type=MemoryType.WORKING))
 
 
 @dataclass(frozen=True)
