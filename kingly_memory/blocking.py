@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+    from types import EllipsisType
     from typing import Any, Self
 
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
@@ -1420,6 +1421,24 @@ class SyncMemoryRouter(Portal):
     ) -> Self:
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
         return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
+
+    def scoped(
+        self,
+        *,
+        user: str | EllipsisType | None = ...,
+        project: str | EllipsisType | None = ...,
+        agent: str | EllipsisType | None = ...,
+        context_id: str | EllipsisType | None = ...,
+    ) -> Self:
+        """A view of this router for another user, project, agent or context. What is left out stays as it is here.
+
+        What belongs to a `user` nobody else sees, and who names none sees what belongs to nobody. `project=None` is
+        every project: what is stored there, `search`, `list` and `get` find from each project of the same user, and a
+        project's own memory comes first where both have a key. `agent` and `context_id` say who stores and where, when
+        a verb does not. Views are cheap: all share the store, the remotes and the background tasks of this router.
+        Closing one, or letting go of it, closes nothing else. Raises InvalidInput.
+        """
+        return self._beside(self._awaiting.scoped(user=user, project=project, agent=agent, context_id=context_id))
 
     @property
     def project(self) -> str | None:

@@ -175,6 +175,13 @@ def project_and_user(space: str) -> tuple[str | None, str | None]:
     return (project or None, user or None) if is_apart else (space, None)
 
 
+def whose(space: str) -> str:
+    """How a sentence names a space."""
+    project, user = project_and_user(space)
+    where = "every project" if project is None else f"project {project!r}"
+    return where if user is None else f"user {user!r} in {where}"
+
+
 def space_named(scope: object) -> str | None:
     """The space of a scope in JSON that somebody else wrote; None where it names neither project nor user."""
     said = scope if isinstance(scope, dict) else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import RemoteUse, space_of
+from kingly_memory.models import RemoteUse, project_and_user, space_of
 
 if TYPE_CHECKING:  # read where several remotes are named
     from kingly_memory.remote_names import Addresses, RemotePlace
@@ -39,6 +39,11 @@ class Place:
     @property
     def space(self) -> str:
         return space_of(self.project, self.user)
+
+    def at(self, space: str) -> Place:
+        """The same home, for that space."""
+        project, user = project_and_user(space)
+        return replace(self, project=project, user=user)
 
     @property
     def has_remote(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from weakref import WeakSet
@@ -61,6 +62,14 @@ class Portal:
         self._pid = os.getpid()
         self._is_closed = False
         self._starting = threading.Lock()
+        self._router: Portal | None = None
+        """Of a view: the portal whose thread runs it."""
+
+    def _beside(self, view: MemoryRouter) -> Self:
+        """A view of the router, which the same thread runs."""
+        found = type(self)(view)
+        found._router = self._router or self  # noqa: SLF001  # a portal like this one
+        return found
 
     def __enter__(self) -> Self:
         try:
@@ -76,7 +85,11 @@ class Portal:
         self.close()
 
     def close(self) -> None:
-        """Close the router and end its thread. Safe to call twice."""
+        """Close the router and end its thread; of a view, close nothing but the view. Safe to call twice."""
+        if self._router is not None:
+            with suppress(RouterClosed):
+                self._call(self._awaiting.close)
+            return
         with self._starting:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -102,6 +115,8 @@ class Portal:
         await asyncio.gather(*others, return_exceptions=True)
 
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._router is not None:
+            return self._router._call(begin)  # noqa: SLF001  # a portal like this one
         loop = self._running_loop()
         waiting = asyncio.run_coroutine_threadsafe(begin(), loop)
         try:

@@ -228,6 +228,7 @@ def query(
     any_tags: object = None,
     origin: object = None,
     filter: object = None,
+    wide: bool = False,
 ) -> Query:
     """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
     if not isinstance(text, str):
@@ -255,6 +256,7 @@ def query(
         any_tags=None if any_tags is None else tag_list("any_tags", any_tags) or None,
         origins=None if origin is None else tuple(choice("origin", one, Origin) for one in texts("origin", origin)),
         metadata=None if filter is None else check_filter("filter", filter),
+        wide=wide,
     )
 
 

@@ -141,7 +141,7 @@ def test_the_end_of_the_event_loop_closes_what_nobody_closed(tmp_path: Path) -> 
         return memory
 
     memory = asyncio.run(use())
-    assert memory._engine._is_closed
+    assert memory._engine.is_closed
     assert our_threads() == set()
     with opened_sync(tmp_path) as again:
         assert uses(again) == 1, "the use of it was written down"

@@ -173,6 +173,8 @@ def _method(face: Face, name: str, module: ModuleType, node: Function, needed: N
             needed.values |= {("kingly_memory.portal", "on_the_loop"), ("kingly_memory.portal", WRAPPED[result])}
         asked = f"{WRAPPED[result]}({asked}, self._call)"
         result = WRAPPED[result]
+    if result == "Self":
+        asked = f"self._beside({asked})"
     doc = _without_await(ast.get_docstring(node) or "")
     lines = [f'"""{doc}{chr(10) if chr(10) in doc else ""}"""'] if doc else []
     lines.append(f"return {asked}" if result != "None" else asked)

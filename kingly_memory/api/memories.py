@@ -373,6 +373,7 @@ class MemoryVerbs(Family):
         asked = validation.query(
             query,
             space=self._engine.space,
+            wide=True,
             limit=limit,
             types=types,
             tags=tags,
@@ -449,6 +450,7 @@ class MemoryVerbs(Family):
         asked = validation.query(
             query,
             space=engine.space,
+            wide=True,
             types=types,
             tags=tags,
             agent=agent,
@@ -544,6 +546,7 @@ class MemoryVerbs(Family):
         query = validation.query(
             "",
             space=engine.space,
+            wide=True,
             limit=limit,
             types=types,
             tags=tags,

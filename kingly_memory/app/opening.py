@@ -6,15 +6,16 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kingly_memory import validation
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.dataclass import replace
-from kingly_memory.models import project_and_user
+from kingly_memory.models import project_and_user, space_of
 from kingly_memory.observe import Observer
 from kingly_memory.place import Place
 from kingly_memory.ports import Clock
@@ -104,12 +105,40 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             embedder=parts.embedder,
             meaning=meaning,
             sweeping=parts.sweep_lock(place),
-            injections=parts.injections(place),
+            injections=lambda space: parts.injections(place.at(space)),
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
             erase_records=parts.record_eraser(place),
         )
         return cls(engine)
+
+    def scoped(
+        self,
+        *,
+        user: str | EllipsisType | None = ...,
+        project: str | EllipsisType | None = ...,
+        agent: str | EllipsisType | None = ...,
+        context_id: str | EllipsisType | None = ...,
+    ) -> Self:
+        """A view of this router for another user, project, agent or context. What is left out stays as it is here.
+
+        What belongs to a `user` nobody else sees, and who names none sees what belongs to nobody. `project=None` is
+        every project: what is stored there, `search`, `list` and `get` find from each project of the same user, and a
+        project's own memory comes first where both have a key. `agent` and `context_id` say who stores and where, when
+        a verb does not. Views are cheap: all share the store, the remotes and the background tasks of this router.
+        Closing one, or letting go of it, closes nothing else. Raises InvalidInput.
+        """
+        station = self._engine.station
+        own_project, own_user = project_and_user(station.space)
+        space = space_of(
+            own_project if isinstance(project, EllipsisType) else validation.label("project", project),
+            own_user if isinstance(user, EllipsisType) else validation.label("user", user),
+        )
+        kept_agent = station.agent if isinstance(agent, EllipsisType) else validation.label("agent", agent)
+        kept_context = (
+            station.context_id if isinstance(context_id, EllipsisType) else validation.label("context_id", context_id)
+        )
+        return type(self)(self._engine.scoped(station._replace(space=space, agent=kept_agent, context_id=kept_context)))
 
     @property
     def project(self) -> str | None:

@@ -146,7 +146,7 @@ def _say(what: str) -> None:
 
 
 def injections(place: Place) -> InjectionLog:
-    """What was put into the prompts of the project's sessions. Touches nothing yet."""
+    """What was put into the prompts of the place's sessions. Touches nothing yet."""
     from kingly_memory.adapters.local.injections import InjectionFiles
 
     return InjectionFiles(place.home, place.space)

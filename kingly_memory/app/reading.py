@@ -76,7 +76,7 @@ class LocalReader(View):
         words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
-        asked = validation.query(query, space=self._place.space, without_tags=unsought, **filters)
+        asked = validation.query(query, space=self._place.space, wide=True, without_tags=unsought, **filters)
         asked = replace(asked, or_ended=not asked.include_archived)
         now_s, local_s = self._now_s(), self._settings.local_search_s
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
@@ -148,7 +148,7 @@ class LocalReader(View):
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         unsought = validation.unsought(filters.get("tags"))
-        query = validation.query("", space=self._place.space, limit=limit, without_tags=unsought, **filters)
+        query = validation.query("", space=self._place.space, wide=True, limit=limit, without_tags=unsought, **filters)
         return self.page(query, before)
 
     def exported(self) -> Iterator[ExportedMemory]:

@@ -65,6 +65,8 @@ COMMON = (
         "file of mode 0600 with the (first) remote's token (or set KINGLY_TOKEN or KINGLY_TOKEN_FILE)",
     ),
     _takes("--project NAME", "project whose memories are meant (default: the project folder's name)"),
+    _takes("--everywhere", "what is kept for every project, instead of one project"),
+    _takes("--user NAME", "user whose memories are meant; without, those that belong to nobody"),
     _takes("--agent NAME", "agent who speaks; search and list show only what this agent stored"),
 )
 """Options of every command that is not apart, accepted before and after its name."""

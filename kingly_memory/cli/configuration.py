@@ -127,6 +127,8 @@ def _variables(options: Options) -> Iterator[tuple[str, str]]:
         yield "KINGLY_HOME", _absolute(options.home)
     if options.project is not None:
         yield "KINGLY_PROJECT", validation.required("project", options.project)
+    if options.user is not None:
+        yield "KINGLY_USER", validation.required("user", options.user)
     if options.agent is not None:
         yield "KINGLY_AGENT", validation.required("agent", options.agent)
     if options.remote is not None:
@@ -165,7 +167,11 @@ def _place_rows(options: Options, place: Place) -> Iterator[tuple[str, Any, str]
         home = "nearest project folder"
     yield "home", str(place.home), "--home" if options.home else home
     is_bare = place.project == bare.project
-    yield "project", place.project, source(options.project, "--project", is_bare, "folder name", "KINGLY_PROJECT")
+    if place.project is None:
+        yield "project", "every project", "--everywhere"
+    else:
+        yield "project", place.project, source(options.project, "--project", is_bare, "folder name", "KINGLY_PROJECT")
+    yield "user", place.user, source(options.user, "--user", place.user is None, "default", "KINGLY_USER")
     yield "agent", place.agent, source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
     remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
     yield "remote", remotes, source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")

@@ -29,7 +29,7 @@ from kingly_memory.cli.place import (
     without_address,
 )
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
-from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.models import JsonObject, LinkState, whose
 from kingly_memory.own_files import check_folder
 from kingly_memory.place import Place
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
@@ -125,7 +125,7 @@ def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
 
 def _place(options: Options, place: Place, now: datetime, out: Output) -> Findings:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
-    yield _OK("project", f"memories belong to project {place.project!r}; {who}")
+    yield _OK("project", f"memories belong to {whose(place.space)}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
     yield _meaning()
     try:

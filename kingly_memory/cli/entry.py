@@ -11,7 +11,7 @@ from typing import NoReturn
 
 SELDOM = 50_000
 """Objects between two garbage collections. Python's own 700 costs the loading of modules a twentieth of its time."""
-_WITH_A_VALUE = {"--home", "--project", "--agent", "--token-file"}
+_WITH_A_VALUE = {"--home", "--project", "--user", "--agent", "--token-file"}
 """Options of every command whose next word is no verb."""
 
 

@@ -50,7 +50,7 @@ def run(arguments: Sequence[str], began: float) -> int:
     verb, *others = arguments
     if verb == "hook" and len(others) == 1 and not others[0].startswith("-"):
         with redirect_stderr(None):
-            _answer(SimpleNamespace(event=others[0], home=None, project=None, agent=None, wait=False), began)
+            _answer(SimpleNamespace(event=others[0], home=None, project=None, user=None, agent=None, wait=False), began)
         return 0
     from kingly_memory.cli.parser import parse
 
@@ -143,7 +143,7 @@ def _start_worker(call: hooks.Call, options: SimpleNamespace) -> None:
     """
     import subprocess
 
-    given = (("--home", options.home), ("--project", options.project), ("--agent", options.agent))
+    given = ((f"--{name}", getattr(options, name)) for name in ("home", "project", "user", "agent"))
     worker = subprocess.Popen(  # noqa: S603  # this program
         # -P: else Python would look for our modules in the working directory first, which is the host's project.
         [sys.executable, "-P", "-m", "kingly_memory", "hook", call.event, "--wait",
@@ -161,7 +161,9 @@ def _start_worker(call: hooks.Call, options: SimpleNamespace) -> None:
 def _place(call: hooks.Call, options: SimpleNamespace) -> Place:
     """Where the host works, without a remote: a hook waits for nobody."""
     folder = call.folder if call.folder is not None and call.folder.is_dir() else None
-    place = Place.resolve(options.home, False, project=options.project, agent=options.agent, start=folder)
+    place = Place.resolve(
+        options.home, False, project=options.project, user=options.user, agent=options.agent, start=folder
+    )
     return place if place.agent is not None else replace(place, agent=hooks.AGENT)
 
 

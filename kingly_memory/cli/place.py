@@ -66,7 +66,12 @@ def resolved_place(options: Options) -> tuple[Place, list[Fault]]:
         token_file=options.token_file,
         project=validation.label("project", options.project),
         agent=validation.label("agent", options.agent),
+        user=validation.label("user", options.user),
     )
+    if options.everywhere:
+        if options.project is not None:
+            raise InvalidInput("everywhere", "is every project, and --project names one; leave one of them out")
+        place = replace(place, project=None)
     if options.remote is not None:
         place = replace(place, remote_use=RemoteUse.ONCE)
     if not place.has_remote:
@@ -167,10 +172,12 @@ def command(options: Options, verb: str, *names: str) -> str:
     """The command that does something further in the same place, for a shell."""
     from shlex import join
 
-    said = [("home", options.home), ("project", options.project), *(("remote", one) for one in options.remote or ())]
+    said = [(name, getattr(options, name)) for name in ("home", "project", "user")]
+    said += [("remote", one) for one in options.remote or ()]
+    flags = ["--everywhere"] if options.everywhere else []
     named = [text for name, value in said if isinstance(value, str) for text in (f"--{name}", value)]
     ends = ["--"] if any(name.startswith("-") for name in names) else []
-    return one_line(join(["kingly-memory", *verb.split(), *named, *ends, *names]))
+    return one_line(join(["kingly-memory", *verb.split(), *flags, *named, *ends, *names]))
 
 
 def sync_command(options: Options, remote: str, label: str | None = None) -> str:
@@ -178,7 +185,7 @@ def sync_command(options: Options, remote: str, label: str | None = None) -> str
     several: alone it would be the first, which may be sent what is not for it."""
     if label is not None:
         return command(options, f"sync --remote-name {label}")
-    return command(Options(home=options.home, project=options.project, remote=[remote]), "sync")
+    return command(Options(**{**vars(options), "remote": [remote]}), "sync")
 
 
 def is_about_a_token(link: JsonObject) -> bool:
@@ -193,7 +200,7 @@ def without_address(reason: str) -> str:
 
 def forget_remote_command(options: Options, address: str) -> str:
     """The command that takes a remote out of the same home, whatever remotes are in use here."""
-    return command(Options(home=options.home, project=options.project, remote=None), "remotes forget", address)
+    return command(Options(**{**vars(options), "remote": None}), "remotes forget", address)
 
 
 def token_of(options: Options) -> str | None:

@@ -21,7 +21,7 @@ from kingly_memory.cli.place import (
 )
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RemoteError
-from kingly_memory.models import JsonObject, RemoteUse
+from kingly_memory.models import JsonObject, RemoteUse, whose
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
 
@@ -53,6 +53,7 @@ def add(options: Options, out: Output) -> Answer:
         token_file=None if is_typed else options.token_file,
         project=validation.label("project", options.project),
         agent=validation.label("agent", options.agent),
+        user=validation.label("user", options.user),
     )
     [remote] = place.remotes
     settings = Settings.from_environment(home=place.home)
@@ -71,7 +72,7 @@ def add(options: Options, out: Output) -> Answer:
         if added.earlier:
             several = f"{counted(added.earlier, 'earlier memory')} {'goes' if added.earlier == 1 else 'go'}"
             earlier = f"{several} there too; `{command(options, 'sync')}` sends them now"
-        lines.append(f"  what project {place.project} stores from now on above significance 0.3 goes there")
+        lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
         lines.append(f"  {earlier}")
         with reading(place, out) as reader:
             due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier

@@ -27,7 +27,7 @@ TOKEN_VARIABLE = "KINGLY_MCP_TOKEN"  # noqa: S105  # the name of the variable, n
 RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 """When a host ends a hook: long after it should have ended itself."""
 
-_HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_AGENT")
+_HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_USER", "KINGLY_AGENT")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _AS_MODULE = ["-m", "kingly_memory", "hook"]
 

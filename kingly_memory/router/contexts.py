@@ -127,6 +127,7 @@ class Contexts:
         self,
         space: str,
         agent: str | None,
+        usual: str | None = None,
         *,
         reader: StoreReader,
         local: Visible,
@@ -134,14 +135,16 @@ class Contexts:
         rules: ContextRules,
         usage: UsageBuffer,
     ) -> None:
+        """`usual` is the context of what is stored without naming one."""
         self.space = space
         self.reader = reader
         self.local = local
         self.clock = clock
         self._agent = agent
+        self._usual = usual
         self._rules = rules
         self._usage = usage
-        self._current: str | None = None
+        self._current = usual
 
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
@@ -153,8 +156,8 @@ class Contexts:
         return next((str(facets[name]["context_id"]) for name in names if name in facets), CURRENT)
 
     def resolve_to_store(self, context_id: str | None) -> str | None:
-        """The same, where `current` begins a context if there is none."""
-        named = self.resolve(context_id)
+        """The same, where `current` begins a context if there is none, and None is the usual one."""
+        named = self.resolve(self._usual if context_id is None else context_id)
         return str(new_id(self.clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:

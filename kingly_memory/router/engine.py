@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import replace
@@ -32,6 +34,7 @@ from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
+from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request, shown
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
@@ -86,39 +89,29 @@ class Engine:
         embedder: Callable[[], Embedder] | None = None,
         meaning: Callable[[], Embedder] | None = None,
         sweeping: Lock | None = None,
-        injections: InjectionLog | None = None,
+        injections: Callable[[str], InjectionLog] | None = None,
         language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
         name_at: Callable[[str], str | None] = lambda _: None,
         erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
     ) -> None:
         """`remotes` are those that the station's routes name. `embedder` compares memories with each other in the
         modes; `meaning` makes the vectors that searches are answered by besides the words; `injections` remembers what
-        sessions were told; `name_at` says what the store calls the remote at an address; `erase_records` takes records
-        with one of these texts out of the audit, and counts them."""
-        self.station = station
+        sessions of a space were told; `name_at` says what the store calls the remote at an address; `erase_records`
+        takes records with one of these texts out of the audit, and counts them."""
         self.store = store
         self.settings = settings
         self.clock = clock
-        self.injections = injections
         self.language_model = language_model
         self.name_at = name_at
         self._erase_records = erase_records
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
-        self.usage = UsageBuffer(station.space)
         self.store_futures = StoreFutures()
         self.threads = SharedThreads("kingly-reader", 4)
         self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
         self._context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
-        self._agent_memories: AgentMemories | None = None
-
-        reader = store.reader
-        words = LocalSearch(reader, self.usage.last_use)
-        self._vectors = None if meaning is None else VectorSearch(station.space, meaning, reader.vectors)
-        self.embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
-        local = self.local_layer(words)
-        self.view = View(station, store=store, local=words, clock=clock)
-        self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
+        self._embedder, self._meaning, self._injection_log = embedder, meaning, injections
+        self._embedding_threads = SharedThreads("kingly-vectors", 1)
         routes = station.routes or Routes(tuple(part.route for part in remotes))
         services = Services(store, clock, settings, self.events, chance)
         connections = [
@@ -126,19 +119,49 @@ class Engine:
             for part in remotes
         ]
         self.remotes = Remotes(connections, routes)
-        sides = self.remotes.sides
+        self._flushing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.is_open = False
+        self.is_closed = False
+        self._root = self
+        """The router's own engine, which has opened what all its views use."""
+        self._views: WeakSet[Engine] = WeakSet()
+        self._unwritten: set[Engine] = set()
+        """Views that may have something to write down; they stay until that is done, whoever lets go of them."""
+        self.settle_in(station, self.remotes.sides)
+
+    def settle_in(self, station: Station, sides: Sequence[RemoteSide]) -> None:
+        """What each space has of its own."""
+        store, reader, clock = self.store, self.store.reader, self.clock
+        self.station = station
+        self.injections = None if self._injection_log is None else self._injection_log(station.space)
+        self.usage = UsageBuffer(station.space)
+        self._agent_memories: AgentMemories | None = None
+        words = LocalSearch(reader, self.usage.last_use)
+        self._vectors = None if self._meaning is None else VectorSearch(station.space, self._meaning, reader.vectors)
+        self.embedding = (
+            None
+            if self._vectors is None
+            else Embedding(self._vectors, store=store, clock=clock, thread=self._embedding_threads)
+        )
+        self._is_embedding = False
+        self.view = View(station, store=store, local=words, clock=clock)
+        self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
         self.searching = Search(
             store=store,
-            local=local,
+            local=self.local_layer(words),
             sides=sides,
-            embedder=embedder,
+            embedder=self._embedder,
             threads=self.threads,
             clock=clock,
-            settings=settings,
+            settings=self.settings,
         )
         self.contexts = Contexts(
             station.space,
             station.agent,
+            station.context_id,
             reader=reader,
             local=words,
             clock=clock,
@@ -146,21 +169,27 @@ class Engine:
             usage=self.usage,
         )
         self.context_gatherer = ContextGatherer(
-            self.contexts, self.associations, sides, threads=self.threads, patience_s=settings.remote_search_s
+            self.contexts, self.associations, sides, threads=self.threads, patience_s=self.settings.remote_search_s
         )
-        self._buffers: tuple[Buffer, ...] = (self.usage, *(side.cache for side in sides))
-        self._flushing = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._opening: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.is_open = False
-        self._is_closed = False
+        self.buffers: tuple[Buffer, ...] = (self.usage, *(side.cache for side in sides))
+
+    def scoped(self, station: Station) -> Engine:
+        """The engine of a view, for another space, agent or context: it shares everything else. Nobody has to close it,
+        and the router forgets it when nobody refers to it."""
+        view = copy(self)
+        view.settle_in(station, [one.side_of(station.space) for one in self.remotes.connections])
+        self._views.add(view)
+        return view
 
     # --- opening and closing ------------------------------------------------------------------------------------------
 
     async def opened(self) -> None:
         """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
         self.check_open()
+        if self._root is not self:
+            self._unwritten.add(self)
+            await self._root.opened()
+            return
         loop = asyncio.get_running_loop()
         if self._opening is None:
             self._loop = loop
@@ -172,7 +201,7 @@ class Engine:
             self.check_open()
 
     def check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed or self._root.is_closed:
             raise RouterClosed
 
     async def _open(self) -> None:
@@ -200,23 +229,31 @@ class Engine:
         try:
             await asyncio.Event().wait()
         finally:
-            if not self._is_closed:
+            if not self.is_closed:
                 await self.close()
 
     async def close(self) -> None:
-        """Store what agents experienced, and let go of everything.
+        """Store what agents experienced, and let go of everything; of a view, of nothing but itself.
         Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same."""
         try:
-            if self._agent_memories is not None:
-                await self._agent_memories.settle()
+            for one in (self, *self._views) if self._root is self else (self,):
+                await one.settle()
         finally:
-            await self._let_go()
+            if self._root is self:
+                await self._let_go()
+            else:
+                self.is_closed = True
+
+    async def settle(self) -> None:
+        """Have what agents experienced stored."""
+        if self._agent_memories is not None:
+            await self._agent_memories.settle()
 
     async def _let_go(self) -> None:
         """Give deliveries under way a moment, write down what is buffered, and end every task and thread."""
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         async with AsyncExitStack() as stack:  # from the last line up
             stack.push_async_callback(asyncio.to_thread, self.store.close)
             stack.callback(self.threads.shutdown)
@@ -277,15 +314,29 @@ class Engine:
         self.remotes.wake()
         if self.embedding is not None:
             self.embedding.wake(memory_ids)
+            if self._root is not self and not self._is_embedding:
+                self._is_embedding = True
+                self._in_background(self._embed(self.embedding), "vectors")
+
+    async def _embed(self, embedding: Embedding) -> None:
+        """Make the vectors that a view lacks: it has no task that goes on doing that."""
+        try:
+            await embedding.complete()
+        except Exception as error:  # noqa: BLE001  # a background task's top
+            log.warning("memories are not found by their meaning for now: %s: %s", type(error).__name__, error)
+        finally:
+            self._is_embedding = False
 
     async def flush(self) -> None:
         """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
         remote held. One flush at a time, or a use would be counted twice. Raises StoreError."""
         async with self._flushing:
-            for buffer in self._buffers:
-                change = buffer.take()
-                if change is not None:
+            for engine in (self._root, *self._unwritten):
+                changes = [(buffer, change) for buffer in engine.buffers if (change := buffer.take()) is not None]
+                for buffer, change in changes:
                     buffer.written(await self.store_futures.of(self.store.write(change)))
+                if not changes:
+                    self._unwritten.discard(engine)
 
     async def _flush_if_possible(self) -> None:
         """Uses and copies are worth a warning, not a failure."""
@@ -524,13 +575,17 @@ class Engine:
         """Once per interval, however many processes have the project open."""
         while True:
             await self.clock.sleep(interval_s)
-            try:
-                last_s = await self.read(lambda: self.sweeper.last_s(self.space))
-                # One that lies in the future, because a clock was ahead, puts off nothing.
-                if last_s is None or not 0 <= self.now_s() - last_s < interval_s:
-                    await self.sweep(self.policies(None), dry_run=False)
-            except KinglyMemoryError as error:
-                log.warning("a sweep waits for its next turn: %s", error)
+            for engine in (self, *self._views):
+                try:
+                    await engine.sweep_if_due(interval_s)
+                except KinglyMemoryError as error:
+                    log.warning("a sweep waits for its next turn: %s", error)
+
+    async def sweep_if_due(self, interval_s: float) -> None:
+        last_s = await self.read(lambda: self.sweeper.last_s(self.space))
+        # One that lies in the future, because a clock was ahead, puts off nothing.
+        if last_s is None or not 0 <= self.now_s() - last_s < interval_s:
+            await self.sweep(self.policies(None), dry_run=False)
 
     def policies(self, names: Sequence[str] | None) -> Policies:
         """The policies of those names; without, lifetimes and whatever the settings switch on. Raises InvalidInput."""

@@ -78,13 +78,12 @@ class RemoteConnection:
     ) -> None:
         self.part = part
         self._link = LinkKeeper(part, services)
-        cache = RemoteCache(part.name, space, store=services.store, clock=services.clock, settings=services.settings)
-        self.side = RemoteSide(part.name, part.remote, self._link, cache, label=part.label)
         self._sender = Sender(part, self._link, services, is_for=self._is_for)
         self._name = part.name
         self._routes = routes
         self._services = services
         self._space = space
+        self.side = self.side_of(space)
         self._store_futures = store_futures
         self._enrols = routes.use is RemoteUse.ENROL
         self._enrolled = asyncio.Event()
@@ -93,6 +92,12 @@ class RemoteConnection:
         self._leading = False
         self._wake = asyncio.Event()
         self._next_look_s = 0.0
+
+    def side_of(self, space: str) -> RemoteSide:
+        """The remote as searches of that space see it."""
+        one = self._services
+        cache = RemoteCache(self.part.name, space, store=one.store, clock=one.clock, settings=one.settings)
+        return RemoteSide(self.part.name, self.part.remote, self._link, cache, label=self.part.label)
 
     def begin(self) -> Future[bool]:
         """Make the remote known to the store: what is stored after this call finds the project enrolled there. See

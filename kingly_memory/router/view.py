@@ -25,6 +25,8 @@ from kingly_memory.models import (
     Results,
     Standing,
     moment_text,
+    project_and_user,
+    spaces_read,
 )
 from kingly_memory.ports import Delivery, LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.visible import Visible
@@ -43,7 +45,8 @@ SEEN = (Standing.LIVE, Standing.CACHED)
 
 
 class Station(NamedTuple):
-    """Where we are: the home, the project, the durability, the remotes if any are named, and who stores."""
+    """Where we are: the home, the space in it, the durability, the remotes if any are named, who stores, and in which
+    context, where none is named."""
 
     home: str
     space: str
@@ -51,6 +54,7 @@ class Station(NamedTuple):
     routes: Routes | None = None
     version: str = ""
     agent: str | None = None
+    context_id: str | None = None
 
     @property
     def remotes(self) -> tuple[Route, ...]:
@@ -75,7 +79,7 @@ class View:
             if history and found is None:
                 raise NoSuchRevision(key_or_id, revision)
             return found
-        row = self.find(key_or_id)
+        row = self._found(key_or_id)
         if row is None:
             self._check_whole(key_or_id)
         if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
@@ -96,7 +100,7 @@ class View:
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
         earlier ones."""
-        row = self.find(key_or_id)
+        row = self._found(key_or_id)
         if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return ()
         reader, space = self._store.reader, self._station.space
@@ -151,9 +155,15 @@ class View:
                 told.setdefault(one, {})["sightings"] = used["sightings"]
         return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
 
-    def find(self, key_or_id: str) -> Row | None:
-        """The project's row under that key, else under that id, whatever its standing."""
-        name, reader, space = validation.required("key_or_id", key_or_id), self._store.reader, self._station.space
+    def _found(self, key_or_id: str) -> Row | None:
+        """The row of the project under that name, else that which its user keeps for every project."""
+        found = (self.find(key_or_id, space) for space in spaces_read(self._station.space))
+        return next((row for row in found if row is not None), None)
+
+    def find(self, key_or_id: str, space: str | None = None) -> Row | None:
+        """The space's row under that key, else under that id, whatever its standing."""
+        name, reader = validation.required("key_or_id", key_or_id), self._store.reader
+        space = self._station.space if space is None else space
         memory_id = reader.id_of_key(space, name)
         row = reader.row(memory_id or name)
         is_it = row is not None and row.memory.scope.space == space and (memory_id is None or row.memory.key == name)
@@ -205,6 +215,7 @@ class View:
         `damaged` only when a damaged store was replaced, and says where it is kept.
         """
         station, reader = self._station, self._store.reader
+        project, user = project_and_user(station.space)
         counts = Counter(reader.counts(station.space))
         ends = reader.ends(station.space, self._now_s())
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
@@ -212,7 +223,8 @@ class View:
         archived = counts.pop("archived")
         status: JsonObject = {
             "home": station.home,
-            "project": station.space,
+            "project": project,
+            **({} if user is None else {"user": user}),
             "durability": station.durability,
             "memories": {
                 "total": sum(counts.values()),

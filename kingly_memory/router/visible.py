@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
-from kingly_memory.models import MemoryType, Query, Standing
+from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router import archive
 
@@ -23,6 +23,8 @@ class Visible:
         waits for a sweep to put it there."""
         hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
         admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
+        if query.wide:
+            admitted = [row for row in admitted if not self._is_overruled(row.memory, query.space)]
         resting = [row.memory.id for row in admitted if row.standing is Standing.ARCHIVED]
         if query.or_ended and resting:  # only what is in the archive because it has ended
             why = self._reader.facets(archive.FACET, resting)
@@ -31,6 +33,14 @@ class Visible:
         mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
         ended = self._ended(mortal, now_s)
         return [row for row in admitted if row.memory.id not in ended]
+
+    def _is_overruled(self, memory: Memory, space: str) -> bool:
+        """Whether it is kept for every project, and this one says something else under its key."""
+        return (
+            memory.scope.space != space
+            and memory.key is not None
+            and self._reader.id_of_key(space, memory.key) is not None
+        )
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""

@@ -133,7 +133,7 @@ def admitted(query: Query, position: str = "km_text.rowid") -> tuple[str, list[A
 
 def _scope(query: Query) -> list[list[str]]:
     """Scope tokens: of each list a row must have one."""
-    wanted = [[token("p", query.space)]]
+    wanted = [[token("p", one) for one in query.spaces]]
     if query.types is not None:
         wanted.append([type_token(kind) for kind in query.types])
     if query.agent is not None:

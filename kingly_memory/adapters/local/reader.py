@@ -197,7 +197,7 @@ class Reader:
     def frequencies(
         self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
     ) -> dict[str, int]:
-        own = matching.in_scope([rows.token("p", query.space)])
+        own = matching.in_scope([rows.token("p", one) for one in query.spaces])
         counted: dict[str, int] = {}
         with self._connections.until(deadline_s):
             for term in terms:

@@ -61,7 +61,8 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
     deadline_s = time.monotonic() + budget_s
     focuses = in_focus(around)
-    query = validation.query(prompt, space=around.space, limit=LOOKED_AT, without_tags=validation.unsought(None))
+    unsought = validation.unsought(None)
+    query = validation.query(prompt, space=around.space, wide=True, limit=LOOKED_AT, without_tags=unsought)
     wording = around.layer.word(query, budget_s=budget_s)
 
     def look(narrowed: Query, most: int) -> Sequence[LocalHit]:
@@ -181,7 +182,7 @@ def _latest_of(name: str, around: Surroundings) -> list[Row]:
     from kingly_memory.router.thread_lookup import members
 
     reader = around.reader
-    anything = Query("", around.space, without_tags=validation.unsought(None))
+    anything = Query("", around.space, wide=True, without_tags=validation.unsought(None))
     row = reader.row(name)
     if row is not None and anything.admits(row.memory):
         return [row]

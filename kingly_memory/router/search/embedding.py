@@ -37,11 +37,11 @@ MOST_NAMED = 10_000
 class Embedding:
     """Gives every memory of the project a vector and keeps VectorSearch up to date, in a thread of its own."""
 
-    def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock) -> None:
+    def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock, thread: SharedThreads) -> None:
         self._vectors = vectors
         self._store = store
         self._clock = clock
-        self._thread = SharedThreads("kingly-vectors", 1)
+        self._thread = thread
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._lock = threading.Lock()

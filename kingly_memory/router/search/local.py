@@ -228,7 +228,7 @@ class LocalSearch(Visible):
         if time.monotonic() >= deadline_s:
             return set()
         own: set[str] = set()
-        space = Query(query.text, query.space, include_archived=query.include_archived)
+        space = Query(query.text, query.space, include_archived=query.include_archived, wide=query.wide)
         for row in self._reader.holding(space, word, ROWS_LOOKED_AT, deadline_s):
             if space.admits(row.memory):
                 text = " ".join((row.memory.title or "", row.memory.content, *row.memory.tags)).casefold()
@@ -274,7 +274,9 @@ class LocalSearch(Visible):
 
     def _named(self, query: Query, now_s: float) -> list[LocalHit]:
         """The memory whose key is the whole question."""
-        memory_id = self._reader.id_of_key(query.space, query.key or query.text.strip())
+        key = query.key or query.text.strip()
+        ids = (self._reader.id_of_key(space, key) for space in query.spaces)
+        memory_id = next((one for one in ids if one is not None), None)
         row = None if memory_id is None else self._reader.row(memory_id)
         rows = [] if row is None else self.shown([row], query, now_s)
         return [LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}) for row in rows]
