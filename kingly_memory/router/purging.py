@@ -145,7 +145,7 @@ def _drop_copy(transaction: Transaction, memory: Memory) -> None:
 def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> list[str]:
     """Leave a tombstone, by which remotes are told. Names the addresses of those."""
     erase(transaction, memory.id)
-    scope = Scope(memory.scope.space)
+    scope = Scope(memory.scope.project, memory.scope.user)
     bare = replace(memory, key=None, content="", title=None, tags=(), metadata={}, scope=scope)
     transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
     transaction.unlearn(memory)
