@@ -928,6 +928,7 @@ class SyncMemoryRouter(Portal):
         detail: DetailName = "full",
         budget_tokens: int | None = None,
         by_ranks: bool = False,
+        after: str | None = None,
     ) -> Results:
         """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 
@@ -947,8 +948,11 @@ class SyncMemoryRouter(Portal):
 
         Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
         passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
-        `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own. Raises
-        InvalidInput.
+        `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own.
+
+        `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
+        whatever was stored or corrected meanwhile. It is None behind the last page, which may be empty, and after 1,000
+        memories. Raises InvalidInput.
         """
         return self._call(
             lambda: self._awaiting.search(
@@ -975,6 +979,7 @@ class SyncMemoryRouter(Portal):
                 detail=detail,
                 budget_tokens=budget_tokens,
                 by_ranks=by_ranks,
+                after=after,
             )
         )
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.filters import Filter, admits
-from kingly_memory.ids import MemoryId
+from kingly_memory.ids import MemoryId, brief
 
 JsonObject = dict[str, Any]
 
@@ -329,6 +329,7 @@ class Query:
     origins: tuple[Origin, ...] | None = None
     metadata: Filter | None = None
     wide: bool = False
+    seen: frozenset[str] = frozenset()
 
     @property
     def spaces(self) -> tuple[str, ...]:
@@ -355,6 +356,7 @@ class Query:
             and (self.any_tags is None or not set(self.any_tags).isdisjoint(memory.tags))
             and (self.origins is None or memory.origin in self.origins)
             and (self.metadata is None or admits(self.metadata, memory.metadata))
+            and (not self.seen or brief(memory.id) not in self.seen)
         )
 
 
@@ -452,6 +454,7 @@ class Results:
     shown: Mapping[str, Shown] = field(default_factory=dict)
     verdicts: Mapping[str, JsonObject] = field(default_factory=dict)
     asked: str | None = None
+    next: str | None = None
 
     def __repr__(self) -> str:
         return f"<Results hits={len(self.hits)} source={self.source} took_ms={self.took_ms:.1f}>"
@@ -476,6 +479,7 @@ class Results:
             "failures": dict(self.failures),
             "repaired": dict(self.repaired),
             **({} if self.asked is None else {"asked": self.asked}),
+            **({} if self.next is None else {"next": self.next}),
             "hits": [self._hit_json(hit) for hit in self.hits],
             **({"folded": {one: list(several) for one, several in self.folded.items()}} if self.folded else {}),
             **({"more_folded": dict(self.more_folded)} if self.more_folded else {}),

@@ -410,6 +410,12 @@ VERBS = (
                 ),
                 default=None,
             ),
+            Parameter(
+                name="after",
+                type="text",
+                arg=Arg(words="the page behind that one: its `next`", metavar="NEXT", only="command"),
+                default=None,
+            ),
         ),
         example='{"query": "who reviews a deploy", "limit": 5}',
         answers=("success", "results", "count", "excluded", "source", "failures", "repaired", "asked", "took_ms"),

@@ -342,6 +342,7 @@ class MemoryVerbs(Family):
             ),
         ] = None,
         by_ranks: bool = False,
+        after: Annotated[str | None, Arg("the page behind that one: its `next`", "NEXT", only="command")] = None,
     ) -> Results:
         """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 
@@ -361,12 +362,15 @@ class MemoryVerbs(Family):
 
         Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
         passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
-        `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own. Raises
-        InvalidInput.
+        `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own.
+
+        `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
+        whatever was stored or corrected meanwhile. It is None behind the last page, which may be empty, and after 1,000
+        memories. Raises InvalidInput.
         """
         from kingly_memory.router.context_gather import RELATED_LIMIT
         from kingly_memory.router.search import moded
-        from kingly_memory.router.search.request import request
+        from kingly_memory.router.search.request import continuing, request
 
         await self._engine.opened()
         how = request(fold, detail, budget_tokens, by_ranks)
@@ -396,10 +400,10 @@ class MemoryVerbs(Family):
             min_confidence=min_confidence,
             min_similarity=min_similarity,
         )
-        kinds = {types} if isinstance(types, str) else set(types or ())
+        how, kinds = replace(how, plan=plan), {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
-            replace(asked, or_ended=not include_archived),
-            replace(how, plan=plan),
+            continuing(asked, how, after),
+            how,
             prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
             include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
         )

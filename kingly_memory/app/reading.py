@@ -67,7 +67,14 @@ class LocalReader(View):
         return LocalSearch(self._reader, repairs=self._repairs)
 
     def search(
-        self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
+        self,
+        query: str,
+        *,
+        fold: bool = False,
+        detail: str = "full",
+        budget_tokens: int | None = None,
+        after: str | None = None,
+        **filters: Any,
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
@@ -77,7 +84,7 @@ class LocalReader(View):
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
         asked = validation.query(query, space=self._place.space, wide=True, without_tags=unsought, **filters)
-        asked = replace(asked, or_ended=not asked.include_archived)
+        asked = steps.continuing(asked, request, after)
         now_s, local_s = self._now_s(), self._settings.local_search_s
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
@@ -88,7 +95,8 @@ class LocalReader(View):
         found = steps.local_results(asked, answer)
         found = self.marked(found) if asked.include_archived else found
         showing_s = time.monotonic() + local_s * steps.SHOWING_SHARE
-        shown = steps.shown(steps.listed(found, request, asked.limit), request, asked.text, showing_s)
+        found = steps.listed(found, request, asked.limit)
+        shown = steps.paged(asked, request, found, steps.shown(found, request, asked.text, showing_s))
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
     def surroundings(self) -> Surroundings:

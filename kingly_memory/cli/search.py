@@ -46,6 +46,8 @@ def search(options: Options, out: Output) -> Answer:
     said = arguments(options.command.verb, options, place)
     text = said.pop("query")
     if options.verify or options.source:
+        if said.pop("after") is not None:
+            raise InvalidInput("after", "does not go with --verify or --source; leave one of them out")
         return _search_verified(options, place, text, said, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit
     wanted = {**said, "limit": limit, "detail": options.detail or "full"}

@@ -35,7 +35,7 @@ from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request, shown
+from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request, paged, shown
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.store_futures import StoreFutures
@@ -514,10 +514,12 @@ class Engine:
             results = replace(results, verdicts={one.memory.id: one.verification.to_json() for one in verified})
         if query.include_archived:
             results = await self.read(lambda: self.view.marked(results))
+        found = results
         if request.shortens:
             deadline_s = time.monotonic() + self.settings.local_search_s * SHOWING_SHARE
-            told = await self.read(lambda: shown(results, request, query.text, deadline_s))
+            told = await self.read(lambda: shown(found, request, query.text, deadline_s))
             results = replace(told, took_ms=(self.clock.monotonic() - began) * 1000)
+        results = paged(query, request, found, results)
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         return results
 

@@ -220,7 +220,7 @@ class MeaningSearch:
         near, why = None, self._vectors.await_loaded(began + budget_s * WAIT_SHARE)
         deadline_s = began + budget_s * READ_SHARE
         if why is None and len(self._vectors):
-            size = FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)
+            size = (FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)) + len(query.seen)
             also = [hit.memory.id for hit in words.hits]
             near = self._vectors.near(spelt(query, wording.repaired).text, size, also, deadline_s)
             why = NO_TIME if near is None else None

@@ -3,6 +3,7 @@ that open no router take the same steps."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from math import inf
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import brief
 from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, Source
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 
@@ -20,6 +23,10 @@ BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""
 SHOWING_SHARE = 0.3
 """Of the time for the local side: what looking for passages may take after the hits are found."""
+_ALIVE, _ENDED = "a", "e"
+"""How a `next` begins: by what its pages have shown so far. Behind that stands the brief of each memory."""
+_BRIEF = 8
+_NEXT = re.compile(rf"[{_ALIVE}{_ENDED}]([\w-]{{{_BRIEF}}}){{1,{validation.RESULTS_LIMIT}}}", re.ASCII)
 _RANKED = 3
 """Candidates of each ranking per hit wanted, where ranks are fused."""
 _LEAST_POOL = 10
@@ -76,6 +83,32 @@ def request(
         None if budget_tokens is None else validation.count("budget_tokens", budget_tokens, most=validation.MOST_TOKENS)
     )
     return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks))
+
+
+def continuing(query: Query, request: Request, after: object) -> Query:
+    """The query for the page behind that `next`: it finds nothing of the pages before. What has ended answers only
+    where nothing that is alive has answered yet. Raises InvalidInput."""
+    if after is None:
+        return replace(query, or_ended=not query.include_archived)
+    if request.plan is not None:
+        raise InvalidInput("after", "does not go with a mode, which has no further pages; leave one of them out")
+    if not isinstance(after, str) or not _NEXT.fullmatch(after):
+        raise InvalidInput("after", "is no `next` of a search; give that of the page before, or leave it out")
+    seen = frozenset(after[start : start + _BRIEF] for start in range(1, len(after), _BRIEF))
+    remote_limit = min(request.pool(query.limit) + len(seen), validation.RESULTS_LIMIT)
+    return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit)
+
+
+def paged(query: Query, request: Request, found: Results, shown: Results) -> Results:
+    """What is shown of what was found, with what asks for the next page where there may be one: all that was shown so
+    far, and what was folded into it, so that neither a store nor a correction meanwhile shifts a page."""
+    is_last = len(found) < query.limit and len(shown) == len(found)
+    ids = {one for hit in shown for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
+    seen = query.seen | {brief(one) for one in ids}
+    if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
+        return shown
+    is_ended = query.or_ended and shown[0].archived
+    return replace(shown, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
 
 
 def look(

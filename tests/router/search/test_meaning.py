@@ -738,3 +738,17 @@ async def test_what_makes_vectors_is_loaded_when_a_router_is_opened_and_not_duri
 
     async with opened(tmp_path, embedder):
         assert len(made) == 1
+
+
+@pytest.mark.requirement("N30")
+async def test_a_second_router_finds_a_hit_as_relevant_as_the_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as first:
+        await fill(first)
+        await first.store("The kitten sleeps upstairs", key="kitten")
+        await first.await_vectors()
+        async with opened(tmp_path) as second:
+            await second.await_vectors()
+            for question in ("kitten", "where does the kitten sleep", "feline"):
+                hits = [(await memory.search(question))[0] for memory in (first, second)]
+                assert hits[0].relevance == hits[1].relevance
+                assert hits[0].scores.keys() == hits[1].scores.keys()
