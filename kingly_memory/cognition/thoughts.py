@@ -130,16 +130,8 @@ def note(transaction: Transaction, space: str, where: Position, memory_id: Memor
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
     """A memory for which `is_thought` holds."""
-    said = memory.metadata
-    return Thought(
-        id=memory.id,
-        chain_id=said["chain_id"],
-        thought_type=said["thought_type"],
-        parent_id=said["parent_id"],
-        position=said["position"],
-        content=memory.content,
-        receipt=receipt,
-    )
+    told = {name: memory.metadata[name] for name in ("thought_type", *Position._fields)}
+    return Thought(id=memory.id, content=memory.content, receipt=receipt, **told)
 
 
 def is_thought(memory: Memory) -> bool:

@@ -64,14 +64,13 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
         draft = thoughts.placed(said, where)
         stored = write.store(draft, context)(transaction)
         thoughts.note(transaction, context.space, where, stored.receipt.id)
+        receipt = stored.receipt
         thought = Thought(
-            id=stored.receipt.id,
-            chain_id=where.chain_id,
+            id=receipt.id,
             thought_type=said.thought_type,
-            parent_id=where.parent_id,
-            position=where.position,
             content=draft.content,
-            receipt=stored.receipt,
+            receipt=receipt,
+            **where._asdict(),
         )
         return Recorded(thought, stored)
 

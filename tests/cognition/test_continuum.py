@@ -97,25 +97,6 @@ async def test_an_entry_is_placed_where_it_is_asked_to_be_and_comes_back_as_it_w
     assert told["tier"]["name"] == tier
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"content": ""}, "content: is empty"),
-        ({"tier": "hot"}, "tier: 'hot' is unknown; choose one of fast, medium, slow, glacial"),
-        ({"importance": -0.1}, "importance: -0.1 is outside 0 to 1"),
-        ({"topic": "a\nb"}, "topic: contains control characters"),
-        ({"metadata": []}, "metadata: expected a JSON object"),
-        ({"source": "bo", "metadata": {"source": "cy"}}, "metadata: names another source than the entry has"),
-    ],
-)
-async def test_an_entry_that_makes_no_sense_is_refused_and_nothing_is_stored(
-    memory: MemoryRouter, said: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(InvalidInput, match=why):
-        await memory.continuum.store(**{"content": "x", **said})
-    assert (await memory.status())["memories"]["total"] == 0
-
-
 # --- retrieving -------------------------------------------------------------------------------------------------------
 
 
@@ -192,26 +173,6 @@ async def test_a_tier_is_looked_through_although_another_is_full_of_better_answe
     assert found.tier is Tier.SLOW
 
 
-@pytest.mark.requirement("ARG-012")
-@pytest.mark.parametrize(
-    ("how", "why"),
-    [
-        ({"strategy": "slow_first"}, "strategy: 'slow_first' is unknown; choose one of fast_first, weighted"),
-        ({"strategy": None}, "strategy: 'None' is unknown"),
-        ({"tiers": []}, "tiers: is empty; leave it out for all of them"),
-        ({"tiers": ["hot"]}, "tiers: 'hot' is unknown"),
-        ({"tiers": 3}, "tiers: expected a list of tiers, not int"),
-        ({"limit": 0}, "limit: 0 is outside 1"),
-        ({"min_similarity": 2}, "min_similarity: 2 is outside 0 to 1"),
-    ],
-)
-async def test_a_retrieval_that_makes_no_sense_is_refused(
-    continuum: ContinuumMemory, how: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(InvalidInput, match=why):
-        await continuum.retrieve("ford", **how)
-
-
 @pytest.mark.requirement("ARG-014")
 async def test_what_only_its_meaning_points_to_must_be_similar_enough_and_words_need_not(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
@@ -268,39 +229,6 @@ async def test_an_outcome_is_noted_on_every_memory_that_it_refers_to_or_on_none(
     assert await continuum.entry(one.id) == first
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"memory_ids": None}, "memory_ids: expected a list of ids or entries, not NoneType"),
-        ({"memory_ids": [3]}, "memory_ids: expected text, not int"),
-        ({"success": "no"}, "success: expected true or false, not 'no'"),
-        ({"actual_usefulness": 2}, "actual_usefulness: 2 is outside 0 to 1"),
-        ({"predicted_relevance": "high"}, "predicted_relevance: expected a number from 0 to 1, not str"),
-    ],
-)
-async def test_an_outcome_that_makes_no_sense_is_refused_and_nothing_is_noted(
-    continuum: ContinuumMemory, said: dict[str, Any], why: str
-) -> None:
-    entry = await continuum.store("one")
-    with pytest.raises(InvalidInput, match=why):
-        await continuum.update_outcome(**{"memory_ids": [entry], "success": True, **said})
-    assert await continuum.entry(entry.id) == entry
-
-
-@pytest.mark.parametrize(
-    ("context", "why"),
-    [
-        ([0.5], "retrieval_context: expected a mapping, not list"),
-        ({"actual_usefulness": "high"}, "actual_usefulness: expected a number from 0 to 1, not str"),
-        ({"predicted_relevance": None}, "predicted_relevance: expected a number from 0 to 1, not None"),
-    ],
-)
-async def test_a_surprise_that_makes_no_sense_is_refused(continuum: ContinuumMemory, context: Any, why: str) -> None:
-    entry = await continuum.store("one")
-    with pytest.raises(InvalidInput, match=why):
-        await continuum.update_surprise_score(entry, context)
-
-
 # --- consolidation ----------------------------------------------------------------------------------------------------
 
 
@@ -324,6 +252,51 @@ async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
     assert {**after.to_json(), "tier": "slow"} == before.to_json()
     assert after.tier is Tier.MEDIUM
     assert (await continuum.consolidate_memories()).to_json() == type(result)().to_json()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-012")
+@pytest.mark.parametrize(
+    ("verb", "said", "why"),
+    [
+        ("store", {"content": ""}, "content: is empty"),
+        ("store", {"tier": "hot"}, "tier: 'hot' is unknown; choose one of fast, medium, slow, glacial"),
+        ("store", {"importance": -0.1}, "importance: -0.1 is outside 0 to 1"),
+        ("store", {"topic": "a\nb"}, "topic: contains control characters"),
+        ("store", {"metadata": []}, "metadata: expected a JSON object"),
+        ("store", {"source": "bo", "metadata": {"source": "cy"}}, "metadata: names another source than the entry has"),
+        ("retrieve", {"strategy": "slow_first"}, "strategy: 'slow_first' is unknown; choose one of fast_first"),
+        ("retrieve", {"tiers": []}, "tiers: is empty; leave it out for all of them"),
+        ("retrieve", {"tiers": ["hot"]}, "tiers: 'hot' is unknown"),
+        ("retrieve", {"tiers": 3}, "tiers: expected a list of tiers, not int"),
+        ("retrieve", {"limit": 0}, "limit: 0 is outside 1"),
+        ("retrieve", {"min_similarity": 2}, "min_similarity: 2 is outside 0 to 1"),
+        ("update_outcome", {"memory_ids": None}, "memory_ids: expected a list of ids or entries, not NoneType"),
+        ("update_outcome", {"memory_ids": [3]}, "memory_ids: expected text, not int"),
+        ("update_outcome", {"success": "no"}, "success: expected true or false, not 'no'"),
+        ("update_outcome", {"actual_usefulness": 2}, "actual_usefulness: 2 is outside 0 to 1"),
+        ("update_outcome", {"predicted_relevance": "high"}, "predicted_relevance: expected a number from 0 to 1"),
+        ("update_surprise_score", {"retrieval_context": [1]}, "retrieval_context: expected a mapping, not list"),
+        ("update_surprise_score", {"retrieval_context": {"actual_usefulness": "x"}}, "actual_usefulness: expected a"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    memory: MemoryRouter, verb: str, said: dict[str, Any], why: str
+) -> None:
+    continuum = memory.continuum
+    entry = await continuum.store("one")
+    usual: dict[str, dict[str, Any]] = {
+        "store": {"content": "x"},
+        "retrieve": {"query": "ford"},
+        "update_outcome": {"memory_ids": [entry.id], "success": True},
+        "update_surprise_score": {"memory_id": entry.id},
+    }
+    with pytest.raises(InvalidInput, match=why):
+        await getattr(continuum, verb)(**{**usual[verb], **said})
+    assert (await memory.status())["memories"]["total"] == 1
+    assert await continuum.entry(entry.id) == entry
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

@@ -33,33 +33,28 @@ def flooded(damage: float, *, moderate: bool = False) -> tuple[CognitiveMemory, 
     return memory, item
 
 
-@pytest.mark.requirement("COG-038")
-@pytest.mark.parametrize("damage", [50_000, 50_000.01, 1e9])
-def test_a_flood_from_50000_on_is_major_and_an_episode(damage: float) -> None:
-    memory, item = flooded(damage)
-    assert item.content == f"Year 3: A major flood caused ${damage:,.0f} in damages"
-    assert (item.importance, item.year, item.tags) == (0.9, 3, ["flood", "major"])
-    assert memory.place == ((), (item,))
-
-
-@pytest.mark.requirement("COG-039")
-@pytest.mark.parametrize("damage", [0.4, 9_999, 10_000, 49_999.99])
-def test_a_smaller_flood_is_minor_and_an_episode_too(damage: float) -> None:
-    memory, item = flooded(damage)
-    assert item.content == f"Year 3: A minor flood caused ${damage:,.0f} in damages"
-    assert (item.importance, item.tags) == (0.6, ["flood", "minor"])
-    assert memory.place == ((), (item,))
-
-
-@pytest.mark.requirement("COG-039")
+@pytest.mark.requirement("COG-038", "COG-039")
 @pytest.mark.parametrize(
-    ("damage", "name", "importance"),
-    [(9_999.0, "minor", 0.6), (10_000, "moderate", 0.7), (49_999, "moderate", 0.7), (50_000, "major", 0.9)],
+    ("damage", "moderate", "name", "importance"),
+    [
+        (50_000, False, "major", 0.9),
+        (1e9, False, "major", 0.9),
+        (49_999.99, False, "minor", 0.6),
+        (20_000, False, "minor", 0.6),
+        (0.4, False, "minor", 0.6),
+        (50_000, True, "major", 0.9),
+        (49_999, True, "moderate", 0.7),
+        (10_000, True, "moderate", 0.7),
+        (9_999.0, True, "minor", 0.6),
+    ],
 )
-def test_moderate_floods_are_told_apart_only_when_asked_for(damage: float, name: str, importance: float) -> None:
-    _, item = flooded(damage, moderate=True)
-    assert (item.importance, item.tags) == (importance, ["flood", name])
-    assert flooded(20_000)[1].tags == ["flood", "minor"]
+def test_a_flood_with_damage_is_an_episode_and_how_large_it_was(
+    damage: float, moderate: bool, name: str, importance: float
+) -> None:
+    memory, item = flooded(damage, moderate=moderate)
+    assert item.content == f"Year 3: A {name} flood caused ${damage:,.0f} in damages"
+    assert (item.importance, item.year, item.tags) == (importance, 3, ["flood", name])
+    assert memory.place == ((), (item,))
 
 
 @pytest.mark.requirement("COG-040")
@@ -77,23 +72,22 @@ def test_no_flood_leaves_nothing() -> None:
     assert memory.place == ((), ())
 
 
-@pytest.mark.requirement("COG-042")
-def test_a_claim_that_was_paid_is_an_episode_with_its_payout() -> None:
+@pytest.mark.requirement("COG-042", "COG-043")
+@pytest.mark.parametrize(
+    ("outcome", "content", "importance", "tag"),
+    [
+        (FinancialOutcome(True, True, 1_234_567.4), "Insurance paid $1,234,567 for my claim", 0.7, "approved"),
+        (FinancialOutcome(claim_filed=True), "My insurance claim was denied", 0.8, "denied"),
+    ],
+)
+def test_a_claim_is_an_episode_and_one_that_was_denied_is_remembered_better(
+    outcome: FinancialOutcome, content: str, importance: float, tag: str
+) -> None:
     memory = household()
-    item = update_memory_from_claim(memory, FinancialOutcome(True, True, 1_234_567.4), 4)
+    item = update_memory_from_claim(memory, outcome, 4)
     assert item is not None
-    assert item.content == "Year 4: Insurance paid $1,234,567 for my claim"
-    assert (item.importance, item.tags) == (0.7, ["insurance", "claim", "approved"])
-    assert memory.place == ((), (item,))
-
-
-@pytest.mark.requirement("COG-043")
-def test_a_claim_that_was_denied_is_remembered_better() -> None:
-    memory = household()
-    item = update_memory_from_claim(memory, FinancialOutcome(claim_filed=True), 4)
-    assert item is not None
-    assert item.content == "Year 4: My insurance claim was denied"
-    assert (item.importance, item.tags) == (0.8, ["insurance", "claim", "denied"])
+    assert (item.content, item.importance) == (f"Year 4: {content}", importance)
+    assert item.tags == ["insurance", "claim", tag]
     assert memory.place == ((), (item,))
 
 
