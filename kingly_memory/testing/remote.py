@@ -8,9 +8,11 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from http.client import responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject
@@ -45,6 +47,8 @@ class ScriptedRemote:
     database does.
     """
 
+    _faults: ClassVar[Mapping[str, str]] = FAULTS
+
     def __init__(
         self,
         *script: str,
@@ -59,7 +63,7 @@ class ScriptedRemote:
         self.effects: list[Call] = []
         self.semantic = SemanticServer(honours_keys=honours_keys, without=tuple(without))
         self._script: deque[tuple[str | None, str]] = deque()
-        self._always = _checked(always)
+        self._always = self._checked(always)
         self._token = token
         self._changed = threading.Condition()
         self._ended = threading.Event()
@@ -85,15 +89,15 @@ class ScriptedRemote:
 
     def script(self, *faults: str, method: str | None = None) -> None:
         """Queue faults, one per request, for every method or for one. Raises ValueError for one that is not known."""
-        self._script.extend((method, _checked(fault)) for fault in faults)
+        self._script.extend((method, self._checked(fault)) for fault in faults)
 
     def always(self, fault: str) -> None:
         """What happens whenever nothing is queued."""
-        self._always = _checked(fault)
+        self._always = self._checked(fault)
 
     def start(self) -> None:
         """Listen; returns when connections are taken. The second start uses the first one's port."""
-        remote = self
+        remote, ended = self, threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -102,19 +106,25 @@ class ScriptedRemote:
                 super().setup()
                 remote._open.add(self.connection)
 
+            def handle(self) -> None:
+                with suppress(ConnectionError):  # the other side may go away, and `stop` resets everybody
+                    super().handle()
+
             def finish(self) -> None:
                 remote._open.discard(self.connection)
                 super().finish()
 
             def do_POST(self) -> None:
-                self.close_connection = not remote._answer(self)
+                self.close_connection = ended.is_set() or not remote._answer(self)
+
+            def do_DELETE(self) -> None:
+                self.do_POST()
 
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Tests read `requests` instead."""
 
-        self._ended.clear()
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
+        self._ended = ended
+        self._server = _Server(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -126,13 +136,18 @@ class ScriptedRemote:
             self._server.server_close()
             self._server = None
         for connection in list(self._open):
-            _reset(connection)
+            reset(connection)
 
-    def wait_until(self, condition: Callable[[ScriptedRemote], bool], timeout_s: float = 10.0) -> None:
+    def wait_until(self, condition: Callable[[Self], bool], timeout_s: float = 10.0) -> None:
         """Block until the condition holds, looked at after each request. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), timeout_s):
                 raise TimeoutError(f"{self!r} did not get there within {timeout_s:g} s")
+
+    def _checked(self, fault: str) -> str:
+        if fault.partition("=")[0] not in self._faults:
+            raise ValueError(f"{fault!r} is not a fault; choose one of {', '.join(self._faults)}")
+        return fault
 
     def _answer(self, request: BaseHTTPRequestHandler) -> bool:
         """Play what is scripted. True when the connection may go on."""
@@ -152,7 +167,7 @@ class ScriptedRemote:
         if kind in ("hang", "late"):
             self._ended.wait()
         if kind in ("hang", "late", "reset", "lost-reply"):
-            _reset(request.connection)
+            reset(request.connection)
             return False
         if kind == "status":
             status, _, retry_after = detail.partition(" ")
@@ -162,11 +177,16 @@ class ScriptedRemote:
         return _send(request, 404 if "error" in reply and not self.semantic.knows(call.method) else 200, reply)
 
     def _next(self, method: str) -> str:
-        for place, (wanted, fault) in enumerate(self._script):
-            if wanted in (None, method):
-                del self._script[place]
-                return fault
-        return self._always
+        return self._taken(None, method) or self._always
+
+    def _taken(self, *wanted: str | None) -> str | None:
+        """The first fault that was queued for one of those methods; None is for any."""
+        with self._changed:
+            for place, (method, fault) in enumerate(self._script):
+                if method in wanted:
+                    del self._script[place]
+                    return fault
+        return None
 
     def _played(self, call: Call) -> JsonObject:
         """The reply, after the effect if the fault lets it have one."""
@@ -183,25 +203,20 @@ class ScriptedRemote:
         return reply
 
 
-def _checked(fault: str) -> str:
-    if fault.partition("=")[0] not in FAULTS:
-        raise ValueError(f"{fault!r} is not a fault; choose one of {', '.join(FAULTS)}")
-    return fault
-
-
 def _send(request: BaseHTTPRequestHandler, status: int, reply: JsonObject, retry_after: str = "") -> bool:
     body = json.dumps(reply).encode()
-    request.send_response(status)
-    request.send_header("Content-Type", "application/json")
-    request.send_header("Content-Length", str(len(body)))
-    if retry_after:
-        request.send_header("Retry-After", retry_after)
-    request.end_headers()
-    request.wfile.write(body)
+    head = [f"HTTP/1.1 {status} {responses.get(status, 'Unheard Of')}", "Content-Type: application/json"]
+    head += [f"Content-Length: {len(body)}", *([f"Retry-After: {retry_after}"] if retry_after else [])]
+    request.wfile.write("\r\n".join([*head, "", ""]).encode() + body)
     return True
 
 
-def _reset(connection: socket.socket) -> None:
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+def reset(connection: socket.socket) -> None:
     """Close with RST rather than FIN, as a crashed machine's router does."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -137,7 +137,7 @@ class Place:
     def mend(self) -> None:
         """Server and network are as they should be; calls that still hung have ended."""
         self.server.always("ok")
-        self.server._script._waiting.clear()
+        self.server._script.clear()
         self.server.stop()
         self.server.start()
         self.network.mend()

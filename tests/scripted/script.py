@@ -1,22 +1,15 @@
-"""What a scripted remote shall do next, as words: `"ok"`, `"status=429 7"`, `"lost-reply"`."""
+"""What a scripted remote can do beyond the test kit's: faults of the wire and of mcp, and faults by chance."""
 
 from __future__ import annotations
 
-import random
-import threading
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from kingly_memory.testing.remote import FAULTS as SMALL_FAULTS
 
 FAULTS = {
-    "ok": "the effect and the reply",
-    "status": "no effect; `status=503`, `status=429 7` (Retry-After)",
+    **SMALL_FAULTS,
     "redirect": "no effect; `redirect=307 http://...`",
-    "hang": "no effect and no reply",
-    "reset": "no effect; the connection is reset",
-    "lost-reply": "the effect, then the connection is reset",
-    "late": "the effect, then no reply",
     "truncated": "the effect, then half of the reply",
-    "failure": "no effect; 200 with success false; `failure=INVALID_PARAMETER` (error_code)",
     "error": "no effect; 200 with an error text; `error=unknown method: x`",
     "json": "no effect; 200 with the body given: `json=[1]`",
     "html": "no effect; 200 with a login page",
@@ -47,27 +40,8 @@ FAULTS = {
 EFFECTIVE = frozenset({"ok", "lost-reply", "late", "truncated", "noisy", "stays-open"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing a remote may do with a request; `kind` is one of `FAULTS`."""
-
-    kind: str
-    detail: str = ""
-
-    @classmethod
-    def of(cls, text: str) -> Fault:
-        """Read `kind` or `kind=detail`. Raises ValueError on a kind that is not known."""
-        kind, _, detail = text.partition("=")
-        if kind not in FAULTS:
-            raise ValueError(f"{kind!r} is not a fault; choose one of {', '.join(FAULTS)}")
-        return cls(kind, detail)
-
-    def __str__(self) -> str:
-        return f"{self.kind}={self.detail}" if self.detail else self.kind
-
-    @property
-    def takes_effect(self) -> bool:
-        return self.kind in EFFECTIVE
+def takes_effect(fault: str) -> bool:
+    return fault.partition("=")[0] in EFFECTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,48 +54,10 @@ class Weather:
     retry_after: str = "1"
     seed: int = 0
 
-
-@dataclass(slots=True)
-class Script:
-    """Faults to be used up one per request, then `always`. Safe from any thread."""
-
-    always: Fault = Fault("ok")
-    weather: Weather = field(default_factory=Weather)
-    _waiting: deque[tuple[str | None, Fault]] = field(default_factory=deque)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _random: random.Random = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._random = random.Random(self.weather.seed)  # repeatable faults, not secrets
-
-    def add(self, *faults: str, method: str | None = None) -> None:
-        """Queue faults, for every request or for those of one method."""
-        with self._lock:
-            self._waiting.extend((method, Fault.of(text)) for text in faults)
-
-    def next(self, method: str) -> Fault:
-        """The fault for a request of this method."""
-        with self._lock:
-            return self._taken((None, method)) or self._by_chance()
-
-    def meant_for(self, method: str) -> Fault:
-        """The fault that was queued for this very method, if one was."""
-        with self._lock:
-            return self._taken((method,)) or Fault("ok")
-
-    def _taken(self, wanted: tuple[str | None, ...]) -> Fault | None:
-        for position, (method, fault) in enumerate(self._waiting):
-            if method in wanted:
-                del self._waiting[position]
-                return fault
-        return None
-
-    def _by_chance(self) -> Fault:
-        weather, roll = self.weather, self._random.random()
-        if roll < weather.fail_500:
-            return Fault("status", "500")
-        if roll < weather.fail_500 + weather.fail_429:
-            return Fault("status", f"429 {weather.retry_after}")
-        if roll < weather.fail_500 + weather.fail_429 + weather.drop_reply:
-            return Fault("lost-reply")
-        return self.always
+    def fault(self, roll: float) -> str | None:
+        """What comes of a chance in [0, 1)."""
+        if roll < self.fail_500:
+            return "status=500"
+        if roll < self.fail_500 + self.fail_429:
+            return f"status=429 {self.retry_after}"
+        return "lost-reply" if roll < self.fail_500 + self.fail_429 + self.drop_reply else None

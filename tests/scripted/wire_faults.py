@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
-import socket
-import struct
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
+from http.client import responses
+from http.server import BaseHTTPRequestHandler
 
 from kingly_memory.models import JsonObject
+from kingly_memory.testing.remote import reset
 
 CANARY = "canary-of-a-server-side-secret"
 """Stands in every error body: no log line and no error may repeat it."""
@@ -62,18 +63,15 @@ class Frame:
 class Line:
     """One open connection with a request waiting, the reply it would get, and the fault's detail."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    request: BaseHTTPRequestHandler
     reply: JsonObject
     detail: str = ""
     frame: Frame = field(default_factory=Frame)
 
-    async def send(
-        self, status: int, body: bytes, headers: Iterable[str] = (), media: str = "application/json"
-    ) -> bool:
+    def send(self, status: int, body: bytes, headers: Iterable[str] = (), media: str = "application/json") -> bool:
         """One whole response; the connection stays open."""
         lines = [
-            f"HTTP/1.1 {status} {_phrase(status)}",
+            f"HTTP/1.1 {status} {responses.get(status, 'Unheard Of')}",
             f"Content-Type: {media}",
             "Set-Cookie: session=scripted; Path=/",
             *self.frame.headers,
@@ -81,188 +79,182 @@ class Line:
         ]
         if status != HTTPStatus.NO_CONTENT:
             lines.append(f"Content-Length: {len(body)}")
-        self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-        await self.writer.drain()
+        self.write("\r\n".join([*lines, "", ""]).encode() + body)
         return True
 
-    async def unknown(self, method: str) -> bool:
+    def unknown(self, method: str) -> bool:
         status, body = self.frame.unknown(method)
-        return await self.send(status, body, media=self.frame.media)
+        return self.send(status, body, media=self.frame.media)
 
-    async def begin(self, *headers: str) -> None:
+    def write(self, data: bytes) -> None:
+        self.request.wfile.write(data)
+
+    def begin(self, *headers: str) -> None:
         """Only the head of a response."""
-        self.writer.write("\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode())
-        await self.writer.drain()
+        self.write("\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode())
 
-    async def pour(self, piece: bytes, pause_s: float = 0.0) -> bool:
-        """The same bytes again and again, until the other side has had enough."""
-        while not self.writer.is_closing():
-            self.writer.write(piece)
-            await self.writer.drain()
-            await asyncio.sleep(pause_s)
-        return False
+    def pour(self, piece: bytes, pause_s: float = 0.0) -> bool:
+        """The same bytes again and again, until the other side has had enough, which is a ConnectionError."""
+        while True:
+            self.write(piece)
+            time.sleep(pause_s)
 
     def reset(self) -> bool:
-        """Close with RST rather than FIN, as a crashed machine's router does."""
-        connection = self.writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+        reset(self.request.connection)
         return False
 
 
-Play = Callable[[Line], Awaitable[bool]]
+Play = Callable[[Line], bool]
 
 
-async def _ok(line: Line) -> bool:
-    return await line.send(200, line.frame.result(line.reply), media=line.frame.media)
+def _ok(line: Line) -> bool:
+    return line.send(200, line.frame.result(line.reply), media=line.frame.media)
 
 
-async def _status(line: Line) -> bool:
+def _status(line: Line) -> bool:
     status, _, retry_after = line.detail.partition(" ")
     headers = [f"Retry-After: {retry_after}"] if retry_after else []
-    return await line.send(int(status), json.dumps({"detail": CANARY}).encode(), headers)
+    return line.send(int(status), json.dumps({"detail": CANARY}).encode(), headers)
 
 
-async def _redirect(line: Line) -> bool:
+def _redirect(line: Line) -> bool:
     status, _, location = line.detail.partition(" ")
-    return await line.send(int(status), CANARY.encode(), [f"Location: {location}"])
+    return line.send(int(status), CANARY.encode(), [f"Location: {location}"])
 
 
-async def _hang(line: Line) -> bool:
-    while await line.reader.read(_PIECE_BYTES):
+def _hang(line: Line) -> bool:
+    while line.request.rfile.read(_PIECE_BYTES):
         pass
     return False
 
 
-async def _reset(line: Line) -> bool:
+def _reset(line: Line) -> bool:
     return line.reset()
 
 
-async def _truncated(line: Line) -> bool:
+def _truncated(line: Line) -> bool:
     body = line.frame.result(line.reply)
-    await line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {len(body)}")
-    line.writer.write(body[: len(body) // 2])
+    line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {len(body)}")
+    line.write(body[: len(body) // 2])
     return False
 
 
-async def _failure(line: Line) -> bool:
+def _failure(line: Line) -> bool:
     body = {"success": False, "error": CANARY, "error_code": line.detail or "EXECUTION_ERROR"}
-    return await line.send(200, line.frame.result(body), media=line.frame.media)
+    return line.send(200, line.frame.result(body), media=line.frame.media)
 
 
-async def _error(line: Line) -> bool:
-    return await line.send(200, line.frame.failure(line.detail or CANARY), media=line.frame.media)
+def _error(line: Line) -> bool:
+    return line.send(200, line.frame.failure(line.detail or CANARY), media=line.frame.media)
 
 
-async def _json(line: Line) -> bool:
-    return await line.send(200, line.detail.encode())
+def _json(line: Line) -> bool:
+    return line.send(200, line.detail.encode())
 
 
-async def _html(line: Line) -> bool:
-    return await line.send(200, f"<html><title>Log in</title>{CANARY}</html>".encode(), ["Content-Type: text/html"])
+def _html(line: Line) -> bool:
+    return line.send(200, f"<html><title>Log in</title>{CANARY}</html>".encode(), ["Content-Type: text/html"])
 
 
-async def _no_content(line: Line) -> bool:
-    return await line.send(204, b"")
+def _no_content(line: Line) -> bool:
+    return line.send(204, b"")
 
 
-async def _empty(line: Line) -> bool:
-    return await line.send(200, b"")
+def _empty(line: Line) -> bool:
+    return line.send(200, b"")
 
 
-async def _nan(line: Line) -> bool:
-    return await line.send(200, b'{"memory_id": "x", "relevance": NaN}')
+def _nan(line: Line) -> bool:
+    return line.send(200, b'{"memory_id": "x", "relevance": NaN}')
 
 
-async def _huge_int(line: Line) -> bool:
-    return await line.send(200, b'{"memory_id": ' + b"9" * 5_000 + b"}")
+def _huge_int(line: Line) -> bool:
+    return line.send(200, b'{"memory_id": ' + b"9" * 5_000 + b"}")
 
 
-async def _deep(line: Line) -> bool:
-    return await line.send(200, b"[" * 30_000 + b"]" * 30_000)
+def _deep(line: Line) -> bool:
+    return line.send(200, b"[" * 30_000 + b"]" * 30_000)
 
 
-async def _wide(line: Line) -> bool:
-    return await line.send(200, b"[" + b"[]," * 349_000 + b"[]]")
+def _wide(line: Line) -> bool:
+    return line.send(200, b"[" + b"[]," * 349_000 + b"[]]")
 
 
-async def _strings(line: Line) -> bool:
-    return await line.send(200, json.dumps([f"{number % 256:x}" for number in range(39_000)]).encode())
+def _strings(line: Line) -> bool:
+    return line.send(200, json.dumps([f"{number % 256:x}" for number in range(39_000)]).encode())
 
 
-async def _bad_utf8(line: Line) -> bool:
-    return await line.send(200, b'{"memory_id": "\xff\xfe"}')
+def _bad_utf8(line: Line) -> bool:
+    return line.send(200, b'{"memory_id": "\xff\xfe"}')
 
 
-async def _garbage(line: Line) -> bool:
-    line.writer.write(f"\x00\x01 {CANARY}\r\n\r\n".encode())
-    await line.writer.drain()
+def _garbage(line: Line) -> bool:
+    line.write(f"\x00\x01 {CANARY}\r\n\r\n".encode())
     return False
 
 
-async def _trickle(line: Line) -> bool:
-    await line.begin(f"Content-Type: {line.frame.media}", "Content-Length: 1000000")
-    return await line.pour(b" ", _TRICKLE_S)
+def _trickle(line: Line) -> bool:
+    line.begin(f"Content-Type: {line.frame.media}", "Content-Length: 1000000")
+    return line.pour(b" ", _TRICKLE_S)
 
 
-async def _header_trickle(line: Line) -> bool:
-    line.writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    return await line.pour(b"x", _TRICKLE_S)
+def _header_trickle(line: Line) -> bool:
+    line.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    return line.pour(b"x", _TRICKLE_S)
 
 
-async def _gzip_bomb(line: Line) -> bool:
-    return await line.send(200, _bomb(), ["Content-Encoding: gzip"])
+def _gzip_bomb(line: Line) -> bool:
+    return line.send(200, _bomb(), ["Content-Encoding: gzip"])
 
 
-async def _double_gzip(line: Line) -> bool:
-    return await line.send(200, gzip.compress(_bomb()), ["Content-Encoding: gzip, gzip"])
+def _double_gzip(line: Line) -> bool:
+    return line.send(200, gzip.compress(_bomb()), ["Content-Encoding: gzip, gzip"])
 
 
-async def _huge(line: Line) -> bool:
-    await line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {_HUGE_BYTES}")
-    return await line.pour(b" " * _PIECE_BYTES)
+def _huge(line: Line) -> bool:
+    line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {_HUGE_BYTES}")
+    return line.pour(b" " * _PIECE_BYTES)
 
 
-async def _endless(line: Line) -> bool:
-    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
-    return await line.pour(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n")
+def _endless(line: Line) -> bool:
+    line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
+    return line.pour(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n")
 
 
-async def _tiny_chunks(line: Line) -> bool:
-    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
-    return await line.pour(b"1\r\n \r\n" * 10_000)
+def _tiny_chunks(line: Line) -> bool:
+    line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
+    return line.pour(b"1\r\n \r\n" * 10_000)
 
 
-async def _interim(line: Line) -> bool:
-    return await line.pour(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000)
+def _interim(line: Line) -> bool:
+    return line.pour(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000)
 
 
-async def _text(line: Line) -> bool:
-    return await line.send(200, line.frame.text(line.detail or CANARY), media=line.frame.media)
+def _text(line: Line) -> bool:
+    return line.send(200, line.frame.text(line.detail or CANARY), media=line.frame.media)
 
 
-async def _wrong_id(line: Line) -> bool:
-    return await line.send(200, line.frame.astray(), media=line.frame.media)
+def _wrong_id(line: Line) -> bool:
+    return line.send(200, line.frame.astray(), media=line.frame.media)
 
 
-async def _rpc_error(line: Line) -> bool:
-    return await line.send(200, line.frame.error(int(line.detail or -32603)), media=line.frame.media)
+def _rpc_error(line: Line) -> bool:
+    return line.send(200, line.frame.error(int(line.detail or -32603)), media=line.frame.media)
 
 
-async def _lost_session(line: Line) -> bool:
-    return await line.send(*line.frame.lost_session())
+def _lost_session(line: Line) -> bool:
+    return line.send(*line.frame.lost_session())
 
 
-async def _noisy(line: Line) -> bool:
-    return await line.send(200, line.frame.noisy(line.reply), media=line.frame.media)
+def _noisy(line: Line) -> bool:
+    return line.send(200, line.frame.noisy(line.reply), media=line.frame.media)
 
 
-async def _stays_open(line: Line) -> bool:
+def _stays_open(line: Line) -> bool:
     body = line.frame.result(line.reply)
-    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
-    line.writer.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
-    await line.writer.drain()
-    return await _hang(line)
+    line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
+    line.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
+    return _hang(line)
 
 
 PLAYS: dict[str, Play] = {
@@ -308,10 +300,3 @@ PLAYS: dict[str, Play] = {
 def _bomb() -> bytes:
     """300 MB of zeros in 300 kB: gzip members may simply follow each other."""
     return gzip.compress(bytes(10_000_000)) * 30
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unheard Of"

@@ -24,7 +24,7 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import LIGHTHOUSE, revised
 from tests.scripted.remote import ScriptedRemote
-from tests.scripted.script import FAULTS, Fault, Script, Weather
+from tests.scripted.script import FAULTS, Weather
 from tests.scripted.wire_faults import PLAYS
 
 ROOT = Path(__file__).parents[2]
@@ -75,21 +75,22 @@ def _knock(port: int) -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "ok ", "STATUS=500"])
 def test_a_fault_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a fault"):
-        Fault.of(text)
+        ScriptedRemote().script(text)
 
 
 def test_scripted_faults_are_used_up_in_order_and_by_method() -> None:
-    script = Script()
-    script.add("hang", method="store_memory")
-    script.add("reset", "status=500")
+    server = ScriptedRemote()
+    server.script("hang", method="store_memory")
+    server.script("reset", "status=500")
     methods = ["search", "store_memory", "store_memory", "search"]
-    assert [str(script.next(method)) for method in methods] == ["reset", "hang", "status=500", "ok"]
+    assert [server._next(method) for method in methods] == ["reset", "hang", "status=500", "ok"]
 
 
 def test_the_same_seed_brings_the_same_weather() -> None:
     weather = Weather(fail_500=0.2, fail_429=0.2, drop_reply=0.2, retry_after="9", seed=3)
     first, second = (
-        [str(script.next("m")) for _ in range(50)] for script in (Script(weather=weather), Script(weather=weather))
+        [server._next("m") for _ in range(50)]
+        for server in (ScriptedRemote(weather=weather), ScriptedRemote(weather=weather))
     )
     assert first == second
     assert set(first) == {"ok", "status=500", "status=429 9", "lost-reply"}
@@ -119,16 +120,6 @@ def test_a_later_process_takes_up_the_effects_of_an_earlier_one(tmp_path: Path) 
         assert call(server.url, "store_memory", content="fog", idempotency_key="k1")["memory_id"] == remote_id
         assert call(server.url, "store_memory", content="sun", idempotency_key="k2")["memory_id"] != remote_id
         assert len(server.effects) == 2
-
-
-def test_a_port_that_is_taken_is_an_error_and_not_a_wait() -> None:
-    with ScriptedRemote() as server, pytest.raises(OSError, match="address already in use"):
-        ScriptedRemote(port=server.port).start()
-
-
-def test_waiting_for_what_does_not_happen_ends() -> None:
-    with ScriptedRemote() as server, pytest.raises(TimeoutError):
-        server.wait_until(lambda running: bool(running.effects), timeout_s=0.01)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"method": "x"}', b"\xff"])

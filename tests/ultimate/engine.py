@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 import threading
@@ -131,11 +130,11 @@ class UltimateEngine:
         """Let its clock run on."""
         self.ahead_s += seconds
 
-    async def call(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, bool]:
+    def call(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, bool]:
         if tool in _KEYED and (hit := self._known(tool, arguments)) is not None:
             return hit, False
         if _takes_time(tool, arguments):
-            await asyncio.sleep(self.manners.slow_s)
+            time.sleep(self.manners.slow_s)
         with self._lock:
             return self._run(tool, arguments)
 

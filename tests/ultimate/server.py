@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from kingly_memory.models import JsonObject
+from kingly_memory.testing.remote import Call
 from tests.scripted.mcp_frames import McpDesk, McpStyle
-from tests.scripted.remote import Call, Misused, ScriptedRemote
-from tests.scripted.script import Fault, Weather
+from tests.scripted.remote import Misused, ScriptedRemote
+from tests.scripted.script import Weather, takes_effect
 from tests.ultimate.engine import Manners, UltimateEngine
 
 MCP_PATH = "/mcp/mcp"
@@ -82,17 +83,17 @@ class UltimateServer(ScriptedRemote):
 
     def named(self, tool: str) -> list[Call]:
         """The calls of one tool that reached it, in order."""
-        return [call for call in self.requests if call.method == tool and Fault.of(call.fault).takes_effect]
+        return [call for call in self.requests if call.method == tool and takes_effect(call.fault)]
 
     def _knows(self, method: str) -> bool:
         return method in self._schemas
 
-    async def _done(self, method: str, params: JsonObject) -> tuple[JsonObject, bool]:
+    def _done(self, method: str, params: JsonObject) -> tuple[JsonObject, bool]:
         known = self._schemas[method]["properties"]
         if self._older:
             params = {name: value for name, value in params.items() if name in known}
         try:
-            reply, changed = await self.engine.call(method, params)
+            reply, changed = self.engine.call(method, params)
         except ValidationError as problem:
             raise Misused(str(problem)) from None
         return {"success": True, **reply} if self._flat else {"success": True, "data": reply}, changed

@@ -401,7 +401,7 @@ async def test_what_other_clients_keep_in_our_workflow_is_found_as_theirs(
 ) -> None:
     (workflow_id,) = server.engine.data.workflows
     said = {"content": "Another agent saw fog.", "memory_type": "observation", "memory_level": "semantic"}
-    await server.engine.call("store_memory", {"workflow_id": workflow_id, **said, "importance": 5.5})
+    server.engine.call("store_memory", {"workflow_id": workflow_id, **said, "importance": 5.5})
     (hit,) = await remote.search("fog", limit=5, types=None, timeout_s=10)
     assert hit.memory_id is None
     assert (hit.record["type"], hit.record["significance"]) == (MemoryType.SEMANTIC, 0.5)

@@ -68,7 +68,7 @@ async def test_a_search_asks_both_and_knows_what_is_the_same(memory: MemoryRoute
     (workflow_id,) = server.engine.data.workflows
     said = {"memory_type": "fact", "memory_level": "semantic", "importance": 7.0}
     theirs = {"workflow_id": workflow_id, "content": "green pools are drained on Fridays", **said}
-    await server.engine.call("store_memory", theirs)
+    server.engine.call("store_memory", theirs)
     results = await memory.search("green-pools deploys?")
     assert results.source is Source.HYBRID
     by_content = {hit.memory.content: hit for hit in results}
