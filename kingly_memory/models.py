@@ -344,7 +344,7 @@ class Query:
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""
         return (
-            memory.scope.space in self.spaces
+            (memory.scope.space == self.space or (self.wide and memory.scope.space in self.spaces))
             and (self.types is None or memory.type in self.types)
             and (self.tags is None or set(self.tags) <= set(memory.tags))
             and self.without_tags.isdisjoint(memory.tags)

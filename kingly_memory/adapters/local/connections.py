@@ -7,6 +7,7 @@ hook or `search --local` must not.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from kingly_memory.adapters.local import rows, safety
 from kingly_memory.adapters.local.folder import Folder, inode_of
@@ -23,8 +24,6 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import StoreError
 from kingly_memory.filters import admits
 
-T = TypeVar("T")
-Enough = Callable[[tuple[Any, ...]], bool]
 IsOver = Callable[[], bool]
 
 _STEPS_BETWEEN_LOOKS = 100
@@ -65,19 +64,32 @@ class Connections:
         self._idle: list[_Opened] = []
         self._generation = 0
 
-    def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
-        """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
-        bound = tuple(values)
-
-        def ask(opened: _Opened) -> list[Any]:
-            cursor = opened.connection.execute(statement, bound)
-            return cursor.fetchall() if enough is None else _up_to(cursor, enough)
-
-        return self._asked(ask, [])
+    def rows(
+        self,
+        statement: str,
+        values: Iterable[Any],
+        *,
+        most: float = math.inf,
+        into: list[tuple[Any, ...]] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """All rows of the answer, or those with which the texts in the third column have more than `most` characters.
+        `into` a list that keeps those which were found when the deadline came. Raises StoreDamaged, StoreUntrusted."""
+        bound, found = tuple(values), [] if into is None else into
+        try:
+            self._ask(statement, bound, most, found)
+        except Malformed as damage:
+            try:
+                self._recover(damage)
+            except StoreError as error:
+                raise damage from error
+            found.clear()
+            self._ask(statement, bound, most, found)
+        return found
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
-        return self._asked(lambda opened: safety.layout_of(opened.connection), 0)
+        found = self.rows("PRAGMA user_version", ())
+        return int(found[0][0]) if found else 0
 
     @contextmanager
     def until(self, deadline_s: float) -> Iterator[list[bool]]:
@@ -108,26 +120,24 @@ class Connections:
         self._generation += 1
         return idle
 
-    def _asked(self, ask: Callable[[_Opened], T], nothing: T) -> T:
-        """What one connection answers, `nothing` without a store. Asked once more when the store had to be mended."""
-        try:
-            return self._asked_once(ask, nothing)
-        except Malformed as damage:
-            try:
-                self._recover(damage)
-            except StoreError as error:
-                raise damage from error
-            return self._asked_once(ask, nothing)
-
-    def _asked_once(self, ask: Callable[[_Opened], T], nothing: T) -> T:
+    def _ask(self, statement: str, values: tuple[Any, ...], most: float, found: list[tuple[Any, ...]]) -> None:
         opened = self._taken()
         if opened is None:
-            return nothing
+            return
         try:
             if opened.is_over is not self._local.is_over:
                 opened.is_over = self._local.is_over
                 opened.connection.set_progress_handler(opened.is_over, _STEPS_BETWEEN_LOOKS)
-            return ask(opened)
+            # A statement that is not at its end would keep the store from being checkpointed.
+            with closing(opened.connection.execute(statement, values)) as cursor:
+                if most == math.inf:
+                    found.extend(cursor)
+                else:
+                    for row in cursor:
+                        found.append(row)
+                        most -= len(row[2] or "")
+                        if most < 0:
+                            break
         except sqlite3.Error as error:
             if safety.primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise
@@ -212,13 +222,3 @@ def _is_over(deadline_s: float) -> IsOver:
         return late_looks > _LATE_LOOKS or now_s - began_s > _LATE_S
 
     return look
-
-
-def _up_to(cursor: sqlite3.Cursor, enough: Enough) -> list[Any]:
-    with closing(cursor):  # a statement that is not at its end would keep the store from being checkpointed
-        found = []
-        for row in cursor:
-            found.append(row)
-            if enough(row):
-                break
-        return found

@@ -22,6 +22,8 @@ log = logging.getLogger("kingly_memory.store")
 
 Change = Callable[[Transaction], Any]
 
+_VERSIONS = "SELECT user_version, schema_version FROM pragma_user_version, pragma_schema_version"
+
 
 class Outcome(NamedTuple):
     """What became of one change: its value, or the error that undid it."""
@@ -55,7 +57,7 @@ class Engine:
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Inode | None] = (None, None)
-        self._schema_version = -1
+        self._versions: tuple[int, int] | None = None
         self._vocabulary = Vocabulary()
         self.lock = WriteLock(folder.write_lock, lock_wait_s)
         self._committing = committing or nullcontext()
@@ -156,7 +158,7 @@ class Engine:
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
             is_new = layout_of(connection) == 0 or not self._folder.founded.exists()
             self._is_unnoted = not is_new or self._found(self._cache, connection)
-            self._schema_version = _schema_version(connection)
+            self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
         return self._cache, self._connection
 
@@ -199,18 +201,13 @@ class Engine:
 
     def _check_unchanged(self, connection: sqlite3.Connection) -> None:
         """Inside the transaction: nobody migrated the store or planted anything in it since we looked."""
-        self._check_layout(connection)
-        version = _schema_version(connection)
-        if version != self._schema_version:
+        versions = connection.execute(_VERSIONS).fetchone()
+        if versions != self._versions:
+            self._check_layout(connection)
             safety.check_objects(connection, self._folder.store)
-            self._schema_version = version
+            self._versions = versions
 
     def _check_layout(self, connection: sqlite3.Connection) -> None:
         layout = layout_of(connection)
         if layout > sql.LAYOUT:
             raise StoreTooNew(str(self._folder.store), layout, sql.LAYOUT)
-
-
-def _schema_version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA schema_version").fetchone()[0]
-    return version

@@ -337,7 +337,7 @@ class Matching:
 
     def _scored(self, expression: str, limit: int, offset: int = 0, only: Only = _ALL) -> dict[int, float]:
         found = self._ask(sql.MATCHES.format(admitted=only[0]), (expression, *only[1], limit, offset))
-        return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
+        return {position: -score for position, score in found}
 
     def _is_small(self, space: str) -> bool:
         own = sum(count for _, count in self._ask(sql.COUNTS, (space,)))

@@ -39,8 +39,7 @@ _ROWS_AT_ONCE = 20
 _READ_AT_ONCE = 65_536
 """Characters of memories between two looks at the deadline."""
 _ROWS_AT = sql.ROWS_AT.format(marks=sql.marks(range(_ROWS_AT_ONCE)))
-_MEMORIES_AT_ONCE = 8
-_MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(_MEMORIES_AT_ONCE)))
+_MEMORIES = sql.MEMORIES.format(marks=sql.marks(range(_ROWS_AT_ONCE)))
 _MOST_WORDS = 100_000
 """Words that a reader keeps between two searches."""
 _LENDERS_AT_ONCE = 16
@@ -180,18 +179,13 @@ class Reader:
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         if not pieces:
             return Matches(())
-        positions: list[int] = []
-
-        def noted(columns: tuple[Any, ...]) -> bool:
-            positions.append(columns[0])
-            return False
-
+        found: list[tuple[Any, ...]] = []
         with self._connections.until(deadline_s) as cut:
             statement, values = (_by_index if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces)
-            self._connections.rows(statement, (*values, limit), noted)
+            self._connections.rows(statement, (*values, limit), into=found)
         readable = matching.readable(query)
-        found = self._rows_at(positions, deadline_s, cut)
-        own = (Match(row, 1.0) for row in found if row.standing in readable and query.admits(row.memory))
+        read = self._rows_at([position for (position,) in found], deadline_s, cut)
+        own = (Match(row, 1.0) for row in read if row.standing in readable and query.admits(row.memory))
         return Matches(tuple(own), bool(cut))
 
     def frequencies(
@@ -236,23 +230,7 @@ class Reader:
         return list(self._rows_at(positions, deadline_s, []))
 
     def _rows_at(self, positions: Sequence[int], deadline_s: float, cut: list[bool]) -> Iterator[Row]:
-        """Few at a time, since a memory may be a thousand times as long as most. Ended by the deadline, which `cut`
-        then notes, but not before a little was read: on a crowded machine the time may be over at the start."""
-        waiting, read = list(positions), 0
-        while waiting:
-            some = waiting[:_ROWS_AT_ONCE]
-            raw, is_all = _some(self._connections, _ROWS_AT, some, _ROWS_AT_ONCE)
-            found = {columns[0]: columns for columns in raw}
-            left = [] if is_all else [position for position in some if position not in found]
-            waiting = left + waiting[_ROWS_AT_ONCE:]
-            for columns in (found[position] for position in some if position in found):
-                if read > _READ_AT_ONCE and time.monotonic() >= deadline_s:
-                    cut.append(True)
-                    return
-                read += len(columns[1])
-                row = rows.read_row(*columns)
-                if row is not None:
-                    yield row
+        return (row for _, row in _read(self._connections, _ROWS_AT, positions, deadline_s, cut) if row is not None)
 
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}
@@ -351,15 +329,29 @@ class VectorRows:
         return None
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        known: dict[str, Row | None] = {}
-        waiting = list(memory_ids)
-        while waiting and time.monotonic() < deadline_s:
-            some = waiting[:_MEMORIES_AT_ONCE]
-            raw, is_all = _some(self._connections, _MEMORIES, some, _MEMORIES_AT_ONCE)
-            found = {one: rows.read_row(at, value, standing, one) for at, value, standing, one in raw}
-            known |= {one: found.get(one) for one in some} if is_all else found
-            waiting = [one for one in waiting if one not in known]
-        return known
+        return dict(_read(self._connections, _MEMORIES, memory_ids, deadline_s, []))
+
+
+def _read(
+    connections: Connections, statement: str, names: Sequence[Any], deadline_s: float, cut: list[bool]
+) -> Iterator[tuple[Any, Row | None]]:
+    """Each of those names with its row, None where there is none. Few are read at a time, since a memory may be a
+    thousand times as long as most. Ended by the deadline, which `cut` then notes, but not before a little was read: on
+    a crowded machine the time may be over at the start."""
+    waiting, read = list(names), 0
+    while waiting:
+        some = waiting[:_ROWS_AT_ONCE]
+        marked = [*some, *(some[-1:] * (_ROWS_AT_ONCE - len(some)))]  # always the same statement
+        found = {columns[0]: columns[1:] for columns in connections.rows(statement, marked, most=_READ_AT_ONCE)}
+        is_all = sum(len(value) for _, value, _ in found.values()) <= _READ_AT_ONCE
+        for name in [name for name in some if is_all or name in found]:
+            if read > _READ_AT_ONCE and time.monotonic() >= deadline_s:
+                cut.append(True)
+                return
+            columns = found.get(name)
+            read += len(columns[1]) if columns else 0
+            yield name, rows.read_row(*columns) if columns else None
+        waiting = [*([] if is_all else [name for name in some if name not in found]), *waiting[_ROWS_AT_ONCE:]]
 
 
 def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
@@ -391,22 +383,6 @@ def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
 def _like(piece: str) -> str:
     escaped = piece.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
-
-
-def _some(
-    connections: Connections, statement: str, names: list[Any], at_once: int
-) -> tuple[list[tuple[Any, ...]], bool]:
-    """The columns of the rows of those names, or only of the first where they are long, and whether it is all that are
-    there."""
-    read = 0
-
-    def enough(columns: tuple[Any, ...]) -> bool:
-        nonlocal read
-        read += len(columns[1])
-        return read > _READ_AT_ONCE
-
-    marked = [*names, *(names[-1:] * (at_once - len(names)))]  # always the same statement
-    return connections.rows(statement, marked, enough), read <= _READ_AT_ONCE
 
 
 def _texts(said: object) -> tuple[str, ...]:

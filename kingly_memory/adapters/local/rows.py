@@ -198,7 +198,7 @@ def read_facet(name: str, value: Any) -> JsonObject | None:
 
 
 def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
-    return tuple(getattr(delivery, name) for name in _DELIVERY)
+    return tuple(getattr(delivery, name) if name != "state" else delivery.state.value for name in _DELIVERY)
 
 
 def read_delivery(found: Sequence[Any]) -> Delivery:
@@ -224,7 +224,7 @@ def _memory(value: Any) -> Memory:
     texts = (memory.id, memory.content, scope.space, *memory.tags)
     labels = [one for one in (memory.key, memory.title, scope.agent, scope.context_id) if one is not None]
     is_sound = (
-        all(isinstance(one, str) for one in (*texts, *labels))
+        set(map(type, (*texts, *labels))) == {str}
         and isinstance(memory.significance, (int, float))  # a union would be made anew for every memory
         and isinstance(memory.confidence, (int, float))
         and isinstance(memory.revision, int)

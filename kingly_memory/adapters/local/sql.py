@@ -176,7 +176,7 @@ DELETE_MEMORY = (
     "DELETE FROM km_vector WHERE memory = ?",
 )
 SAID_AT = "SELECT rowid, value, tag FROM Cache WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ?)"
-PLACES = "SELECT position, space, type, standing FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
+PLACES = "SELECT position, space, type, standing, unbroken FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
 RESTAND = (
     "UPDATE km_memory SET standing = ?1, written_s = ?2 WHERE position IN (SELECT value FROM json_each(?3))",
     "UPDATE Cache SET tag = ?1, store_time = ?2 WHERE rowid IN (SELECT value FROM json_each(?3))",
@@ -226,22 +226,17 @@ DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(se
 
 # FTS5 writes a segment for each savepoint and each statement. So a batch of changes only notes which rows it wrote,
 # and indexes them together at its end. What FTS5 drops it must be told word for word, before the row changes.
-INDEX = (
-    f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source "
-    "WHERE rowid IN (SELECT value FROM json_each(?))",
-    "INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source "
-    "WHERE rowid IN (SELECT value FROM json_each(?))",
-)
+_THESE = "WHERE rowid IN (SELECT value FROM json_each(?))"
+INDEX = f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source {_THESE}"
+INDEX_PIECES = f"INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source {_THESE}"
 UNINDEX = (
     f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) SELECT 'delete', rowid, {_TEXT_COLUMNS} "
-    "FROM km_text_source WHERE rowid IN (SELECT value FROM json_each(?))",
-    "INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', rowid, body FROM km_pieces_source "
-    "WHERE rowid IN (SELECT value FROM json_each(?))",
+    f"FROM km_text_source {_THESE}"
 )
-LONG = (
-    "SELECT s.rowid, s.body, s.scope FROM Cache AS c JOIN km_text_source AS s ON s.rowid = c.rowid "
-    "WHERE c.rowid IN (SELECT value FROM json_each(?)) AND length(c.value) > ?"
+UNINDEX_PIECES = (
+    f"INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', rowid, body FROM km_pieces_source {_THESE}"
 )
+TEXTS = f"SELECT rowid, body, scope FROM km_text_source {_THESE}"
 ADD_PASSAGE = "INSERT INTO km_passages(rowid, body, scope, start) VALUES (?, ?, ?, ?)"
 PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
@@ -311,7 +306,7 @@ NEAR = (
 )
 """Who was said just before and just after each lender, ?2 of them, in the context that stands beside it."""
 ROWS_AT = (
-    "SELECT rowid, value, tag FROM Cache NOT INDEXED "
+    "SELECT rowid, rowid, value, tag FROM Cache NOT INDEXED "
     "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
 )
 _WITH_COLUMNS = "JOIN Cache AS c ON c.rowid = {index}.rowid JOIN km_memory AS m ON m.position = {index}.rowid"
@@ -395,7 +390,7 @@ LACKING = (
 )
 COUNT_LACKING = f"SELECT count(*) {_LACKING}"
 MEMORIES = (
-    "SELECT c.rowid, c.value, c.tag, m.id FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
+    "SELECT m.id, c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
     "WHERE m.id IN ({marks})"
 )
 _UNREACHABLE = (

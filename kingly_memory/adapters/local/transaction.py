@@ -16,6 +16,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.passages import LONGEST, passages
 from kingly_memory.ports import Delivery, Row
+from kingly_memory.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentRows
@@ -85,6 +86,10 @@ class Vocabulary:
         self._noted = set()
 
 
+def _listed(positions: Collection[int]) -> str:
+    return json.dumps(sorted(positions))
+
+
 def _words(memory: Memory) -> set[str]:
     return set(_WORD.findall(" ".join((memory.title or "", memory.content, *memory.tags)).casefold()))
 
@@ -107,6 +112,8 @@ class DiskTransaction:
         self._connection = connection
         self._vocabulary = vocabulary
         self._unindexed: set[int] = set()
+        self._unbroken: set[int] = set()
+        self._long: set[int] = set()
         self._counted: Counter[tuple[str, str]] = Counter()
         self._owners: dict[str, list[str]] = {}
 
@@ -132,10 +139,11 @@ class DiskTransaction:
     def finish(self) -> None:
         """Write what all changes have left to do."""
         if self._unindexed:
-            positions = json.dumps(sorted(self._unindexed))
-            for statement in sql.INDEX:
-                self._connection.execute(statement, (positions,))
-            for position, content, scope in self._all(sql.LONG, positions, LONGEST):
+            self._connection.execute(sql.INDEX, (_listed(self._unindexed),))
+        if unbroken := self._unindexed & self._unbroken:
+            self._connection.execute(sql.INDEX_PIECES, (_listed(unbroken),))
+        if long := self._unindexed & self._long:
+            for position, content, scope in self._all(sql.TEXTS, _listed(long)):
                 added = [
                     (rows.passage_row(position, number), content[begin:end], scope, begin)
                     for number, (begin, end) in enumerate(passages(content))
@@ -191,20 +199,24 @@ class DiskTransaction:
                     what = _CHANGE_TO[standing] if is_moved else "revised" if is_revised else None
             (position,) = self._unindex([memory.id])
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
-        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing, rows.record(memory)))
+        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing.value, rows.record(memory)))
         self._unindexed.add(position)
-        self._count(memory.scope.space, memory.type, standing, 1)
+        if has_unbroken(memory.content):
+            self._unbroken.add(position)
+        if len(memory.content) > LONGEST:
+            self._long.add(position)
+        self._count(memory.scope.space, memory.type.value, standing.value, 1)
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
-        which = json.dumps(sorted(positions))
+        which = _listed(positions)
         self._connection.execute(sql.NOTE_STANDING, (_CHANGE_TO[standing], now_s, which, standing))
         for statement in sql.RESTAND:
             self._connection.execute(statement, (standing, now_s, which))
-        for _, space, kind, _ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
-            self._count(space, kind, standing, 1)
+        for _, space, kind, *_ in self._all(sql.PLACES, json.dumps(list(memory_ids))):
+            self._count(space, kind, standing.value, 1)
         self._unindexed |= positions
 
     def erase(self, memory_id: str) -> None:
@@ -316,13 +328,17 @@ class DiskTransaction:
         """Take memories out of the indexes and the counts before they change. Returns where they stand."""
         found = self._all(sql.PLACES, json.dumps(list(memory_ids)))
         positions = {position for position, *_ in found}
-        for position in positions - self._unindexed:
+        self._unbroken |= {position for position, *_, is_unbroken in found if is_unbroken}
+        indexed = positions - self._unindexed
+        for position in indexed:
             first, last = rows.passage_row(position, 0), rows.passage_row(position + 1, 0) - 1
-            self._connection.executemany(sql.DROP_PASSAGE, self._all(sql.PASSAGES_OF, first, last))
-        indexed = json.dumps(sorted(positions - self._unindexed))
-        for statement in sql.UNINDEX:
-            self._connection.execute(statement, (indexed,))
-        for _, space, kind, standing in found:
+            if passages_of_it := self._all(sql.PASSAGES_OF, first, last):
+                self._long.add(position)
+                self._connection.executemany(sql.DROP_PASSAGE, passages_of_it)
+        self._connection.execute(sql.UNINDEX, (_listed(indexed),))
+        if unbroken := indexed & self._unbroken:
+            self._connection.execute(sql.UNINDEX_PIECES, (_listed(unbroken),))
+        for _, space, kind, standing, _ in found:
             self._count(space, kind, standing, -1)
         self._unindexed -= positions
         return positions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -56,13 +56,15 @@ def test_statement_that_is_under_way_ends_whole_and_its_connection_is_closed_the
     inside, go_on = Event(), Event()
     every = connections.rows(KEYS, ())
 
-    def slowly(_: tuple[Any, ...]) -> bool:
-        inside.set()
-        assert go_on.wait(10)
-        return False
+    class Slow(list[tuple[Any, ...]]):
+        def extend(self, found: Iterable[tuple[Any, ...]]) -> None:
+            for one in found:
+                inside.set()
+                assert go_on.wait(10)
+                self.append(one)
 
     with ThreadPoolExecutor(1) as other:
-        read = other.submit(connections.rows, KEYS, (), slowly)
+        read = other.submit(connections.rows, KEYS, (), into=Slow())
         assert inside.wait(10)
         connections.close()
         assert descriptors(tmp_path)
@@ -77,7 +79,7 @@ def test_store_may_be_closed_again_and_again_while_others_read(connections: Conn
 
     def read() -> bool:
         with connections.until(math.inf):
-            return connections.rows(KEYS, (), lambda _: False) == every
+            return connections.rows(KEYS, ()) == every
 
     with ThreadPoolExecutor(4) as others:
         answers = [others.submit(read) for _ in range(100)]

@@ -35,8 +35,8 @@ class Counter:
         self.statements = self.rows = 0
         run = Connections.rows
 
-        def counted(connections: Connections, statement: str, values: Iterable[Any], *more: Any) -> list[Any]:
-            found = run(connections, statement, values, *more)
+        def counted(connections: Connections, statement: str, values: Iterable[Any], **more: Any) -> list[Any]:
+            found = run(connections, statement, values, **more)
             self.statements += 1
             self.rows += len(found)
             return found
