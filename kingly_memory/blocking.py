@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from kingly_memory.router.agents.continuum import ContinuumMemory
     from kingly_memory.router.agents.debate import Concluded, Debate, KnownBefore
     from kingly_memory.router.agents.stream import MemoryStream
-    from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unfocused, Unpinned
+    from kingly_memory.router.attention.focus import Unfocused
+    from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unpinned
     from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.learning import Lesson

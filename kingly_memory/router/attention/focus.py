@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kingly_memory.attention.focus import Focus, Focuses, Thread, folded
 from kingly_memory.cognition.owners import current_owner, owner
-from kingly_memory.dataclass import replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.thread_lookup import THREAD, text, texts
@@ -26,12 +27,31 @@ _LONGER, _PER_LENGTH, _MOST_WORDS = 12, 4, 24
 """The last word of a topic is part of longer words: of each of so many lengths so many are looked up."""
 
 
-class Cleared(NamedTuple):
-    """Topics that are no longer in focus, those that still are, and which of the former held for every agent."""
+@dataclass(frozen=True, slots=True)
+class Unfocused(Plain):
+    """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
+    held for every agent."""
 
-    gone: tuple[str, ...]
-    left: tuple[str, ...]
+    SHOWN = ("message",)
+    OPTIONAL = ("for_everyone",)
+
+    cleared: tuple[str, ...]
+    active_focus: tuple[str, ...] = ()
+    asked: str | None = field(default=None, repr=False)
     for_everyone: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        if not self.cleared:
+            return "Nothing was in focus." if self.asked is None else f'"{self.asked}" was not in focus.'
+        what = "All focus" if self.asked is None else f'Focus on "{self.cleared[0]}"'
+        after = (
+            f"Still in focus: {', '.join(self.active_focus)}."
+            if self.active_focus
+            else "Returning to similarity-based injection."
+        )
+        shared = f" For every agent that was {', '.join(self.for_everyone)}." if self.for_everyone else ""
+        return f"{what} cleared. {after}{shared}"
 
 
 def applying(reader: StoreReader, space: str, agent: str | None) -> tuple[Focus, ...]:
@@ -72,10 +92,10 @@ def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
     return change
 
 
-def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], Cleared]:
+def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], Unfocused]:
     """Take the focus off a topic, or off all of them for None: what the agent has in focus, and what everybody has."""
 
-    def change(transaction: Transaction) -> Cleared:
+    def change(transaction: Transaction) -> Unfocused:
         gone: list[str] = []
         left: list[str] = []
         for_everyone: tuple[str, ...] = ()
@@ -90,7 +110,7 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], C
             left += [one.topic for one in after]
             for_everyone = tuple(cleared) if agent is None and context.agent is not None else for_everyone
         gone, left = ([*{folded(one): one for one in topics}.values()] for topics in (gone, left))
-        return Cleared(tuple(gone), tuple(left), for_everyone)
+        return Unfocused(tuple(gone), tuple(left), topic, for_everyone)
 
     return change
 

@@ -12,7 +12,7 @@ from kingly_memory.attention.focus import WEIGHT, Focus, focus
 from kingly_memory.attention.pins import BOOST
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.declare import THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -22,6 +22,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
+from kingly_memory.router.attention.focus import Unfocused
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
 from kingly_memory.router.write import Stored
@@ -71,33 +72,6 @@ class Focused(Plain):
         if self.clamped:
             said.append(f"The weight was brought to {self.weight:g}: it goes from 0 to 1.")
         return " ".join(said)
-
-
-@dataclass(frozen=True, slots=True)
-class Unfocused(Plain):
-    """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
-    held for every agent."""
-
-    SHOWN = ("message",)
-    OPTIONAL = ("for_everyone",)
-
-    cleared: tuple[str, ...]
-    active_focus: tuple[str, ...] = ()
-    asked: str | None = field(default=None, repr=False)
-    for_everyone: tuple[str, ...] = ()
-
-    @property
-    def message(self) -> str:
-        if not self.cleared:
-            return "Nothing was in focus." if self.asked is None else f'"{self.asked}" was not in focus.'
-        what = "All focus" if self.asked is None else f'Focus on "{self.cleared[0]}"'
-        after = (
-            f"Still in focus: {', '.join(self.active_focus)}."
-            if self.active_focus
-            else "Returning to similarity-based injection."
-        )
-        shared = f" For every agent that was {', '.join(self.for_everyone)}." if self.for_everyone else ""
-        return f"{what} cleared. {after}{shared}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +189,7 @@ class Attention:
         """
         which = "say which, or leave it out to clear all focus"
         asked = None if topic is None else validation.required("topic", topic, which).strip()
-        cleared = await self._access.write(focused.clear(asked, self._access.write_context()))
-        return Unfocused(cleared.gone, cleared.left, asked, cleared.for_everyone)
+        return await self._access.write(focused.clear(asked, self._access.write_context()))
 
     async def focused(self) -> tuple[Focus, ...]:
         """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
