@@ -207,7 +207,7 @@ class DocumentRows(DocumentReader, Protocol):
 
 HOME, INCARNATION = "home", "incarnation"
 """The facet `home:incarnation` names a home by its `id`, another one wherever a home is made anew. `restored` says that
-it was made of a backup. It is part of no export."""
+it was made of a backup or is a copy, `files` which files it lies in: a copy lies in others. It is part of no export."""
 
 
 class Change(NamedTuple):

@@ -16,11 +16,11 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
 from kingly_memory.models import Backup
 from kingly_memory.own_files import opened
-from kingly_memory.ports import HOME, INCARNATION
 
 _FIRST_BYTES = b"SQLite format 3\x00"
 _VERSIONS = slice(18, 20)
@@ -146,8 +146,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
             os.close(opened(fresh.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             shutil.copyfile(file, fresh.database)
             with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
-                another = rows.dump({"id": os.urandom(16).hex(), "restored": True})
-                connection.execute(sql.SET_FACET, (HOME, INCARNATION, another))
+                name_incarnation(connection, fresh, restored=True)
                 connection.execute("PRAGMA journal_mode = WAL")
             aside = folder.take(fresh, "replaced")
     except OSError as error:

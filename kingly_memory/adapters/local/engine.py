@@ -54,6 +54,7 @@ class Engine:
         self._lock_wait_s = lock_wait_s
         self._recover = recover
         self._is_unnoted = False
+        self._is_unplaced = True
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Inode | None] = (None, None)
@@ -85,6 +86,9 @@ class Engine:
                 cache, connection = self._opened()
                 with cache.transact():
                     self._check_unchanged(connection)
+                    if self._is_unplaced:
+                        self._check_place(connection)
+                        self._is_unplaced = False
                     before = connection.total_changes
                     outcomes = self._run(changes, connection)
                     if self._is_unnoted and connection.total_changes > before:
@@ -160,6 +164,7 @@ class Engine:
             self._is_unnoted = not is_new or self._found(self._cache, connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
+            self._is_unplaced = True
         return self._cache, self._connection
 
     def _files_now(self) -> tuple[Inode | None, Inode | None]:
@@ -175,8 +180,7 @@ class Engine:
                 for name, statement in sql.SCHEMA.items():
                     if name not in there:
                         connection.execute(statement)
-                incarnation = rows.dump({"id": os.urandom(16).hex()})
-                connection.execute(sql.SET_FACET, (HOME, INCARNATION, incarnation))
+                name_incarnation(connection, self._folder)
                 connection.execute(f"PRAGMA user_version = {sql.LAYOUT}")
         for path in self._folder.store.iterdir():
             path.chmod(0o600)
@@ -207,7 +211,20 @@ class Engine:
             safety.check_objects(connection, self._folder.store)
             self._versions = versions
 
+    def _check_place(self, connection: sqlite3.Connection) -> None:
+        """A home whose files were copied is another one from its first change on: two that say different things under
+        the same names would be taken for one."""
+        named = DiskTransaction(connection, self._vocabulary).facet(HOME, INCARNATION) or {}
+        if named.get("files") != self._folder.files():
+            name_incarnation(connection, self._folder, restored=True)
+
     def _check_layout(self, connection: sqlite3.Connection) -> None:
         layout = layout_of(connection)
         if layout > sql.LAYOUT:
             raise StoreTooNew(str(self._folder.store), layout, sql.LAYOUT)
+
+
+def name_incarnation(connection: sqlite3.Connection, folder: Folder, **restored: bool) -> None:
+    """Give the home in that folder a name that no other has."""
+    named = {"id": os.urandom(16).hex(), **restored, "files": folder.files()}
+    connection.execute(sql.SET_FACET, (HOME, INCARNATION, rows.dump(named)))

@@ -79,6 +79,11 @@ class Folder:
         """Which file the database is just now; None when there is none."""
         return inode_of(str(self.database))
 
+    def files(self) -> str:
+        """Which database in which folder this is. A move keeps both, and every copy has others; the device is no part
+        of it, since it may have another number each time it is mounted."""
+        return f"{self.store.lstat().st_ino}/{self.database.lstat().st_ino}"
+
     def is_empty(self) -> bool:
         """True when there is no database, or nothing in it.
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +74,38 @@ def test_a_restored_home_is_another_incarnation(full: Path, tmp_path: Path) -> N
     backup.create(full, tmp_path / "one.backup")
     backup.restore(tmp_path / "other", tmp_path / "one.backup", replace=False, lock_wait_s=1)
 
-    def incarnation(home: Path) -> str:
-        with sqlite3.connect(home / "store" / "cache.db") as connection:
-            found: str = connection.execute(sql.FACET, ("home", "incarnation")).fetchone()[0]
-        return found
-
     assert incarnation(full) != incarnation(tmp_path / "other")
+
+
+def incarnation(home: Path) -> str:
+    with closing(sqlite3.connect(f"file:{home}/store/cache.db?mode=ro", uri=True)) as connection:
+        found: str = connection.execute(sql.FACET, ("home", "incarnation")).fetchone()[0]
+    return str(json.loads(found)["id"])
+
+
+@pytest.mark.requirement("A2")
+def test_a_copied_home_is_another_incarnation_from_its_first_change_on_and_a_moved_one_is_not(
+    full: Path, tmp_path: Path
+) -> None:
+    first = incarnation(full)
+    copy = Path(shutil.copytree(full, tmp_path / "copy"))
+    with opened(copy) as memory:
+        assert memory.list().memories
+    assert incarnation(copy) == first
+    for home in (copy, full):
+        with opened(home) as memory:
+            memory.store("The same words here and there")
+    second = incarnation(copy)
+    assert (incarnation(full), second == first) == (first, False)
+    moved = copy.rename(tmp_path / "moved")
+    with opened(moved) as memory:
+        memory.store("It has only another name")
+    assert incarnation(moved) == second
+    shutil.rmtree(full)
+    shutil.copytree(moved, full)  # in the place of the one that it was copied from
+    with opened(full) as memory:
+        memory.store("Again a copy")
+    assert incarnation(full) not in (first, second)
 
 
 def test_who_has_the_home_open_goes_on_with_what_was_restored(full: Path, tmp_path: Path) -> None:
