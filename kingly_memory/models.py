@@ -602,7 +602,7 @@ class Taken(NamedTuple):
 class Backup(NamedTuple):
     """A backup of a store: its size and how many memories it holds, forgotten ones aside, of how many projects. Of all
     its records, `damaged` ones are not as they were written. `put_aside` is the folder of the store that it
-    replaced."""
+    replaced, `purged` are ids of memories that were purged from that one, with their spaces."""
 
     file: str
     size_bytes: int
@@ -610,9 +610,10 @@ class Backup(NamedTuple):
     projects: int
     damaged: int = 0
     put_aside: str | None = None
+    purged: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> JsonObject:
-        return self._asdict()
+        return {name: value for name, value in self._asdict().items() if name != "purged"}
 
 
 def moment_text(moment: datetime | None) -> str | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from kingly_memory.adapters.local import backup
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, counted
-from kingly_memory.cli.place import place_of
-from kingly_memory.models import Backup
+from kingly_memory.cli.place import place_of, routing
+from kingly_memory.dataclass import replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Backup, project_and_user
+from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 
 
@@ -29,9 +33,21 @@ def restore(options: Options, out: Output) -> Answer:
     )
     aside = f"; what was there lies in {found.put_aside}" if found.put_aside else ""
     lines = [f"{place.home} holds {_held(found)}{aside}"]
-    if found.put_aside:
-        lines.append("  what was purged after the backup was made is back: purge it again")
+    if again := _purge_again(found, place, out):
+        lines.append(f"  purged again, as it was there: {counted(again, 'memory')}")
     return Answer({"home": str(place.home), **found.to_json()}, lines)
+
+
+def _purge_again(found: Backup, place: Place, out: Output) -> int:
+    """Purge from the backup what was purged from the store that it has replaced. Says how many memories those were."""
+    count = 0
+    for space in dict.fromkeys(space for _, space in found.purged):
+        project, user = project_and_user(space)
+        with routing(replace(place, project=project, user=user), out) as router:
+            for memory_id in (one for one, its_space in found.purged if its_space == space):
+                with suppress(InvalidInput):  # the backup does not have it
+                    count += len(router.purge(memory_id, force=True).ids)
+    return count
 
 
 def _held(one: Backup) -> str:

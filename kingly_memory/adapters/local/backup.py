@@ -148,10 +148,21 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
             with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
                 name_incarnation(connection, fresh, restored=True)
                 connection.execute("PRAGMA journal_mode = WAL")
+            purged = _purged(folder)
             aside = folder.take(fresh, "replaced")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
-    return found if aside is None else found._replace(put_aside=str(aside))
+    return found if aside is None else found._replace(put_aside=str(aside), purged=purged)
+
+
+def _purged(folder: Folder) -> tuple[tuple[str, str], ...]:
+    """The ids of what was purged from a store, with their spaces, as far as it can be read."""
+    try:
+        with closing(safety.connect_read_only(folder.database)) as connection:
+            found = [(one, space, rows.read_record(record)) for one, space, record in connection.execute(sql.FORGOTTEN)]
+    except (sqlite3.Error, StoreError):
+        return ()
+    return tuple((one, space) for one, space, memory in found if memory is not None and not memory.content)
 
 
 def _on_the_disk(path: Path) -> None:

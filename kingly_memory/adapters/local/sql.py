@@ -158,6 +158,10 @@ SALVAGE_LOG = "SELECT rowid, space, session, item, at_s FROM km_log NOT INDEXED 
 # --- rows --------------------------------------------------------------------------------------------------------
 
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = 'm:' || ? AND raw = 1"
+FORGOTTEN = (
+    "SELECT m.id, m.space, c.value FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
+    "WHERE m.standing = 'forgotten'"
+)
 ID_OF_KEY = "SELECT id FROM km_memory WHERE space = ? AND key = ?"
 UNBIND = "UPDATE km_memory SET key = NULL WHERE space = ? AND key = ? AND id <> ?"
 ADD_MEMORY = f"INSERT INTO km_memory({_COLUMNS}) VALUES ({marks(_COLUMNS.split(','))}) ON CONFLICT(id) DO NOTHING"

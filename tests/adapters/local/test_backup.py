@@ -224,12 +224,15 @@ def test_the_commands_make_check_and_restore(run: Run, full: Path, tmp_path: Pat
     assert run("backup", "create", file, *place).out.startswith(f"{file} holds 3 memories of 1 project, ")
     assert run("backup", "check", file).out.startswith(f"{file} is whole: 3 memories of 1 project, ")
     assert run("forget", "deploy", *place).code == 0
+    assert run("purge", "keys", "--yes", *place).code == 0
     refused = run("backup", "restore", file, *place)
     assert (refused.code, "--replace puts them aside" in refused.err) == (2, True)
     restored = run("backup", "restore", file, "--replace", *place).out
     [aside] = full.glob("store.replaced-*")
     assert f"; what was there lies in {aside}\n" in restored
-    assert "what was purged after the backup was made is back" in restored
+    assert "purged again, as it was there: 1 memory" in restored
+    assert run("get", "keys", *place).code == 2
+    assert b"each spring" not in b"".join(one.read_bytes() for one in (full / "store").iterdir())
     assert run("get", "deploy", "--json", *place).json["content"] == "Deploys need three reviews"
 
 
