@@ -434,94 +434,6 @@ class MemoryReader(Protocol):
         ...
 
 
-class TextIndex(Protocol):
-    """Reading by words. Everything is limited to the query's own project, the vocabulary included."""
-
-    def matches(
-        self,
-        query: Query,
-        terms: Sequence[str],
-        limit: int,
-        offset: int,
-        deadline_s: float,
-        *,
-        rows_with: Mapping[str, int] | None = None,
-    ) -> Matches:
-        """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
-        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock.
-
-        `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
-        one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
-        there."""
-        ...
-
-    def passages(
-        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
-    ) -> dict[int, tuple[int, float]]:
-        """The best passages of long memories that hold at least one of the terms, within the filters that the index
-        knows: by the position of the memory, where its best one begins in its content and that one's BM25 score, of
-        which higher is better. What was found by the deadline."""
-        ...
-
-    def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
-        ...
-
-    def frequencies(
-        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
-    ) -> dict[str, int]:
-        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it.
-        Without those that were not counted by the deadline."""
-        ...
-
-    def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
-        """The latest rows that hold the term and pass the filters the index knows: fewer where they are long, and none
-        after the deadline."""
-        ...
-
-    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
-        """Words of that many characters which begin with `first`, at most `limit`. They are every project's: show none
-        of them before a row of the own project has been seen to hold it."""
-        ...
-
-    def corpus(self) -> Corpus: ...
-
-    def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
-        """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are
-        given with their context ids; whatever else the query filters by: look at the rows before showing one. After the
-        deadline those that were found by then."""
-        ...
-
-    def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
-        """The rows at those positions, in their order, without those that are not there or that there was no time
-        for."""
-        ...
-
-
-class OutboxView(Protocol):
-    """Reading what waits for a remote."""
-
-    def outbox_counts(self, remote: str) -> Mapping[str, int]:
-        """How many deliveries are `pending`, `leased` and `dead`."""
-        ...
-
-    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
-        """Deliveries in those states, oldest memory first."""
-        ...
-
-    def delivered_count(self, remote: str) -> int:
-        """How many memories of ours, forgotten ones aside, the remote has."""
-        ...
-
-    def next_due_s(self, remote: str) -> float | None:
-        """When the earliest pending or leased delivery is due, in Unix seconds."""
-        ...
-
-    def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
-        """The local memories that the remote knows under those ids."""
-        ...
-
-
 class Vector(NamedTuple):
     """What an embedder made of a revision of a memory: one signed byte a dimension. Places ascend and are never given
     twice; a vector that is made anew gets another one."""
@@ -600,7 +512,7 @@ class ThreadRows(Protocol):
         ...
 
 
-class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
+class StoreReader(MemoryReader, Protocol):
     """Everything that can be read, from any thread."""
 
     @property
@@ -611,6 +523,90 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
 
     @property
     def documents(self) -> DocumentReader: ...
+
+    # By words. Everything is limited to the query's own project, the vocabulary included.
+
+    def matches(
+        self,
+        query: Query,
+        terms: Sequence[str],
+        limit: int,
+        offset: int,
+        deadline_s: float,
+        *,
+        rows_with: Mapping[str, int] | None = None,
+    ) -> Matches:
+        """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
+        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock.
+
+        `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
+        one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
+        there."""
+        ...
+
+    def passages(
+        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
+    ) -> dict[int, tuple[int, float]]:
+        """The best passages of long memories that hold at least one of the terms, within the filters that the index
+        knows: by the position of the memory, where its best one begins in its content and that one's BM25 score, of
+        which higher is better. What was found by the deadline."""
+        ...
+
+    def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
+        """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
+        ...
+
+    def frequencies(
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
+    ) -> dict[str, int]:
+        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it.
+        Without those that were not counted by the deadline."""
+        ...
+
+    def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
+        """The latest rows that hold the term and pass the filters the index knows: fewer where they are long, and none
+        after the deadline."""
+        ...
+
+    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
+        """Words of that many characters which begin with `first`, at most `limit`. They are every project's: show none
+        of them before a row of the own project has been seen to hold it."""
+        ...
+
+    def corpus(self) -> Corpus: ...
+
+    def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
+        """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are
+        given with their context ids; whatever else the query filters by: look at the rows before showing one. After the
+        deadline those that were found by then."""
+        ...
+
+    def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
+        """The rows at those positions, in their order, without those that are not there or that there was no time
+        for."""
+        ...
+
+    # What waits for a remote.
+
+    def outbox_counts(self, remote: str) -> Mapping[str, int]:
+        """How many deliveries are `pending`, `leased` and `dead`."""
+        ...
+
+    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
+        """Deliveries in those states, oldest memory first."""
+        ...
+
+    def delivered_count(self, remote: str) -> int:
+        """How many memories of ours, forgotten ones aside, the remote has."""
+        ...
+
+    def next_due_s(self, remote: str) -> float | None:
+        """When the earliest pending or leased delivery is due, in Unix seconds."""
+        ...
+
+    def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
+        """The local memories that the remote knows under those ids."""
+        ...
 
 
 class LocalStore(Protocol):
