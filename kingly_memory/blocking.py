@@ -134,11 +134,12 @@ class SyncDocuments(Face):
         return self._call(lambda: self._awaiting.write(changes, operation_id=operation_id))
 
     def list(
-        self, prefix: str | Sequence[str] = "", *, limit: int = 100, after: Document | None = None
+        self, prefix: str | Sequence[str] = "", *, limit: int = 100, after: Document | Sequence[str] | None = None
     ) -> tuple[Document, ...]:
         """List documents by namespace and key.
 
-        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError.
+        The next page comes `after` the last one of a page, which may be named by its labels and its key as well. Raises
+        InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.list(prefix=prefix, limit=limit, after=after))
 

@@ -17,6 +17,7 @@ _COMPARED = {
     "$lt": lambda found, wanted: found < wanted,
     "$lte": lambda found, wanted: found <= wanted,
 }
+NOTHING_FITS = "  nothing has what the filter asks for; a field that a memory lacks counts as null"
 DEEPEST = 30
 """Levels of objects and lists inside each other."""
 OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
@@ -46,6 +47,8 @@ def _check_wanted(name: str, field: str, value: object, depth: int) -> None:
     elif not any(str(one).startswith("$") for one in value):
         check_filter(name, value, depth + 1)
     else:
+        if len({isinstance(operand, str) for operator, operand in value.items() if operator in _COMPARED}) > 1:
+            raise InvalidInput(name, f"{field[:40]} is compared with a number and with a text, and nothing fits both")
         for operator, operand in value.items():
             _check_operator(name, field, operator, operand)
             _check_wanted(name, field, operand, depth + 1)

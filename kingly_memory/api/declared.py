@@ -1799,6 +1799,12 @@ VERBS = (
                 arg=Arg(words="how many to show", metavar="N", command_default=20),
                 default=100,
             ),
+            Parameter(
+                name="after",
+                type="object",
+                arg=Arg(words="what lies behind that one: its namespace and its key", metavar="JSON", only="command"),
+                default=None,
+            ),
         ),
         reads=True,
     ),

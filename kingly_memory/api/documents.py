@@ -121,16 +121,18 @@ class Documents(Family):
         prefix: Annotated[str | Sequence[str], PREFIX] = "",
         *,
         limit: Annotated[int, LIMIT] = 100,
-        after: Document | None = None,
+        after: Annotated[
+            Document | Sequence[str] | None,
+            Arg("what lies behind that one: its namespace and its key", "JSON", type="object", only="command"),
+        ] = None,
     ) -> tuple[Document, ...]:
         """List documents by namespace and key.
 
-        The next page comes `after` the last one of a page. Raises InvalidInput, StoreError.
+        The next page comes `after` the last one of a page, which may be named by its labels and its key as well. Raises
+        InvalidInput, StoreError.
         """
         place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
-        if after is not None and not isinstance(after, Document):
-            raise InvalidInput("after", "is no document; give the last one of the page before")
-        behind = None if after is None else (after.namespace, after.key)
+        behind = None if after is None else _place_of(after)
         engine, now_s = self._engine, self._engine.now_s()
         found = await engine.read(lambda: engine.reader.documents.documents(engine.space, place, now_s, most, behind))
         return tuple(found)
@@ -209,6 +211,14 @@ def put(
     """Write a document under a namespace and a key; one that is there is replaced. It is no memory: searches for
     memories do not find it."""
     return memory.documents.put(namespace, key, read_json(value), if_version=if_version, ttl=ttl)
+
+
+def _place_of(one: object) -> tuple[tuple[str, ...], str]:
+    """The namespace and the key of a document, or of one that is named by both in a row."""
+    named = [*one.namespace, one.key] if isinstance(one, Document) else one
+    if not isinstance(named, list | tuple) or len(named) < 2 or not all(isinstance(label, str) for label in named):  # noqa: PLR2004
+        raise InvalidInput("after", 'is no document; give the last one of the page before, or ["namespace", "key"]')
+    return tuple(named[:-1]), named[-1]
 
 
 def _namespace(said: str | Sequence[str]) -> Namespace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.commands import Options
@@ -38,8 +39,11 @@ def documents_delete_lines(was_there: bool, options: Options) -> list[str]:
 
 
 def documents_list_lines(found: Sequence[Document], options: Options) -> list[str]:
-    more = [f"there may be more: the same with --limit {10 * options.limit}"] * (len(found) == options.limit)
-    return [*_DOCUMENTS(found, options), *more]
+    lines = _DOCUMENTS(found, options)
+    if len(found) == options.limit:
+        last = json.dumps([*found[-1].namespace, found[-1].key], ensure_ascii=False)
+        lines.append(f"there may be more: the same with --after {quote(last)}")
+    return lines
 
 
 def documents_namespaces_lines(found: Sequence[tuple[str, ...]], _: Options) -> list[str]:

@@ -28,6 +28,7 @@ from kingly_memory.cli.output import (
 from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.models import (
     DeliveryState,
     JsonObject,
@@ -129,7 +130,7 @@ def get(options: Options, out: Output) -> Answer:
     return Answer({**told, "explained": explained}, [*_details(memory), "", *explanation(explained)])
 
 
-def list_lines(page: Page, _: Options) -> list[str]:
+def list_lines(page: Page, options: Options) -> list[str]:
     now = datetime.now(UTC)
     rows = [
         (
@@ -141,7 +142,8 @@ def list_lines(page: Page, _: Options) -> list[str]:
         for memory in page
     ]
     more = [] if page.next_before is None else [f"more: the same with --before {page.next_before}"]
-    return [*(table(rows) or ["no memories"]), *more]
+    none = ["no memories", *([] if options.filter is None else [NOTHING_FITS])]
+    return [*(table(rows) or none), *more]
 
 
 def forget(options: Options, out: Output) -> Answer:

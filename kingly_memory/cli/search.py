@@ -26,6 +26,7 @@ from kingly_memory.cli.output import (
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
 from kingly_memory.passages import PASSAGE
 from kingly_memory.place import Place
@@ -68,7 +69,7 @@ def search(options: Options, out: Output) -> Answer:
     elif options.budget_tokens is None and options.detail is None and not out.as_json:
         results = replace(results, shown=_passages(results, text))
     lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
-    return Answer(told, lines)
+    return Answer(told, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
 
 
 def _passages(results: Results, asked: str) -> Mapping[str, Shown]:

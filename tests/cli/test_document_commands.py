@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -49,3 +50,23 @@ def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path:
 @pytest.mark.parametrize("argv", [("list", "users"), ("search", "users")])
 def test_documents_belong_to_no_agent(run: Run, argv: tuple[str, ...]) -> None:
     assert run("documents", *argv, "--agent", "planner").out == "no document\n"
+
+
+def test_documents_are_listed_page_by_page(run: Run, tmp_path: Path) -> None:
+    place = ("--home", str(tmp_path / "home"), "--project", "app")
+    for namespace, key in (("a", "k"), ("a/b", "k"), ("a/b", "l/m"), ("b", "k")):
+        run("documents", "put", namespace, key, "x", *place)
+    seen: list[str] = []
+    after: list[str] = []
+    while len(seen) < 9:
+        told = run("documents", "list", "--limit", "2", *after, *place).out
+        page = [" ".join(line.split()[:2]) for line in told.splitlines()[1:] if "--after" not in line]
+        seen += page
+        if "--after" not in told:
+            break
+        run("documents", "put", "a", f"new {len(seen)}", "x", *place)
+        after = split(told.partition("the same with ")[2])
+    assert seen == ["a k", "a/b k", "a/b l/m", "b k"]
+    for wrong, problem in (("{", "is not JSON"), ('["a"]', "is no document"), ("[1, 2]", "is no document")):
+        refused = run("documents", "list", "--after", wrong, *place)
+        assert (refused.code, problem in refused.err) == (2, True)
