@@ -19,14 +19,14 @@ from mcp_types import INVALID_PARAMS, TextContent, Tool
 
 from kingly_memory.api.tools import MOST_KEYS
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.errors import StoreUntrusted
+from kingly_memory.errors import InvalidInput, StoreUntrusted
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.snippets import PASSAGE
 from kingly_memory.server import lazy_router
 from kingly_memory.server.answers import SHOWN_CHARACTERS
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.memory_server import MemoryServer
-from kingly_memory.server.tools import TOOLSETS, chosen, tool_verbs, tools
+from kingly_memory.server.tools import TOOLSETS, chosen, read, tool_verbs, tools
 from kingly_memory.server.wording import UNEXPECTED
 from tests.mcp_sessions import ERAS, QUICK, Session, server, session, wire
 from tests.scripted.remote import ScriptedRemote
@@ -583,6 +583,46 @@ async def test_bad_input_is_a_sentence_that_repeats_no_memory(
         assert len(said) < 500
         assert "canary" not in said
         assert (await client.ok("memory_status"))["memories"]["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "sent", "meant"),
+    [
+        ("memory_intelligent_store", "significance", "0.8", 0.8),
+        ("memory_intelligent_store", "significance", 1, 1.0),
+        ("memory_intelligent_store", "metadata", '{"a": 1}', {"a": 1}),
+        ("memory_intelligent_store", "tags", '["a", "b"]', ["a", "b"]),
+        ("memory_intelligent_store", "tags", "[a", ["[a"]),
+        ("memory_intelligent_store", "key", None, None),
+        ("memory_hybrid_search", "limit", "5", 5),
+        ("memory_hybrid_search", "limit", 5.0, 5),
+        ("memory_hybrid_search", "limit", 5.5, "should be a whole number"),
+        ("memory_hybrid_search", "limit", "5.5", "should be a whole number"),
+        ("memory_hybrid_search", "limit", 1_001, "should be less than or equal to 1,000"),
+        ("memory_hybrid_search", "limit", None, "should be a whole number"),
+        ("memory_hybrid_search", "prefer_speed", "False", False),
+        ("memory_hybrid_search", "prefer_speed", 1, True),
+        ("memory_hybrid_search", "prefer_speed", 2, "should be true or false"),
+        ("memory_hybrid_search", "memory_types", [1], "should be a list of texts"),
+        ("memory_intelligent_store", "metadata", "{", "should be an object"),
+        ("memory_intelligent_store", "significance", float("nan"), "should be a number"),
+        ("memory_get", "key_or_id", '["a", "b"]', ["a", "b"]),
+        ("memory_get", "key_or_id", [], "expected a key or id, or a list of 1 to 20 of them"),
+        ("memory_get", "key_or_id", ["a"] * 21, "expected a key or id, or a list of 1 to 20 of them"),
+        ("memory_get", "key_or_id", [1], "expected a key or id, or a list of 1 to 20 of them"),
+        ("memory_intelligent_store", "ttl", 60, 60),
+        ("memory_intelligent_store", "ttl", "7d", "7d"),
+        ("memory_intelligent_store", "ttl", True, "expected a number or text"),
+    ],
+)
+def test_arguments_are_read_as_hosts_send_them(tool: str, name: str, sent: Any, meant: Any) -> None:
+    verb = tool_verbs()[tool]
+    given = {**json.loads(verb.example), name: sent}
+    parameter = next(one.name for one in verb.of("tool") if one.tool_name == name)
+    try:
+        assert read(verb, given)[parameter] == meant
+    except InvalidInput as refused:
+        assert (refused.field, refused.problem) == (name, meant)  # noqa: PT017  # some are refused, as the table says
 
 
 @pytest.mark.requirement("N12")
