@@ -10,9 +10,9 @@ from kingly_memory.models import JsonObject
 
 
 class Plain:
-    """A dataclass whose JSON has the properties that `SHOWN` names, then its fields by name.
+    """A dataclass whose JSON is its `message`, if it has one, its fields by name, and the properties in `SHOWN`.
 
-    Those in `OPTIONAL` are left out where they say nothing (None, False or empty), and those with `repr=False` always.
+    Fields in `OPTIONAL` are left out where they say nothing (None, False or empty), and those with `repr=False` always.
     Figures are rounded to `DIGITS`, None for as they are.
     """
 
@@ -21,7 +21,8 @@ class Plain:
     DIGITS: ClassVar[int | None] = 4
 
     def to_json(self) -> JsonObject:
-        names = (*self.SHOWN, *(one.name for one in fields(self) if one.repr))  # type: ignore[arg-type]  # it is one
+        own = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]  # it is one
+        names = (*(("message",) if hasattr(self, "message") else ()), *own, *self.SHOWN)
         values = {name: getattr(self, name) for name in names}
         return {
             name: round(value, self.DIGITS) if isinstance(value, float) and self.DIGITS is not None else plain(value)

@@ -78,23 +78,19 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeThreads:
+class MergeThreads(Plain):
     """The second of the threads goes on as the first."""
 
     threads: tuple[str, str]
     similarity: float
-
-    def to_json(self) -> JsonObject:
-        return {"action": "merge", "threads": list(self.threads), "similarity": round(self.similarity, 4)}
+    action: str = "merge"
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveThread:
+class ArchiveThread(Plain):
     thread: str
     reason: Reason
-
-    def to_json(self) -> JsonObject:
-        return {"action": "archive", "thread": self.thread, "reason": self.reason.value}
+    action: str = "archive"
 
 
 Action = MergeThreads | ArchiveThread

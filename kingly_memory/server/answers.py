@@ -346,7 +346,6 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "record_thought": thought,
     "alma_get_weak_memories": weak,
     "memory_sweep": swept,
-    "ai_status": lambda found, *_: {"message": found.message, **found.to_json()},
     "ai_recall": threads,
     "ai_split": threads,
     "ai_merge": merged,

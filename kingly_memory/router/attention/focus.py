@@ -32,7 +32,6 @@ class Unfocused(Plain):
     """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
     held for every agent."""
 
-    SHOWN = ("message",)
     OPTIONAL = ("for_everyone",)
 
     cleared: tuple[str, ...]

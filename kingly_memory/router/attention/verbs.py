@@ -37,7 +37,6 @@ class Focused(Plain):
     in none. `more`: there may be more than were counted. `clamped`: the weight that was asked for lies outside 0 to 1.
     `thread_id`: the thread that the topic names, by its id or in another way."""
 
-    SHOWN = ("message",)
     OPTIONAL = ("thread_id",)
 
     topic: str
@@ -106,8 +105,6 @@ class Pinned:
 class Unpinned(Plain):
     """A thread that is like any other again, and how many memories of it were pinned."""
 
-    SHOWN = ("message",)
-
     thread_id: str
     memories: int
 
@@ -118,10 +115,8 @@ class Unpinned(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Rated(Plain):
-    """A thread's relevance before and after a rating, the seed's mean (`raw`), and how many ratings there are.
+    """A thread's relevance before and after a rating, the seed's mean (`raw_score`), and how many ratings there are.
     `replaced`: it took the place of the one before, since nothing has been put in that was not rated."""
-
-    SHOWN = ("message",)
 
     thread_id: str
     useful: bool

@@ -105,8 +105,6 @@ class Overview(Health):
 class Merged(Plain):
     """Two threads that are one now: `thread`."""
 
-    SHOWN = ("message",)
-
     thread: ThreadView
     merged: str
 
@@ -119,8 +117,6 @@ class Merged(Plain):
 @dataclass(frozen=True, slots=True)
 class Split(Plain):
     """What became of a thread, itself first; it is missing when nothing is left of it but what was merged into it."""
-
-    SHOWN = ("message",)
 
     threads: tuple[ThreadView, ...]
     thread_id: str = field(repr=False)
@@ -141,8 +137,6 @@ class Split(Plain):
 class Recalled(Plain):
     """The threads on a topic, the best first, each with those of its messages that are about it. `restored` counts the
     memories that were brought back from the archive, `left` those that lie there for a reason of their own."""
-
-    SHOWN = ("message",)
 
     topic: str
     threads: tuple[ThreadView, ...]
