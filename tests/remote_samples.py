@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from hypothesis import strategies as st
+
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
 from kingly_memory.adapters.remote.dialect import JsonCall
@@ -37,6 +39,19 @@ LIGHTHOUSE = Memory(
     revision=1,
     metadata={"wind": 7},
 )
+
+
+def json_values(*names: str) -> st.SearchStrategy[Any]:
+    """Any JSON, among whose names are these."""
+    leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    return st.recursive(
+        leaves | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from(names) | st.text(max_size=3), inner, max_size=6)
+        ),
+        max_leaves=25,
+    )
 
 
 def revised(memory: Memory = LIGHTHOUSE) -> Memory:

@@ -77,7 +77,7 @@ class ChosenRemote:
 
     async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
         return await self._within(
-            timeout_s, lambda server, left_s: server.forgotten(since, space=space or self._space, timeout_s=left_s)
+            timeout_s, lambda server, left_s: server.forgotten(since, space=space, timeout_s=left_s)
         )
 
     async def search(
@@ -91,24 +91,21 @@ class ChosenRemote:
     ) -> list[RemoteHit]:
         return await self._within(
             timeout_s,
-            lambda server, left_s: server.search(
-                text, space=space or self._space, limit=limit, types=types, timeout_s=left_s
-            ),
+            lambda server, left_s: server.search(text, space=space, limit=limit, types=types, timeout_s=left_s),
         )
 
     async def working_memory(
         self, context_id: str | None, *, space: str | None = None, timeout_s: float
     ) -> list[RemoteHit]:
         return await self._within(
-            timeout_s,
-            lambda server, left_s: server.working_memory(context_id, space=space or self._space, timeout_s=left_s),
+            timeout_s, lambda server, left_s: server.working_memory(context_id, space=space, timeout_s=left_s)
         )
 
     async def linked(
         self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
     ) -> list[JsonObject]:
         return await self._within(
-            timeout_s, lambda server, left_s: server.linked(remote_ids, space=space or self._space, timeout_s=left_s)
+            timeout_s, lambda server, left_s: server.linked(remote_ids, space=space, timeout_s=left_s)
         )
 
     async def aclose(self) -> None:

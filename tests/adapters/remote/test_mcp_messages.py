@@ -28,15 +28,12 @@ from kingly_memory.adapters.remote.mcp_messages import (
 )
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from tests.remote_samples import json_values
 
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
 STATELESS = Party("/mcp", STATELESS_VERSION)
 IN_SESSION = Party("/mcp", "2025-11-25", "s1")
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-99_999, 99_999) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=12,
-)
+JSON = json_values("jsonrpc", "id", "result", "error", "code", "content", "text")
 
 
 def texts(*said: str) -> dict[str, Any]:

@@ -14,21 +14,9 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.remote import strict_json, wire
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import Memory
-from tests.remote_samples import LIGHTHOUSE
+from tests.remote_samples import LIGHTHOUSE, json_values
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["memories", "results", "data", "memory_id", "id", "content", "score", "links"])
-            | st.text(max_size=3),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=20,
-)
+JSON = json_values("memories", "results", "data", "memory_id", "id", "content", "score", "links")
 
 
 def entry(**changes: Any) -> dict[str, Any]:

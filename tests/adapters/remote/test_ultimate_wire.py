@@ -16,22 +16,10 @@ from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import RemoteLink
-from tests.remote_samples import LIGHTHOUSE, MOMENT
+from tests.remote_samples import LIGHTHOUSE, MOMENT, json_values
 from tests.ultimate.engine import CONTEXT_DATA_LIMIT_BYTES, KINDS, LEVELS
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from("memories data memory_id content tags importance links outgoing created_at".split())
-            | st.text(max_size=3),
-            inner,
-            max_size=6,
-        )
-    ),
-    max_leaves=25,
-)
+JSON = json_values("memories", "data", "memory_id", "content", "tags", "importance", "links", "outgoing", "created_at")
 NAMES = st.text(st.characters(codec="ascii", categories=("Ll", "Nd")), min_size=1, max_size=20)
 MEMORIES = st.builds(
     Memory,
