@@ -45,7 +45,10 @@ else:
 
     def replace(one, **changes):
         """A copy of the instance with those changes, checked as a new one is."""
-        return type(one)(**{name: getattr(one, name) for name in one.__fields_by_name__} | changes)
+        known, values = one.__fields_by_name__, one.__dict__
+        if len(values) > len(known):  # what a cached property has kept is no field
+            values = {name: values[name] for name in known}
+        return type(one)(**values | changes)
 
     def dataclass(cls=None, *, frozen=False, eq=True, kw_only=False, slots=False):
         """As `dataclasses.dataclass`. `slots` is for type checkers: instances have a `__dict__` all the same."""

@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
@@ -457,7 +458,7 @@ def choice(
     if isinstance(value, str):
         if value in aliases:
             return aliases[value]
-        if value in {str(choice) for choice in choices}:
+        with suppress(ValueError):
             return choices(value)
     known = ", ".join([*(str(choice) for choice in choices), *aliases])
     raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {known}")

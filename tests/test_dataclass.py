@@ -8,6 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from functools import cached_property
 from typing import ClassVar
 
 import pytest
@@ -95,3 +96,18 @@ def test_it_loads_neither_dataclasses_nor_inspect() -> None:
     script = "import sys, kingly_memory.models; print({'dataclasses', 'inspect'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_copy_has_the_fields_and_not_what_a_property_has_kept() -> None:
+    @dataclass(frozen=True)
+    class Text:
+        words: str
+
+        @cached_property
+        def length(self) -> int:
+            return len(self.words)
+
+    first = Text("one")
+    assert first.length == 3
+    assert replace(first, words="three").length == 5
+    assert replace(first) == first

@@ -357,20 +357,25 @@ class Engine:
     ) -> Receipt:
         """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
         RevisionConflict."""
-        context_id = self.contexts.resolve_to_store(draft.context_id)
-        placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
+        placed = self._placed(draft)
+        used_s = self.contexts.last_use(placed.context_id)
         change = write.store(
             placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision, folds=folds
         )
         return await self.keep(change)
+
+    def _placed(self, draft: Draft) -> Draft:
+        """In the context that is meant by what it says."""
+        context_id = self.contexts.resolve_to_store(draft.context_id)
+        return draft if context_id == draft.context_id else replace(draft, context_id=context_id)
 
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
         context = self.write_context()
         changes = []
         for draft in drafts:
-            context_id = self.contexts.resolve_to_store(draft.context_id)
-            placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
+            placed = self._placed(draft)
+            used_s = self.contexts.last_use(placed.context_id)
             changes.append(write.store(placed, context, context_used_s=used_s, folds=True))
         stored = await self.write(lambda transaction: [change(transaction) for change in changes])
         for one in stored:
