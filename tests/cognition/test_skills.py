@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -124,27 +123,6 @@ def test_the_registry_has_retrieval_as_a_tool_for_everyone_from_a_file_of_the_pa
     }
     text = files("kingly_memory.cognition").joinpath("skills.yaml").read_text(encoding="utf-8")
     assert "memory_tools:\n  - skill_id: retrieve_memory\n" in text
-
-
-@pytest.mark.requirement("COG-023")
-@pytest.mark.parametrize(("asked", "given"), [(50, 5), (5, 5), (2, 2), (0, 0), (None, 5)])
-def test_the_tool_never_gives_more_than_five(asked: int | None, given: int) -> None:
-    memory = experienced()
-    called = SkillRegistry.load().invoke("retrieve_memory", "household", memory, top_k=asked, current_year=8)
-    assert called is not None
-    assert (len(called.result), called.parameters) == (given, {"top_k": given, "current_year": 8})
-    assert [*called.result] == memory.retrieve(given, 8)
-    assert len(memory.retrieve(50, 8)) == 10
-
-
-@pytest.mark.requirement("COG-024")
-def test_the_tool_changes_nothing() -> None:
-    memory = experienced()
-    before = copy.deepcopy(memory.serialize())
-    registry = SkillRegistry.load()
-    registry.invoke("retrieve_memory", "household", memory, top_k=5, current_year=8, query="flood", tags=["flood"])
-    assert memory.serialize() == before
-    assert all(skill.allowed_state_changes == [] for skill in registry.values())
 
 
 def test_a_tool_that_is_not_known_or_not_for_such_agents_is_none() -> None:
