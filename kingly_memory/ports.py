@@ -390,6 +390,10 @@ class MemoryReader(Protocol):
         """The change feed of the home, from the first line beyond that sequence."""
         ...
 
+    def last_change(self) -> int:
+        """The sequence of the feed's last line; 0 where there is none."""
+        ...
+
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
@@ -462,6 +466,10 @@ class VectorRows(Protocol):
     ) -> list[Row] | None:
         """The project's memories behind that position, forgotten ones aside, whose vector is missing or of another
         revision, in their order."""
+        ...
+
+    def last_position(self) -> int:
+        """The position of the memory that was stored last, whoever's it is; 0 where there is none."""
         ...
 
     def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:

@@ -579,7 +579,7 @@ class MemoryVerbs(Family):
 
         name = validation.required("key_or_id", key_or_id)
         gone = await self._engine.write(write.forget(name, self._engine.write_context()))
-        self._engine.wake(*(() if gone is None else gone.others))
+        self._engine.wake()
         if gone is None:
             return None
         self._engine.take_away(gone.memory)
@@ -629,7 +629,7 @@ class MemoryVerbs(Family):
         changes = [write.forget(name, context) for name in names]
         found = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
         gone = [one for one in found if one is not None]
-        self._engine.wake(*(other for one in gone for other in one.others))
+        self._engine.wake()
         for one in gone:
             self._engine.take_away(one.memory)
         return tuple(one.memory for one in gone)
@@ -676,7 +676,7 @@ class MemoryVerbs(Family):
 
         name, number = validation.required("key_or_id", key_or_id), _revision("revision", revision)
         restored = await self._engine.write(write.restore(name, self._engine.write_context(), number))
-        self._engine.wake(*([] if restored is None else [restored.id]))
+        self._engine.wake()
         return restored
 
     async def remember(self, items: Iterable[Imported | Beside], *, dry_run: bool = False) -> Taken:

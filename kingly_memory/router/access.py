@@ -45,6 +45,6 @@ class Access(Searcher, Writer, Protocol):
         """Run a change that stores a memory, with what comes after a store. Raises what `write` raises."""
         ...
 
-    def wake(self, *memory_ids: str) -> None:
-        """Something was stored; these memories are not new, or may not be."""
+    def wake(self) -> None:
+        """Something was stored."""
         ...

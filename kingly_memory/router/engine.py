@@ -16,7 +16,6 @@ from weakref import WeakSet
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
-from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
@@ -309,11 +308,11 @@ class Engine:
             self.rules.tiers,
         )
 
-    def wake(self, *memory_ids: str) -> None:
-        """Something was stored; these are not new, or may not be."""
+    def wake(self) -> None:
+        """Something was stored."""
         self.remotes.wake()
         if self.embedding is not None:
-            self.embedding.wake(memory_ids)
+            self.embedding.wake()
             if self._root is not self and not self._is_embedding:
                 self._is_embedding = True
                 self._in_background(self._embed(self.embedding), "vectors")
@@ -424,7 +423,7 @@ class Engine:
         self.contexts.enter(stored.context_id)
         self.usage.note(stored.at_hand, self.now_s(), times=0)
         self.events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        self.wake(stored.receipt.id, *stored.others)
+        self.wake()
         if stored.whispers_due and stored.context_id is not None:
             whispering = self._whisper(stored.context_id, stored.whispers_due)
             if stored.whispers_due <= WHISPERS_WAITED_FOR:
@@ -470,7 +469,7 @@ class Engine:
             done = await self.write(purging.purge(some, self.write_context()))
             for memory in done.memories:
                 self.take_away(memory)
-            self.wake(*(one.id for one in done.memories), *done.others)
+            self.wake()
             gone += done.memories
             told.update(done.told)
             copies += done.copies
@@ -569,7 +568,7 @@ class Engine:
         report = replace(report, revisions=sum(crowded.values()) - kept * len(crowded))
         if not dry_run:
             await self.write(write.let_go(crowded, kept))
-            self.wake(*report.ended)
+            self.wake()
             await self.write(contexts.tidy(self.now_s(), self._context_rules))
             from kingly_memory.router import documents  # which no other work of this class needs
 
@@ -619,7 +618,7 @@ class Engine:
             )
         return self._agent_memories
 
-    def _after_experience(self, new: Memory | None, changed: tuple[MemoryId, ...]) -> None:
+    def _after_experience(self, new: Memory | None) -> None:
         if new is not None:
             self.events.emit(MemoryStored(new.id, new.revision))
-        self.wake(*changed)
+        self.wake()

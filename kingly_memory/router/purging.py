@@ -59,11 +59,10 @@ class Purged:
 
 
 class Gone(NamedTuple):
-    """What one change purged, what else it changed, which remotes are told of how many, and how many copies of what
-    another home keeps it dropped."""
+    """What one change purged, which remotes are told of how many, and how many copies of what another home keeps it
+    dropped."""
 
     memories: list[Memory]
-    others: list[MemoryId]
     told: dict[str, int]
     copies: int
 
@@ -98,7 +97,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
     what another home keeps only the copy goes, and no remote is told."""
 
     def change(transaction: Transaction) -> Gone:
-        gone, others, told, copies = list[Memory](), list[MemoryId](), dict[str, int](), 0
+        gone, told, copies = list[Memory](), dict[str, int](), 0
         for memory_id in ids:
             row = transaction.row(memory_id)
             if row is not None and row.standing is Standing.CACHED:
@@ -113,9 +112,8 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
                         told[endpoint] = told.get(endpoint, 0) + 1
                 else:  # a summary that told of it, as its earlier revisions do, and tells of others still
                     transaction.drop_revisions(row.memory.id)
-                    others.append(row.memory.id)
         clean_up(transaction, gone, erased=True)
-        return Gone(gone, others, told, copies)
+        return Gone(gone, told, copies)
 
     return change
 

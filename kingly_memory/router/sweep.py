@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
-from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.compaction import CompactionStrategy
 from kingly_memory.lifecycle.plan import TIERS, Census, Decision, Plan, Policies, plan
 from kingly_memory.lifecycle.policies import (
@@ -58,7 +58,7 @@ class SweepReport(Plain):
     were written. `waiting` are ended ones a remote has yet to acknowledge, `spared` the last of their categories,
     `skipped` those that were touched after the plan was made. All of that is the project's own; `elsewhere` counts
     those of other projects that had ended and went too, erased or archived, and `revisions` the earlier revisions of
-    any project that were let go. `ended` are what was erased, wherever it was. What was done lies under `id` until the
+    any project that were let go. What was done lies under `id` until the
     next sweep."""
 
     archived: int = 0
@@ -78,7 +78,6 @@ class SweepReport(Plain):
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
     actions: tuple[JsonObject, ...] = ()
-    ended: tuple[MemoryId, ...] = field(default=(), repr=False)
     id: str = field(default="", repr=False)
 
     @property
@@ -291,7 +290,6 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
         before=planned.before,
         after=planned.after,
         actions=tuple(_action(one, outcome) for one, outcome in own[:SHOWN]),
-        ended=tuple(one.memory_id for one, outcome in done.decisions if outcome == sweep_changes.ERASED),
     )
 
 

@@ -49,14 +49,12 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a draft, in which context, what is at hand there, and how many whispers are due. `others` are
-    those that were revised, forgotten or brought back with it."""
+    """What became of a draft, in which context, what is at hand there, and how many whispers are due."""
 
     receipt: Receipt
     context_id: str | None
     at_hand: tuple[MemoryId, ...] = ()
     whispers_due: int = 0
-    others: tuple[MemoryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,6 @@ def store(
         _check_revision(draft.key, before, if_revision)
         memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-        others: tuple[MemoryId, ...] = ()
         twin = _twin(transaction, memory, context) if folds and draft.key is None else None
         if twin is not None:
             memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
@@ -97,11 +94,11 @@ def store(
             receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
         else:
             if before is not None:
-                others = _unsay(transaction, before, memory, context)
+                _unsay(transaction, before, memory, context)
             receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
         context_id = memory.scope.context_id
         if not noted or context_id is None:
-            return Stored(receipt, context_id, others=others)
+            return Stored(receipt, context_id)
         after = contexts.note(
             transaction,
             memory,
@@ -114,7 +111,7 @@ def store(
         for memory_id in after.overflow:
             _consolidate(transaction, memory_id, context_id, context)
         due = after.context.due(context.contexts.whisper_tokens)
-        return Stored(receipt, context_id, after.context.items, due, others)
+        return Stored(receipt, context_id, after.context.items, due)
 
     return change
 
@@ -192,9 +189,9 @@ def update(
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
         if _is_there(transaction, before, memory, context):
             return Stored(_use(transaction, before.memory, context, lifetime), None)
-        others = _unsay(transaction, before, memory, context)
+        _unsay(transaction, before, memory, context)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
-        return Stored(receipt, None, others=others)
+        return Stored(receipt, None)
 
     return change
 
@@ -341,16 +338,13 @@ def _save(
     return receipt if ends_at is None else replace(receipt, ends_at=ends_at)
 
 
-def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> tuple[MemoryId, ...]:
-    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said. Names
-    those."""
-    others: list[MemoryId] = []
+def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
+    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said."""
     if after.content != before.memory.content:
         summaries.unlearn(transaction, after)
-        others += _redact(transaction, before.memory, context)
+        _redact(transaction, before.memory, context)
     if before.standing is not Standing.LIVE:
         transaction.set_facet(archive.FACET, after.id, None)
-    return tuple(others)
 
 
 def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, context: WriteContext) -> None:

@@ -92,6 +92,10 @@ class Reader:
     def changes(self, after: int, limit: int) -> list[Change]:
         return [Change(*columns) for columns in self._all(sql.CHANGES, (after, limit))]
 
+    def last_change(self) -> int:
+        found = self._all(sql.LAST_CHANGE, ())
+        return found[0][0] if found else 0
+
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         return self.facets_of({name: owners})[name]
 
@@ -317,6 +321,10 @@ class VectorRows:
             found += rows.read_rows(raw)
             at_end, after = len(raw) < limit, raw[-1][0] if raw else after
         return found[:limit]
+
+    def last_position(self) -> int:
+        found = self._connections.rows(sql.LAST_POSITION, ())
+        return found[0][0] if found else 0
 
     def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
         found = self._in_time(deadline_s, sql.COUNT_LACKING, (after, space, embedder))

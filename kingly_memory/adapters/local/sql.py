@@ -222,6 +222,7 @@ NOTE_STANDING = (
     "WHERE position IN (SELECT value FROM json_each(?)) AND standing <> ? ORDER BY position"
 )
 CHANGES = "SELECT sequence, memory, revision, what, at FROM km_change WHERE sequence > ? ORDER BY sequence LIMIT ?"
+LAST_CHANGE = "SELECT coalesce(max(sequence), 0) FROM km_change"
 DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
 """The last one stays: SQLite would give its number again."""
 
@@ -393,6 +394,7 @@ LACKING = (
     "ORDER BY m.position LIMIT ?) ORDER BY c.rowid"
 )
 COUNT_LACKING = f"SELECT count(*) {_LACKING}"
+LAST_POSITION = "SELECT coalesce(max(position), 0) FROM km_memory"
 MEMORIES = (
     "SELECT m.id, c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
     "WHERE m.id IN ({marks})"

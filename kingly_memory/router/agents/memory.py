@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeGuard
+from typing import Any, Self, TypeGuard
 from weakref import WeakSet
 
 from kingly_memory import validation
@@ -46,14 +46,6 @@ REASONS = {
 }
 
 
-class Kept(NamedTuple):
-    """`as_expected` when the change was made to what this process knew. `retyped` went from working memory to the
-    episodes or back."""
-
-    as_expected: bool
-    retyped: tuple[MemoryId, ...]
-
-
 class AgentMemory(CognitiveMemory):
     """A `CognitiveMemory` whose every change goes to a store, in its order, without being waited for.
 
@@ -66,7 +58,7 @@ class AgentMemory(CognitiveMemory):
         super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now)
         self._around = around
         self._waits = waits
-        self._on_their_way: deque[Future[Kept]] = deque()
+        self._on_their_way: deque[Future[bool]] = deque()
         self._is_stale = False
         """The store has something else than what is held here."""
         self._taken_away: set[str] = set()
@@ -136,7 +128,7 @@ class AgentMemory(CognitiveMemory):
             done = self._on_their_way.popleft()
             error = done.exception()
             failure = failure or error
-            self._is_stale |= error is not None or not done.result().as_expected
+            self._is_stale |= error is not None or not done.result()
         if self._is_stale and not self._on_their_way:
             self.reload()
         if failure is not None:
@@ -145,7 +137,7 @@ class AgentMemory(CognitiveMemory):
     def _submit(self, item: MemoryItem | None, new: Memory | None, expected: Holdings) -> None:
         context, lasting = self._around.write_context(), new is not None and new.type is MemoryType.EPISODIC
 
-        def keep(transaction: Transaction) -> Kept:
+        def keep(transaction: Transaction) -> bool:
             facet = transaction.facet(FACET, owner(context.space, self.agent_id))
             is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
             before, one = expected, item
@@ -153,7 +145,8 @@ class AgentMemory(CognitiveMemory):
                 before = _holdings(facet, transaction.row, context.space, self.agent_id)
                 one = None if item is None else replace(item, order=before.experienced)
             after, _ = changed(before, self.rules, one, lasting=lasting)
-            return Kept(is_as_expected, _keep(transaction, self.agent_id, new, before, after, context))
+            _keep(transaction, self.agent_id, new, before, after, context)
+            return is_as_expected
 
         future = self._around.store.write(keep)
         self._on_their_way.append(future)
@@ -170,9 +163,9 @@ class AgentMemories:
         store: LocalStore,
         store_futures: StoreFutures,
         check_open: Callable[[], None],
-        stored: Callable[[Memory | None, tuple[MemoryId, ...]], None],
+        stored: Callable[[Memory | None], None],
     ) -> None:
-        """`stored` is told in the event loop: the new memory, if there is one, and those that are of another type."""
+        """`stored` is told in the event loop: the new memory, if there is one."""
         self.space = access.space
         self.write_context = access.write_context
         self.store = store
@@ -182,7 +175,7 @@ class AgentMemories:
         self._stored = stored
         self._loop = asyncio.get_running_loop()
         self._opened: WeakSet[AgentMemory] = WeakSet()
-        self._on_their_way: set[Future[Kept]] = set()
+        self._on_their_way: set[Future[bool]] = set()
         self._has_ended = False
 
     async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
@@ -225,15 +218,15 @@ class AgentMemories:
         now = self.write_context().now
         return draft.memory(MemoryId(item.id or ""), self.space, created_at=item.timestamp, updated_at=now)
 
-    def follow(self, new: Memory | None, future: Future[Kept]) -> None:
+    def follow(self, new: Memory | None, future: Future[bool]) -> None:
         """Have what comes after a store done once the change is in it; on the writer thread, mostly."""
         self._on_their_way.add(future)
 
-        def done(future: Future[Kept]) -> None:
+        def done(future: Future[bool]) -> None:
             self._on_their_way.discard(future)
             if (error := future.exception()) is None:
                 with suppress(RuntimeError):  # the loop is closed, and the router with it
-                    self._loop.call_soon_threadsafe(self._stored, new, future.result().retyped)
+                    self._loop.call_soon_threadsafe(self._stored, new)
             else:
                 log.error("an experience is not stored: %s", error)
 
@@ -250,14 +243,13 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     before: Holdings,
     after: Holdings,
     context: WriteContext,
-) -> tuple[MemoryId, ...]:
+) -> None:
     """Write a change down: the new memory, what is of another type now, and what is in neither place any more."""
     were, are = _types_of(before), _types_of(after)
     if new is not None:
         were[new.id] = are.get(new.id, new.type)
         write.revise(transaction, replace(new, type=were[new.id]), context)
-    retyped = tuple(one for one, kind in are.items() if were.get(one) is not kind)
-    for memory_id in retyped:
+    for memory_id in [one for one, kind in are.items() if were.get(one) is not kind]:
         row = transaction.row(memory_id)
         if _is_live(row) and row.memory.type is not are[memory_id]:
             memory, revision = row.memory, row.memory.revision + 1
@@ -272,7 +264,6 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
     if left:
         shelve(transaction, left)
     transaction.set_facet(FACET, owner(context.space, agent_id), _facet(agent_id, after))
-    return retyped
 
 
 def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeVar
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
 from kingly_memory.retrieval.vectors import levels, searchable
 from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.router.shared_threads import SharedThreads
@@ -29,8 +29,6 @@ EVERY_S = 5.0
 PREPARE_S = 0.5
 COLLECT_S = 0.2
 """A store is often followed by others, whose vectors then share a transaction."""
-ROUNDS_FROM_THE_START = 360
-"""Each so many rounds everything is looked at again, for what other processes have revised."""
 MOST_NAMED = 10_000
 
 
@@ -46,14 +44,14 @@ class Embedding:
         self._turn = asyncio.Lock()
         self._lock = threading.Lock()
         self._named: dict[str, None] = {}
-        self._position = 0
+        self._home: JsonObject | None = None
+        self._sequence = self._position = 0
         self._unmade: int | None = None
         self._is_hurried = False
         self._complaint: str | None = None
 
-    def wake(self, memory_ids: Iterable[str] = ()) -> None:
-        """Something was stored; say what, unless it is new. Called in the router's event loop."""
-        self.note(memory_ids)
+    def wake(self) -> None:
+        """Something was stored. Called in the router's event loop."""
         self._wanted.set()
 
     def note(self, memory_ids: Iterable[str]) -> None:
@@ -78,13 +76,9 @@ class Embedding:
     async def run(self) -> None:
         """Work for as long as the router is open. Whatever prevents it, the words are searched all the same, and the
         next round tries again."""
-        rounds = 0
         while True:
             await self._clock.sleep(COLLECT_S)
             self._wanted.clear()
-            if rounds % ROUNDS_FROM_THE_START == 0:
-                self._position = 0
-            rounds += 1
             try:
                 async with self._turn:
                     await self._catch_up()
@@ -117,6 +111,7 @@ class Embedding:
 
     async def _catch_up(self) -> None:
         """What is there already is read first, so that searches have it while the rest is made."""
+        await self._apart(self._look_around)
         await self._apart(self._vectors.load)
         for work in (self._mend_some, self._count, self._make_some):
             while await self._apart(work):
@@ -127,6 +122,16 @@ class Embedding:
         """On the thread that makes vectors."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
+    def _look_around(self) -> None:
+        """Begin anew in a home that was put together anew, where places are given anew. What was changed until now is
+        found among all memories, and what is changed from now on in the change feed, whichever process does it."""
+        reader = self._store.reader
+        home = reader.facets(HOME, [INCARNATION]).get(INCARNATION)
+        if home != self._home:
+            if self._home is not None:
+                self._vectors.begin_anew()
+            self._home, self._position, self._sequence = home, 0, reader.last_change()
+
     def _count(self) -> bool:
         where = (self._vectors.embedder.name, self._vectors.space, self._position)
         self._unmade = self._store.reader.vectors.lacking_count(*where)
@@ -134,31 +139,35 @@ class Embedding:
 
     def _make_some(self) -> bool:
         """Give vectors to memories that have none; False when there are no more. New memories come behind all others,
-        so what lies before the last of these has been looked at."""
+        so what lies before has been looked at."""
         if self._vectors.is_stopped:
             return False
-        where = (self._vectors.embedder.name, self._vectors.space, self._position)
-        found = self._store.reader.vectors.lacking(*where, BATCH) or []
+        vectors = self._store.reader.vectors
+        last = vectors.last_position()  # asked first: what is stored meanwhile lies behind
+        found = vectors.lacking(self._vectors.embedder.name, self._vectors.space, self._position, BATCH) or []
         if found:
             self._write([row.memory for row in found])
             self._vectors.load()  # else the next search would
-            self._position = found[-1].position
         at_end = len(found) < BATCH
+        self._position = last if at_end else found[-1].position
         self._unmade = 0 if at_end else max((self._unmade or 0) - len(found), 0)
         return not at_end
 
     def _mend_some(self) -> bool:
-        """Make anew what is out of date; False when nothing was named."""
+        """Make anew what is out of date: what was changed, and what searches have noted. False when that is all."""
+        changes = self._store.reader.changes(self._sequence, BATCH)
         with self._lock:
-            named = list(islice(self._named, BATCH))
+            noted = list(islice(self._named, BATCH))
+        named = list(dict.fromkeys([*noted, *(one.memory_id for one in changes)]))
         if named:
             rows = (self._store.reader.row(one) for one in named)
             memories = [row.memory for row in rows if row is not None]
             made_of = self._store.reader.vectors.made_of(self._vectors.embedder.name, named)
             own = [one for one in memories if one.scope.space == self._vectors.space]
             self._write([one for one in own if made_of.get(one.id) != one.revision])
+            self._sequence = changes[-1].sequence if changes else self._sequence
             with self._lock:
-                for one in named:
+                for one in noted:
                     self._named.pop(one, None)
         return bool(named)
 

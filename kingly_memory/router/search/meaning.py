@@ -107,6 +107,11 @@ class VectorSearch:
         self._settled.set()
         return True
 
+    def begin_anew(self) -> None:
+        """Read all vectors once more: another store lies in the place of the one that was read."""
+        with self._lock:
+            self._place = 0
+
     def give_up(self, why: str) -> None:
         """Do without vectors, for that reason, until all of them were read."""
         self._trouble = why

@@ -150,9 +150,9 @@ class Threads:
         said = validation.required("thread_id", thread_id)
         wanted = validation.tag_list("topics", topics or ())
         context = await self._context()
-        thread, plan, shares = await self._access.read(lambda: self._division(said, wanted, context))
+        thread, plan = await self._access.read(lambda: self._division(said, wanted, context))
         done = await self._access.write(plan)
-        self._access.wake(*(one for share in shares for one in share.memory_ids))
+        self._access.wake()
 
         def look() -> tuple[ThreadView, ...]:
             views = (self._view(self._named(one), context.now_s) for one in (thread.id, *done))
@@ -314,8 +314,8 @@ class Threads:
 
     def _division(
         self, said: str, topics: Sequence[str], context: WriteContext
-    ) -> tuple[Named, Callable[[Transaction], Sequence[str]], Sequence[Share]]:
-        """The thread, the change that divides it, which answers the ids of the other parts, and what that moves."""
+    ) -> tuple[Named, Callable[[Transaction], Sequence[str]]]:
+        """The thread, and the change that divides it, which answers the ids of the other parts."""
         reader, space, now_s = self._reader, self._space, context.now_s
         thread = self._present(said, now_s)
         contexts = contexts_of(reader, space, thread)
@@ -327,7 +327,7 @@ class Threads:
         left = [one for one in children if self._is_left(self._named(one), children[one], now_s)]
         if not left:
             shares = self._shares(thread, contexts, topics, now_s)
-            return thread, changes.split(thread, shares, contexts, context), shares
+            return thread, changes.split(thread, shares, contexts, context)
         if not set(topics) <= set(left):
             raise InvalidInput("topics", f"{shown(thread.id)!r} has taken in {', '.join(left)}; part these first")
         parted = list(dict.fromkeys(topics)) or left
@@ -340,7 +340,7 @@ class Threads:
             part(transaction)
             return parted
 
-        return thread, change, ()
+        return thread, change
 
     def _shares(
         self, thread: Named, contexts: Mapping[str, JsonObject], topics: Sequence[str], now_s: float
@@ -410,5 +410,5 @@ class Threads:
         for at in range(0, len(ids), _RESTORED_AT_ONCE):
             some = ids[at : at + _RESTORED_AT_ONCE]
             count += await self._access.write(changes.bring_back(thread, some, context))
-        self._access.wake(*ids)
+        self._access.wake()
         return count, len(ids) - count

@@ -520,6 +520,35 @@ def test_a_vector_that_is_made_after_others_are_gone_is_read(tmp_path: Path) -> 
         assert {one.id for one in kittens} <= found.similarities.keys()
 
 
+async def test_what_another_process_revises_gets_a_new_vector_at_the_next_look(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory, opened(tmp_path, None) as other:
+        stored = await memory.store("The cat hides", key="k")
+        await memory.await_vectors()
+        await other.update("k", content="The boat sails")
+        embedding = memory._engine.embedding
+        assert embedding is not None
+        await embedding._catch_up()
+        assert memory._engine.reader.vectors.made_of("subjects", [stored.id]) == {stored.id: 2}
+
+
+async def test_in_a_store_that_was_put_together_anew_all_vectors_are_made_and_read_anew(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        for number in range(3):  # each of these vectors gets a place of its own
+            await memory.store(f"The bill of day {number}", key="revised")
+            await memory.await_vectors()
+        with behind(tmp_path) as connection:
+            connection.execute("DELETE FROM km_vector")
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = 'km_vector'")
+            connection.execute("UPDATE km_facet SET value = '{}' WHERE name = 'home'")
+        embedding = memory._engine.embedding
+        assert embedding is not None
+        await embedding._catch_up()
+        await memory.store("The kitten sleeps", key="kitten")
+        await embedding._catch_up()
+        assert keys(await memory.search("feline")) == ["kitten"]
+
+
 def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -> None:
     store = DiskStore(tmp_path, durability="process")
     vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
@@ -619,7 +648,8 @@ async def test_status_says_what_it_does_not_know_yet(tmp_path: Path) -> None:
         await memory.await_vectors()
         assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 1, "waiting": 0}
         await memory.store("The cat hides")
-        assert (await memory.status())["vectors"]["waiting"] == 1
+        await memory.await_vectors()
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 2, "waiting": 0}
 
 
 async def test_waiting_for_vectors_ends_with_the_patience_for_it(tmp_path: Path) -> None:
