@@ -98,7 +98,10 @@ def _file_of_standard_input() -> Iterator[Path]:
     with NamedTemporaryFile(prefix="kingly-memory-") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
-        yield Path(file.name)
+        try:
+            yield Path(file.name)
+        except InvalidInput as error:
+            raise InvalidInput(error.field, error.problem.replace(file.name, str(STANDARD_INPUT))) from None
 
 
 @contextmanager

@@ -68,9 +68,10 @@ def test_the_same_folder_under_another_path_adds_nothing(run: Run, folder: Path,
     other = named(folder)
     again = run("import", other, "--json").json
     assert (again["stored"], again["unchanged"], keys(run)) == (0, 4, before)
-    for file in ("people.md", "cats.md"):
+    for file in ("people.md", "cats.md", "work/release.md"):
         Path(other, file).write_text("All new.")
-    assert run("import", other, "--json").json["revised"] == 2, "what was seen to be the folder stays it"
+    told = run("import", other, "--json").json
+    assert (told["revised"], told["forgotten"]) == (2, 2), "what was seen to be the folder stays it"
 
 
 def test_what_was_changed_moved_deleted_and_split_is_followed(run: Run, folder: Path) -> None:

@@ -63,7 +63,7 @@ def test_standard_input_is_jsonl_whose_bad_lines_are_numbered_or_one_text(run: R
         assert run("import", "-", "--json", stdin="# Größe\r\n\nmatters".encode()).json["stored"] == stored
     [note] = [one for one in run("list", "--json").json["memories"] if one["title"]]
     assert (note["content"], note["title"]) == ("# Größe\r\n\nmatters", "Größe")
-    assert run("import", "-", stdin=b"").code == 2
+    assert run("import", "-", stdin=b"").err == "kingly-memory: json: standard input is empty\n"
 
 
 def test_a_dry_run_of_a_file_counts_and_writes_nothing(run: Run, tmp_path: Path) -> None:
