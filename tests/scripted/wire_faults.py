@@ -107,8 +107,14 @@ class Line:
 Play = Callable[[Line], bool]
 
 
-def _ok(line: Line) -> bool:
-    return line.send(200, line.frame.result(line.reply), media=line.frame.media)
+def _plain(body: Callable[[Line], bytes], *headers: str, status: int = 200) -> Play:
+    """One whole response, the same in every dialect."""
+    return lambda line: line.send(status, body(line), headers)
+
+
+def _framed(body: Callable[[Line], bytes]) -> Play:
+    """One whole response in the words of the dialect."""
+    return lambda line: line.send(200, body(line), media=line.frame.media)
 
 
 def _status(line: Line) -> bool:
@@ -128,10 +134,6 @@ def _hang(line: Line) -> bool:
     return False
 
 
-def _reset(line: Line) -> bool:
-    return line.reset()
-
-
 def _truncated(line: Line) -> bool:
     body = line.frame.result(line.reply)
     line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {len(body)}")
@@ -139,53 +141,8 @@ def _truncated(line: Line) -> bool:
     return False
 
 
-def _failure(line: Line) -> bool:
-    body = {"success": False, "error": CANARY, "error_code": line.detail or "EXECUTION_ERROR"}
-    return line.send(200, line.frame.result(body), media=line.frame.media)
-
-
-def _error(line: Line) -> bool:
-    return line.send(200, line.frame.failure(line.detail or CANARY), media=line.frame.media)
-
-
-def _json(line: Line) -> bool:
-    return line.send(200, line.detail.encode())
-
-
-def _html(line: Line) -> bool:
-    return line.send(200, f"<html><title>Log in</title>{CANARY}</html>".encode(), ["Content-Type: text/html"])
-
-
-def _no_content(line: Line) -> bool:
-    return line.send(204, b"")
-
-
-def _empty(line: Line) -> bool:
-    return line.send(200, b"")
-
-
-def _nan(line: Line) -> bool:
-    return line.send(200, b'{"memory_id": "x", "relevance": NaN}')
-
-
-def _huge_int(line: Line) -> bool:
-    return line.send(200, b'{"memory_id": ' + b"9" * 5_000 + b"}")
-
-
-def _deep(line: Line) -> bool:
-    return line.send(200, b"[" * 30_000 + b"]" * 30_000)
-
-
-def _wide(line: Line) -> bool:
-    return line.send(200, b"[" + b"[]," * 349_000 + b"[]]")
-
-
-def _strings(line: Line) -> bool:
-    return line.send(200, json.dumps([f"{number % 256:x}" for number in range(39_000)]).encode())
-
-
-def _bad_utf8(line: Line) -> bool:
-    return line.send(200, b'{"memory_id": "\xff\xfe"}')
+def _failure(line: Line) -> bytes:
+    return line.frame.result({"success": False, "error": CANARY, "error_code": line.detail or "EXECUTION_ERROR"})
 
 
 def _garbage(line: Line) -> bool:
@@ -193,9 +150,14 @@ def _garbage(line: Line) -> bool:
     return False
 
 
-def _trickle(line: Line) -> bool:
-    line.begin(f"Content-Type: {line.frame.media}", "Content-Length: 1000000")
-    return line.pour(b" ", _TRICKLE_S)
+def _poured(piece: bytes, *headers: str, pause_s: float = 0.0) -> Play:
+    """A head, and then the same bytes without end."""
+
+    def play(line: Line) -> bool:
+        line.begin(f"Content-Type: {line.frame.media}", *headers)
+        return line.pour(piece, pause_s)
+
+    return play
 
 
 def _header_trickle(line: Line) -> bool:
@@ -203,51 +165,8 @@ def _header_trickle(line: Line) -> bool:
     return line.pour(b"x", _TRICKLE_S)
 
 
-def _gzip_bomb(line: Line) -> bool:
-    return line.send(200, _bomb(), ["Content-Encoding: gzip"])
-
-
-def _double_gzip(line: Line) -> bool:
-    return line.send(200, gzip.compress(_bomb()), ["Content-Encoding: gzip, gzip"])
-
-
-def _huge(line: Line) -> bool:
-    line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {_HUGE_BYTES}")
-    return line.pour(b" " * _PIECE_BYTES)
-
-
-def _endless(line: Line) -> bool:
-    line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
-    return line.pour(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n")
-
-
-def _tiny_chunks(line: Line) -> bool:
-    line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
-    return line.pour(b"1\r\n \r\n" * 10_000)
-
-
 def _interim(line: Line) -> bool:
     return line.pour(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000)
-
-
-def _text(line: Line) -> bool:
-    return line.send(200, line.frame.text(line.detail or CANARY), media=line.frame.media)
-
-
-def _wrong_id(line: Line) -> bool:
-    return line.send(200, line.frame.astray(), media=line.frame.media)
-
-
-def _rpc_error(line: Line) -> bool:
-    return line.send(200, line.frame.error(int(line.detail or -32603)), media=line.frame.media)
-
-
-def _lost_session(line: Line) -> bool:
-    return line.send(*line.frame.lost_session())
-
-
-def _noisy(line: Line) -> bool:
-    return line.send(200, line.frame.noisy(line.reply), media=line.frame.media)
 
 
 def _stays_open(line: Line) -> bool:
@@ -257,46 +176,46 @@ def _stays_open(line: Line) -> bool:
     return _hang(line)
 
 
-PLAYS: dict[str, Play] = {
-    "ok": _ok,
-    "status": _status,
-    "redirect": _redirect,
-    "hang": _hang,
-    "late": _hang,
-    "reset": _reset,
-    "lost-reply": _reset,
-    "truncated": _truncated,
-    "failure": _failure,
-    "error": _error,
-    "json": _json,
-    "html": _html,
-    "no-content": _no_content,
-    "empty": _empty,
-    "nan": _nan,
-    "huge-int": _huge_int,
-    "deep": _deep,
-    "wide": _wide,
-    "strings": _strings,
-    "bad-utf8": _bad_utf8,
-    "garbage": _garbage,
-    "trickle": _trickle,
-    "header-trickle": _header_trickle,
-    "gzip-bomb": _gzip_bomb,
-    "double-gzip": _double_gzip,
-    "huge": _huge,
-    "endless": _endless,
-    "tiny-chunks": _tiny_chunks,
-    "interim": _interim,
-    "text": _text,
-    "wrong-id": _wrong_id,
-    "rpc-error": _rpc_error,
-    "lost-session": _lost_session,
-    "noisy": _noisy,
-    "stays-open": _stays_open,
-}
-
-
 @cache
 def _bomb() -> bytes:
     """300 MB of zeros in 300 kB: gzip members may simply follow each other."""
     return gzip.compress(bytes(10_000_000)) * 30
+
+
+PLAYS: dict[str, Play] = {
+    "ok": _framed(lambda line: line.frame.result(line.reply)),
+    "status": _status,
+    "redirect": _redirect,
+    "hang": _hang,
+    "late": _hang,
+    "reset": Line.reset,
+    "lost-reply": Line.reset,
+    "truncated": _truncated,
+    "failure": _framed(_failure),
+    "error": _framed(lambda line: line.frame.failure(line.detail or CANARY)),
+    "json": _plain(lambda line: line.detail.encode()),
+    "html": _plain(lambda _: f"<html><title>Log in</title>{CANARY}</html>".encode(), "Content-Type: text/html"),
+    "no-content": _plain(lambda _: b"", status=204),
+    "empty": _plain(lambda _: b""),
+    "nan": _plain(lambda _: b'{"memory_id": "x", "relevance": NaN}'),
+    "huge-int": _plain(lambda _: b'{"memory_id": ' + b"9" * 5_000 + b"}"),
+    "deep": _plain(lambda _: b"[" * 30_000 + b"]" * 30_000),
+    "wide": _plain(lambda _: b"[" + b"[]," * 349_000 + b"[]]"),
+    "strings": _plain(lambda _: json.dumps([f"{number % 256:x}" for number in range(39_000)]).encode()),
+    "bad-utf8": _plain(lambda _: b'{"memory_id": "\xff\xfe"}'),
+    "garbage": _garbage,
+    "trickle": _poured(b" ", "Content-Length: 1000000", pause_s=_TRICKLE_S),
+    "header-trickle": _header_trickle,
+    "gzip-bomb": _plain(lambda _: _bomb(), "Content-Encoding: gzip"),
+    "double-gzip": _plain(lambda _: gzip.compress(_bomb()), "Content-Encoding: gzip, gzip"),
+    "huge": _poured(b" " * _PIECE_BYTES, f"Content-Length: {_HUGE_BYTES}"),
+    "endless": _poured(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n", "Transfer-Encoding: chunked"),
+    "tiny-chunks": _poured(b"1\r\n \r\n" * 10_000, "Transfer-Encoding: chunked"),
+    "interim": _interim,
+    "text": _framed(lambda line: line.frame.text(line.detail or CANARY)),
+    "wrong-id": _framed(lambda line: line.frame.astray()),
+    "rpc-error": _framed(lambda line: line.frame.error(int(line.detail or -32603))),
+    "lost-session": lambda line: line.send(*line.frame.lost_session()),
+    "noisy": _framed(lambda line: line.frame.noisy(line.reply)),
+    "stays-open": _stays_open,
+}
