@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
     from kingly_memory.api.documents import Documents
     from kingly_memory.api.lifecycle import PutAway
+    from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.learning import Lesson
     from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.projects import Moved, Project
     from kingly_memory.router.purging import Purged
     from kingly_memory.router.remotes import SyncReport
     from kingly_memory.router.sweep import SweepReport
@@ -170,6 +172,42 @@ class SyncDocuments(Face):
     def touch(self, documents: Iterable[Document]) -> None:
         """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
         self._call(lambda: self._awaiting.touch(documents))
+
+
+class SyncProjects(Face):
+    """`Projects` for code that does not await: the same methods and results."""
+
+    _awaiting: Projects
+
+    def list(self) -> tuple[Project, ...]:
+        """Show every project of the home: how much is in it, when it last changed, and whose it is.
+
+        Raises StoreError.
+        """
+        return self._call(self._awaiting.list)
+
+    def rename(self, old: str, new: str) -> Moved:
+        """Give a project another name, which no project has yet.
+
+        What remotes have under the old name is forgotten there and sent again under the new one. One that was
+        interrupted goes on with `merge`. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.rename(old, new))
+
+    def merge(self, source: str, into: str) -> Moved:
+        """Make a project part of another one.
+
+        Where both have a memory of one key, they become one: what was said later is its text, and everything else that
+        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own.
+        Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.merge(source, into))
+
+    def remove(self, name: str, *, force: bool = False, dry_run: bool = False) -> Purged:
+        """Purge a project: every memory, document and log in it goes for good, as `purge` does it. Raises InvalidInput,
+        StoreError.
+        """
+        return self._call(lambda: self._awaiting.remove(name, force=force, dry_run=dry_run))
 
 
 class SyncSessionLog(Face):
@@ -734,18 +772,19 @@ class SyncMemoryRouter(Portal):
         context_id: str | None = None,
         by_agent: str | None = None,
         whole_project: bool = False,
+        user: str | None = None,
         force: bool = False,
         dry_run: bool = False,
     ) -> Purged:
         """Erase memories for good, here and on remotes; nothing restores them.
 
-        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, or of the whole
-        project. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier revisions,
-        passages, vectors, links and what an audit says of them go, out of free pages and logs of the store too. A
-        tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What is
-        pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
-        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
-        project.
+        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, of the whole
+        project, or of a `user` in every project of the home. Of what another home keeps only the copy here goes. Texts,
+        titles, tags, keys, earlier revisions, passages, vectors, links and what an audit says of them go, out of free
+        pages and logs of the store too. A tombstone without content stays under each id, so that no `restore` and no
+        `import` brings it back. What is pinned goes only with `force`. Stores that a backup has replaced are named
+        (`left_in`) and stay. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated,
+        by the id or with the whole project.
         """
         return self._call(
             lambda: self._awaiting.purge(
@@ -754,6 +793,7 @@ class SyncMemoryRouter(Portal):
                 context_id=context_id,
                 by_agent=by_agent,
                 whole_project=whole_project,
+                user=user,
                 force=force,
                 dry_run=dry_run,
             )
@@ -803,6 +843,11 @@ class SyncMemoryRouter(Portal):
     def documents(self) -> SyncDocuments:
         """JSON or text under a namespace and a key: no memory, found by name, field or word, and in no recall."""
         return SyncDocuments(self._awaiting.documents, self._call)
+
+    @property
+    def projects(self) -> SyncProjects:
+        """The projects of the home: which there are; rename one, merge two, remove one."""
+        return SyncProjects(self._awaiting.projects, self._call)
 
     def log(self, session: str) -> SyncSessionLog:
         """The items of one session in order, exactly as they were appended; in no recall. Raises InvalidInput."""

@@ -115,6 +115,16 @@ class Ends(NamedTuple):
     next_s: float | None
 
 
+class Space(NamedTuple):
+    """What lies in a space. `documents` counts items of logs too; `changed_s`, in Unix seconds, is its last change."""
+
+    name: str
+    memories: int
+    archived: int
+    documents: int
+    changed_s: float
+
+
 class DocumentReader(Protocol):
     """Reading documents and logs. `now_s` leaves out documents that have ended by then (Unix seconds)."""
 
@@ -190,6 +200,11 @@ class DocumentRows(DocumentReader, Protocol):
         were."""
         ...
 
+    def move(self, space: str, to: str, suffix: str) -> int:
+        """Move every document and log item to another space. Where both have a document of one name, the suffix is put
+        to that of the one that changed earlier; logs of one session become one. Returns how many those were."""
+        ...
+
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
 
     def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
@@ -213,8 +228,9 @@ it was made of a backup or is a copy, `files` which files it lies in: a copy lie
 class Change(NamedTuple):
     """One line of the change feed: what became of a memory, and when (Unix seconds).
 
-    `what` is stored, seen (stored again), revised, archived, forgotten, restored or erased. Sequences of one home
-    ascend and are never given twice; `<incarnation of the home>.<sequence>` names a change everywhere.
+    `what` is stored, seen (stored again), revised, moved (to another project), archived, forgotten, restored or erased.
+    Sequences of one home ascend and are never given twice; `<incarnation of the home>.<sequence>` names a change
+    everywhere.
     """
 
     sequence: int
@@ -278,6 +294,10 @@ class Transaction(Protocol):
         becomes an earlier revision, if its number is lower; a copy of what a remote holds has none."""
         ...
 
+    def move(self, memory: Memory, standing: Standing) -> None:
+        """Write a memory that is there under another scope or key, its revisions too; the feed says that it moved."""
+        ...
+
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         """Change the standing of memories and nothing else about them; of many at once far quicker than one by one."""
         ...
@@ -321,6 +341,10 @@ class Transaction(Protocol):
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         """Write a facet; None removes it. The memory ends when its facet `lifetime` says so in `expires_at`."""
+        ...
+
+    def move_facets(self, owner: str, to: str) -> None:
+        """Put the facets of one owner beside another, where it has none of that name; the rest goes."""
         ...
 
     def drop_facets(self, owner: str) -> None:
@@ -431,6 +455,14 @@ class MemoryReader(Protocol):
 
     def counts(self, space: str) -> Mapping[str, int]:
         """Live memories of the project by type name, and all archived ones under `archived`."""
+        ...
+
+    def spaces(self) -> list[Space]:
+        """Every space in which there is something. Reads a row per memory."""
+        ...
+
+    def counted_spaces(self) -> Mapping[str, int]:
+        """Live and archived memories of every space that has any. Quick."""
         ...
 
     def ends(self, space: str, now_s: float) -> Ends:

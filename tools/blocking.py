@@ -49,6 +49,7 @@ class Face:
 
 FACES = (
     Face("SyncDocuments", "kingly_memory.api.documents:Documents"),
+    Face("SyncProjects", "kingly_memory.api.projects:Projects"),
     Face("SyncSessionLog", "kingly_memory.api.session_log:SessionLog", attributes={"session": "str"}),
     Face("SyncAttention", "kingly_memory.router.attention.verbs:Attention"),
     Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),

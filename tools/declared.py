@@ -21,6 +21,7 @@ SOURCES = (
     ("kingly_memory.api.attention:AttentionVerbs", ""),
     ("kingly_memory.api.lifecycle:LifecycleVerbs", ""),
     ("kingly_memory.api.remotes:RemoteVerbs", ""),
+    ("kingly_memory.api.projects:Projects", "projects."),
     ("kingly_memory.api.documents:Documents", "documents."),
     ("kingly_memory.api.documents", "kingly_memory.api.documents:"),
     ("kingly_memory.api.session_log", "kingly_memory.api.session_log:"),

@@ -12,7 +12,7 @@ from kingly_memory.api.family import Family
 from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import compaction, decay
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, Standing, project_and_user
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
@@ -144,41 +144,56 @@ class LifecycleVerbs(Family):
         context_id: Annotated[str | None, Arg("every memory of this conversation or task", "ID", "context")] = None,
         by_agent: Annotated[str | None, Arg("every memory that this agent stored", "NAME")] = None,
         whole_project: Annotated[bool, Arg("every memory, document and log of the project")] = False,
+        user: Annotated[str | None, Arg("everything of this user, in every project", only="tool")] = None,
         force: Annotated[bool, Arg("pinned ones too")] = False,
         dry_run: Annotated[bool, Arg("only say how many and which")] = False,
     ) -> Purged:
         """Erase memories for good, here and on remotes; nothing restores them.
 
-        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, or of the whole
-        project. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier revisions,
-        passages, vectors, links and what an audit says of them go, out of free pages and logs of the store too. A
-        tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What is
-        pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
-        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
-        project.
+        Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, of the whole
+        project, or of a `user` in every project of the home. Of what another home keeps only the copy here goes. Texts,
+        titles, tags, keys, earlier revisions, passages, vectors, links and what an audit says of them go, out of free
+        pages and logs of the store too. A tombstone without content stays under each id, so that no `restore` and no
+        `import` brings it back. What is pinned goes only with `force`. Stores that a backup has replaced are named
+        (`left_in`) and stay. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated,
+        by the id or with the whole project.
         """
         from kingly_memory.router import purging
 
-        said = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent}
+        said = {"key_or_id": key_or_id, "tags": tags, "context_id": context_id, "by_agent": by_agent, "user": user}
         if tags is not None and not list(tags):
             raise InvalidInput("tags", "are none; name one, or the whole project")
         if sum(one is not None for one in said.values()) + whole_project != 1:
-            raise InvalidInput("key_or_id", "name one memory, or a tag, a context, an agent or the whole project")
+            raise InvalidInput(
+                "key_or_id", "name one memory, or a tag, a context, an agent, a user or the whole project"
+            )
         engine = self._engine
         await engine.opened()
+        whole = [engine.space] if whole_project else [] if user is None else await self._spaces_of(user)
         if key_or_id is not None:
             row = await engine.read(lambda: engine.view.find(key_or_id))
             rows = [] if row is None else [row]
+        elif whole:
+            rows = await engine.read(lambda: purging.all_of(engine.reader, whole))
         else:
             query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
-            rows = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
-            if not whole_project:
-                rows = [row for row in rows if not row.is_tombstone]
-        if not rows and not whole_project:
+            found = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
+            rows = [row for row in found if not row.is_tombstone]
+        if not rows and not whole:
             name, value = next((name, one) for name, one in said.items() if one is not None)
             told = value if isinstance(value, str) else ", ".join(value or ())
             raise InvalidInput(name, f"nothing of this project is stored under {validation.shown(told)!r}")
-        return await engine.purge(rows, whole_project=whole_project, force=force, dry_run=dry_run)
+        return await engine.purge(rows, whole, force=force, dry_run=dry_run)
+
+    async def _spaces_of(self, user: str) -> list[str]:
+        """Raises InvalidInput for a user who has nothing here, or whom this view does not speak for."""
+        engine, name = self._engine, validation.required("user", user)
+        spaces = [one.name for one in await engine.read(engine.reader.spaces)]
+        mine = project_and_user(engine.space)[1]
+        found = [one for one in spaces if project_and_user(one)[1] == name and mine in (None, name)]
+        if not found:
+            raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(name)!r}")
+        return found
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from kingly_memory.validation import USUAL, Draft, Imported, Ttl
 
 if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.api.documents import Documents
+    from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.documents import LogSession
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -89,6 +90,13 @@ class MemoryVerbs(Family):
         from kingly_memory.api.documents import Documents
 
         return Documents(self._engine)
+
+    @cached_property
+    def projects(self) -> Projects:
+        """The projects of the home: which there are; rename one, merge two, remove one."""
+        from kingly_memory.api.projects import Projects
+
+        return Projects(self._engine)
 
     def log(self, session: str) -> SessionLog:
         """The items of one session in order, exactly as they were appended; in no recall. Raises InvalidInput."""

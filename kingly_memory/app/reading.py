@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -153,6 +153,10 @@ class LocalReader(View):
     def ids_beginning(self, beginning: str) -> Sequence[str]:
         """Ids of the project's memories that begin so, whatever their standing."""
         return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.find(one) is not None]
+
+    def counted_spaces(self) -> Mapping[str, int]:
+        """How many memories lie in each space of the home that has any."""
+        return self._reader.counted_spaces()
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         unsought = validation.unsought(filters.get("tags"))

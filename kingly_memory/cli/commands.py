@@ -87,7 +87,7 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "get": (_takes("--explain", "show how strong it is, its tier, and what becomes of it"),),
     "weak": (_takes("--limit N", "how many to show", 20),),
-    "purge": (_takes("--yes", "do it without asking"),),
+    **dict.fromkeys(("purge", "projects remove"), (_takes("--yes", "do it without asking"),)),
     "sweep": (_takes("--undo", "take back what the last sweep archived and moved"),),
 }
 """What the command line adds to a verb."""
@@ -99,7 +99,7 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("documents", "log"), "documents"),
     "backup": "backups",
     **dict.fromkeys(("focus", "pin", "inject"), "attention"),
-    **dict.fromkeys(("sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
+    **dict.fromkeys(("projects", "sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
     "search": "search",
 }
@@ -120,6 +120,7 @@ NAMED: Mapping[str, str] = {
 GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "backup": "the memories of a home in one file.",
+    "projects": "the projects of a home: which there are, under which names.",
     "documents": "JSON or text under a namespace and a key, which is no memory.",
     "log": "the items of a session, in order and exactly.",
     "outbox": "what the remote has not acknowledged.",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, strength_line, summary
-from kingly_memory.cli.output import Answer, Output, ago, counted, facts, one_line, shortened, table, width
+from kingly_memory.cli.output import Answer, Output, Table, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
@@ -20,6 +21,7 @@ from kingly_memory.place import Place
 
 if TYPE_CHECKING:
     from kingly_memory.router.condition import ArchivePage
+    from kingly_memory.router.projects import Moved
     from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep import SweepReport
 
@@ -49,17 +51,31 @@ def sweep(options: Options, out: Output) -> Answer:
 def purge(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
+    chosen = ("key_or_id", "tags", "context_id", "by_agent", "whole_project")
+    if options.user is not None and not any(said[name] for name in chosen):
+        said["user"] = options.user  # and nothing else is said: all that is theirs
     with routing(place, out) as router:
-        planned = router.purge(**{**said, "dry_run": True})
-        if options.dry_run:
-            pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
-            lines = [f"would purge {_what_goes(planned)}", *(f"  {one}" for one in planned.names)]
-            return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
-        if not options.yes and not sys.stdin.isatty():
-            raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
-        if not options.yes and not _says_yes(f"purge {_what_goes(planned)} for good?"):
-            return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
-        done = router.purge(**said)
+        return _purged(options, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
+
+
+def projects_remove(options: Options, out: Output) -> Answer:
+    with routing(place_of(options, out), out) as router:
+        remove = partial(router.projects.remove, options.name, force=options.force)
+        return _purged(options, lambda dry_run: remove(dry_run=dry_run))
+
+
+def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
+    """Say what `purge` would take away, ask, and have it done."""
+    planned = purge(True)
+    if options.dry_run:
+        pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
+        lines = [f"would purge {_what_goes(planned)}", *(f"  {one}" for one in planned.names)]
+        return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
+    if not options.yes and not sys.stdin.isatty():
+        raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
+    if not options.yes and not _says_yes(f"purge {_what_goes(planned)} for good?"):
+        return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
+    done = purge(False)
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
     if done.documents:
@@ -71,6 +87,32 @@ def purge(options: Options, out: Output) -> Answer:
     for folder in done.left_in:
         lines.append(f"  it also stands in {folder}, which a backup has replaced; remove that folder to be rid of it")
     return Answer(done.to_json(), lines)
+
+
+_PROJECTS = Table(
+    ("PROJECT", "MEMORIES", "ARCHIVED", "DOCUMENTS", "CHANGED", "USERS"),
+    lambda one: (
+        "(every project)" if one.name is None else one.name,
+        one.memories,
+        one.archived,
+        one.documents,
+        one.changed_at,
+        ", ".join(one.users),
+    ),
+    "this home holds nothing yet",
+)
+projects_list_lines = _PROJECTS
+
+
+def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
+    documents = f" and {counted(moved.documents, 'document or log item', 'documents and log items')}"
+    lines = [f"project {moved.into} has {counted(moved.memories, 'memory')}{documents * bool(moved.documents)} more"]
+    if moved.joined:
+        lines.append(f"  {moved.joined:,} of them had the key of one that was there; its history has both")
+    return lines
+
+
+projects_merge_lines = projects_rename_lines
 
 
 def _what_goes(planned: Purged) -> str:

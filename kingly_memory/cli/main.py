@@ -12,7 +12,7 @@ from typing import Any, cast
 from kingly_memory.cli.commands import FILES, NAMED, OF_REMOTES, READ_HERE, Command, Options, parameters_of
 from kingly_memory.cli.output import Answer, Output, facts
 from kingly_memory.cli.parser import UsageError, help_of, parse
-from kingly_memory.cli.place import arguments, place_of, reading, routing, whole_ids
+from kingly_memory.cli.place import NAMES_ELSEWHERE, arguments, elsewhere, place_of, reading, routing, whole_ids
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
@@ -58,6 +58,8 @@ def _run(command: Command, options: Options, out: Output) -> int:
         own = getattr(import_module(f"kingly_memory.cli.{module}"), name)
     else:
         own = _of_the_family(command, "")
+    if command.name in NAMES_ELSEWHERE and (told := elsewhere(options)) is not None:
+        out.note(told)
     done = _answered(command, options, out) if own is None else own(options, out)
     if isinstance(done, Answer):
         out.show(done.data, done.lines)

@@ -6,19 +6,19 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, one_line
+from kingly_memory.cli.output import Output, counted, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
-from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, LinkState, RemoteUse
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings, inert
 
@@ -220,6 +220,31 @@ def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[Loc
 
     with warnings_on(out), closing(open_reader(place, meaning=meaning)) as reader:
         yield reader
+
+
+NAMES_ELSEWHERE = {"store", "search", "list", "status", "doctor"}
+"""Commands that say so where the project has nothing, and another one has."""
+
+
+def elsewhere(options: Options) -> str | None:
+    """Where the home's memories are, when the project has none: it, or its folder, may have got another name."""
+    from kingly_memory.app.reading import open_reader
+
+    place, _ = resolved_place(options)
+    if place.project is None or not (place.home / "store").is_dir():
+        return None
+    there: Mapping[str, int] = {}
+    with suppress(KinglyMemoryError), closing(open_reader(place)) as reader:  # the command says what is wrong
+        there = reader.counted_spaces()
+    named = {name: project for name in there if (project := project_and_user(name)[0]) is not None}
+    others = [name for name in named if project_and_user(name)[1] == place.user]
+    if place.space in there or not others:
+        return None
+    most = max(others, key=lambda name: there[name])
+    more = f", and others under {counted(len(others) - 1, 'other project')}" if len(others) > 1 else ""
+    how = command(Options(**{**vars(options), "project": None}), "projects rename", named[most], place.project)
+    held = counted(there[most], "memory")
+    return f"project {place.project!r} has no memories, and this home holds {held} under {named[most]!r}{more}: `{how}`"
 
 
 @contextmanager

@@ -54,7 +54,7 @@ repository may have brought it along. Until then commands name it and go on with
 (`~/.local/share/kingly`) needs no trust, nor does one outside of every project that `KINGLY_CONFIG` names.
 
 Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
-`KINGLY_PROJECT` and `KINGLY_AGENT`. Several remotes have names, and tokens of their own in `KINGLY_TOKEN_<NAME>`:
+`KINGLY_PROJECT`, `KINGLY_USER` and `KINGLY_AGENT`. Several remotes have names, and tokens in `KINGLY_TOKEN_<NAME>`:
 [remotes.md](remotes.md#several-remotes). `KINGLY_TOKEN_FILE` names a file with the token, of mode 0600, which is read
 again when the token is refused. The hub's token is `KINGLY_HUB_TOKEN` or in `KINGLY_HUB_TOKEN_FILE`, that of the MCP
 server over HTTP `KINGLY_MCP_TOKEN`. A language model that checks memories is named by `KINGLY_LLM_URL` (that of an

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -449,13 +450,13 @@ class Engine:
 
     # --- purging ------------------------------------------------------------------------------------------------------
 
-    async def purge(self, rows: Sequence[Row], *, whole_project: bool, force: bool, dry_run: bool) -> Purged:
-        """Purge memories, and documents and logs of the `whole_project`, or only say what that would take away. Raises
+    async def purge(self, rows: Sequence[Row], whole: Sequence[str], *, force: bool, dry_run: bool) -> Purged:
+        """Purge memories, and documents and logs of `whole` spaces, or only say what that would take away. Raises
         InvalidInput where one is pinned and it is not said to `force` it, and then purges nothing; StoreError, after
         which it can be repeated: tombstones among the rows are looked for in the files again."""
         from kingly_memory.router import purging  # few routers purge
 
-        planned = await self.read(lambda: purging.plan(self.reader, self.space, rows, whole_project=whole_project))
+        planned = await self.read(lambda: purging.plan(self.reader, rows, whole))
         if dry_run:
             return planned
         if not force:
@@ -474,13 +475,13 @@ class Engine:
             told.update(done.told)
             copies += done.copies
         documents = 0
-        if whole_project:
-            documents = await self.write(lambda transaction: transaction.documents.purge(self.space))
+        for space in whole:
+            documents += await self.write(partial(_purge_documents, space))
         ids = tuple(one.id for one in gone)
         texts = [one.content for one in gone]
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         lines = await self.read(lambda: self._erase_records(texts))  # first: a purge that is repeated knows no text
-        scrubbed = await self.read(lambda: self.store.scrub(buried, (self.space,) if whole_project else ()))
+        scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         return purging.Purged(
             ids,
             documents=documents,
@@ -622,3 +623,7 @@ class Engine:
         if new is not None:
             self.events.emit(MemoryStored(new.id, new.revision))
         self.wake()
+
+
+def _purge_documents(space: str, transaction: Transaction) -> int:
+    return transaction.documents.purge(space)

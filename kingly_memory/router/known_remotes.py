@@ -94,6 +94,30 @@ def enrol(
     return change
 
 
+def enrol_too(transaction: Transaction, space: str, other: str) -> None:
+    """What goes to remotes from the one space goes there from the other one, too."""
+    for name in transaction.owners("remote"):
+        known = transaction.facet("remote", name)
+        if known is not None and space in known["projects"] and other not in known["projects"]:
+            also = {list_: [*known[list_], other] for list_ in ("earlier", "backlog") if space in known[list_]}
+            since = {**known["projects"], other: known["projects"][space]}
+            said = {**known["said"], other: _said(known, space)}
+            transaction.set_facet("remote", name, {**known, **also, "projects": since, "said": said})
+
+
+def part(transaction: Transaction, space: str) -> None:
+    """Nothing of that space goes to any remote any more: it is empty."""
+    for name in transaction.owners("remote"):
+        known = transaction.facet("remote", name)
+        if known is not None and space in known["projects"]:
+            left = {which: [one for one in known[which] if one != space] for which in ("earlier", "backlog")}
+            kept = {
+                which: {one: said for one, said in known[which].items() if one != space}
+                for which in ("projects", "said")
+            }
+            transaction.set_facet("remote", name, {**known, **left, **kept})
+
+
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
     """Whether somebody has taken the remote out of the home, or its backfill has not ended, or `earlier` memories are
     wanted and it was enrolled again without them."""

@@ -75,18 +75,23 @@ def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
         last = rows[-1].position
 
 
-def plan(reader: StoreReader, space: str, rows: Iterable[Row], *, whole_project: bool) -> Purged:
-    """What purging those would take away."""
+def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
+    """Everything in those spaces, whatever its standing."""
+    return [row for space in spaces for row in chosen(reader, Query("", space))]
+
+
+def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purged:
+    """What purging those would take away, with the documents and logs of the `whole` spaces."""
     alive = [row for row in rows if not row.is_tombstone]
     found = [row.memory for row in alive]
-    whose = {one.id: {one.id, owner(space, one.scope.context_id or "")} for one in found}
+    whose = {one.id: {one.id, owner(one.scope.space, one.scope.context_id or "")} for one in found}
     facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
     pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
     return Purged(
         tuple(one.id for one in found),
         dry_run=True,
         names=tuple(one.key or one.id for one in found),
-        documents=reader.documents.count(space) if whole_project else 0,
+        documents=sum(map(reader.documents.count, whole)),
         elsewhere=sum(row.standing is Standing.CACHED for row in alive),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
@@ -123,7 +128,7 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
     row = transaction.row(memory_id)
     if row is None or row.is_tombstone:
         return []
-    gone = write.forget(memory_id, context)(transaction)
+    gone = write.forget(memory_id, replace(context, space=row.memory.scope.space))(transaction)
     if gone is not None:
         ids = [memory_id, *gone.others]
     else:  # it was forgotten before, and its other half with it

@@ -134,6 +134,19 @@ class DocumentRows(DocumentReader):
         dropped = (self._connection.execute(one, (space,)) for one in sql.DROP_PROJECT)
         return sum(one.rowcount for one in dropped)
 
+    def move(self, space: str, to: str, suffix: str) -> int:
+        moved, last = self.count(space), max(self.last_version(space), self.last_version(to))
+        self._connection.execute(sql.EARLIER_HERE, (space, to, suffix))
+        self._connection.execute(sql.EARLIER_HERE, (to, space, suffix))
+        for statement in sql.MOVE_DOCUMENTS:
+            self._connection.execute(statement, (space, to))
+        for one in self.sessions(space):
+            ((end,),) = self._ask(sql.LOG_END, (to, one.session))
+            self._connection.execute(sql.MOVE_LOG, (to, end, space, one.session))
+        if last:
+            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, to, rows.dump({"version": last})))
+        return moved - self.count(space)
+
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None:
         self._connection.execute(sql.NOTE_OPERATION, (space, operation, rows.dump(outcome), now_s))
 

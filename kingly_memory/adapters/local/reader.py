@@ -23,6 +23,7 @@ from kingly_memory.ports import (
     Match,
     Matches,
     Row,
+    Space,
     Talk,
     Vector,
 )
@@ -143,6 +144,12 @@ class Reader:
     def counts(self, space: str) -> Mapping[str, int]:
         counted = dict(self._all(sql.COUNTS, (space,)))
         return {name: counted.get(name, 0) for name in (*map(str, MemoryType), "archived")}
+
+    def spaces(self) -> list[Space]:
+        return [Space(*columns) for columns in self._all(sql.SPACES, ())]
+
+    def counted_spaces(self) -> Mapping[str, int]:
+        return dict(self._all(sql.COUNTED_SPACES, ()))
 
     def ends(self, space: str, now_s: float) -> Ends:
         over = dict(self._all(sql.ENDED, (space, now_s)))

@@ -201,9 +201,14 @@ DROP_FACETS = (
     "DELETE FROM km_facet WHERE owner = ? AND name IN (SELECT name FROM names WHERE name IS NOT NULL)"
 )
 """A name costs one step in the index, however many have such a facet."""
+MOVE_FACETS = DROP_FACETS.replace("DELETE FROM km_facet WHERE owner = ?", "{}").format(
+    "UPDATE OR IGNORE km_facet SET owner = ?2 WHERE owner = ?1"
+)
 OWNERS = "SELECT owner FROM km_facet WHERE name = ? LIMIT 1000"
 NAMED = "SELECT owner, value FROM km_facet WHERE name = ? AND owner > ? ORDER BY owner LIMIT ?"
 ENDS_AT = "UPDATE km_memory SET ends_s = ? WHERE id = ?"
+
+DROP_VECTORS = "DELETE FROM km_vector WHERE memory = ?"
 
 # --- revisions and the change feed ------------------------------------------------------------------------------------
 
@@ -248,6 +253,14 @@ DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
 COUNT_ALL = "SELECT coalesce(sum(memories), 0), count(DISTINCT space) FROM km_counts"
 COUNTS = "SELECT name, memories FROM km_counts WHERE space = ?"
+COUNTED_SPACES = "SELECT space, sum(memories) FROM km_counts GROUP BY space HAVING sum(memories) > 0"
+SPACES = (
+    "SELECT space, sum(live), sum(archived), sum(other), max(at_s) FROM ("
+    "SELECT space, standing = 'live' AS live, standing = 'archived' AS archived, 0 AS other, written_s AS at_s "
+    "FROM km_memory WHERE standing IN ('live', 'archived') "
+    "UNION ALL SELECT space, 0, 0, 1, updated_s FROM km_documents "
+    "UNION ALL SELECT space, 0, 0, 1, at_s FROM km_log) GROUP BY space ORDER BY space"
+)
 UNLEARN = "DELETE FROM km_vocabulary WHERE length = ? AND word = ?"
 SAYING = (
     "SELECT s.body || ' ' || coalesce(s.title, '') || ' ' || s.labels FROM km_text "
@@ -470,6 +483,16 @@ DROP_PROJECT = ("DELETE FROM km_documents WHERE space = ?", "DELETE FROM km_log 
 COUNT_DOCUMENTS = (
     "SELECT (SELECT count(*) FROM km_documents WHERE space = ?1) + (SELECT count(*) FROM km_log WHERE space = ?1)"
 )
+EARLIER_HERE = (
+    "UPDATE OR IGNORE km_documents AS d SET key = key || ?3 WHERE space = ?1 AND EXISTS (SELECT 1 FROM km_documents "
+    "AS o WHERE o.space = ?2 AND o.namespace = d.namespace AND o.key = d.key AND o.updated_s >= d.updated_s)"
+)
+"""Of two documents of one name in two spaces the one here, where the other one changed later."""
+MOVE_DOCUMENTS = (
+    "UPDATE OR IGNORE km_documents SET space = ?2 WHERE space = ?1",
+    "UPDATE OR IGNORE km_operations SET space = ?2 WHERE space = ?1",
+)
+MOVE_LOG = "UPDATE km_log SET space = ?, position = position + ? WHERE space = ? AND session = ?"
 DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE space = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 LAST_VERSIONS = (

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kingly_memory.adapters.local import rows, sql
+from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.passages import LONGEST, passages
@@ -209,6 +210,17 @@ class DiskTransaction:
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
 
+    def move(self, memory: Memory, standing: Standing) -> None:
+        self.save(memory, standing)
+        self._connection.execute(sql.NOTE, (memory.id, memory.revision, "moved", time.time()))
+        self._connection.execute(sql.DROP_VECTORS, (memory.id,))  # they are found by space, and made anew
+        whose = memory.scope
+        for (record,) in self._all(sql.REVISIONS, memory.id):
+            earlier = rows.read_record(record)
+            if earlier is not None:
+                scope = replace(earlier.scope, project=whose.project, user=whose.user)
+                self.keep_revision(replace(earlier, scope=scope))
+
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         positions, now_s = self._unindex(memory_ids), time.time()
         which = _listed(positions)
@@ -278,6 +290,10 @@ class DiskTransaction:
             self._connection.execute(sql.SET_FACET, (name, owner, rows.dump(value)))
         if name == LIFETIME:
             self._connection.execute(sql.ENDS_AT, ((value or {}).get("expires_at"), owner))
+
+    def move_facets(self, owner: str, to: str) -> None:
+        self._connection.execute(sql.MOVE_FACETS, (owner, to))
+        self.drop_facets(owner)
 
     def drop_facets(self, owner: str) -> None:
         self._owners = {}

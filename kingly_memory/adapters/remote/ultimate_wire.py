@@ -18,7 +18,7 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import sha256
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType, project_and_user
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType, project_and_user, whose
 from kingly_memory.ports import RemoteHit, RemoteLink
 
 KINDS_THERE = frozenset(
@@ -103,13 +103,15 @@ def link_arguments(link: RemoteLink) -> JsonObject:
     return {**wire.link_words(link), **described}
 
 
-def workflow_arguments(namespace: str) -> JsonObject:
-    """What `create_workflow` is told: the same words for the same namespace, so that there is one workflow for it."""
+def workflow_arguments(space: str) -> JsonObject:
+    """What `create_workflow` is told: the same words for the same space, so that there is one workflow for it."""
+    project, user = project_and_user(space)
+    name = project if project is not None and user is None else whose(space)
     return {
-        "title": f"Kingly Memory: {namespace}",
+        "title": f"Kingly Memory: {name}",
         "description": "What Kingly Memory keeps for this project.",
-        "tags": ["kingly-memory", project_tag(namespace)],
-        "idempotency_key": f"kingly:{namespace}",
+        "tags": ["kingly-memory", project_tag(space)],
+        "idempotency_key": f"kingly:{name}",
     }
 
 

@@ -61,6 +61,12 @@ class Shelf:
         for memory_id in memory_ids:
             self.rows[memory_id] = (self.rows[memory_id][0], standing)
 
+    def move(self, memory: Memory, standing: Standing) -> None:
+        raise NotImplementedError
+
+    def move_facets(self, owner: str, to: str) -> None:
+        raise NotImplementedError
+
     def unlearn(self, memory: Memory) -> None:
         raise NotImplementedError
 

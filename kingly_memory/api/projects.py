@@ -1,0 +1,106 @@
+"""The verbs on the projects of a home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from kingly_memory import validation
+from kingly_memory.api.family import Family
+from kingly_memory.declare import Arg, verb
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import project_and_user, space_of
+from kingly_memory.router import projects
+from kingly_memory.router.projects import Moved, Project
+
+if TYPE_CHECKING:
+    from kingly_memory.ports import Space
+    from kingly_memory.router.purging import Purged
+
+_FROM = Arg("the project as it is called now", "NAME")
+
+
+class Projects(Family):
+    """The projects of the home, each with everybody's memories in it; a view of one user sees and changes that user's
+    alone."""
+
+    @verb("projects list", reads=True)
+    async def list(self) -> tuple[Project, ...]:
+        """Show every project of the home: how much is in it, when it last changed, and whose it is.
+
+        Raises StoreError.
+        """
+        return projects.projects(await self._spaces())
+
+    @verb("projects rename")
+    async def rename(self, old: Annotated[str, _FROM], new: Annotated[str, Arg("its new name", "NEW")]) -> Moved:
+        """Give a project another name, which no project has yet.
+
+        What remotes have under the old name is forgotten there and sent again under the new one. One that was
+        interrupted goes on with `merge`. Raises InvalidInput, StoreError.
+        """
+        end = validation.required("new", new)
+        if any(project_and_user(one.name)[0] == end for one in await self._spaces()):
+            raise InvalidInput("new", f"there is a project {validation.shown(end)!r}; merge them, or take another name")
+        return await self._move("old", old, end)
+
+    @verb("projects merge", destroys=True)
+    async def merge(
+        self, source: Annotated[str, _FROM], into: Annotated[str, Arg("the project that it becomes part of", "INTO")]
+    ) -> Moved:
+        """Make a project part of another one.
+
+        Where both have a memory of one key, they become one: what was said later is its text, and everything else that
+        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own.
+        Raises InvalidInput, StoreError.
+        """
+        return await self._move("source", source, validation.required("into", into))
+
+    @verb("projects remove", destroys=True)
+    async def remove(
+        self,
+        name: Annotated[str, _FROM],
+        *,
+        force: Annotated[bool, Arg("pinned ones too")] = False,
+        dry_run: Annotated[bool, Arg("only say how many and which")] = False,
+    ) -> Purged:
+        """Purge a project: every memory, document and log in it goes for good, as `purge` does it. Raises InvalidInput,
+        StoreError."""
+        from kingly_memory.router import purging
+
+        whole, engine = await self._spaces_of("name", name), self._engine
+        rows = await engine.read(lambda: purging.all_of(engine.reader, whole))
+        return await engine.purge(rows, whole, force=force, dry_run=dry_run)
+
+    async def _spaces(self) -> Sequence[Space]:
+        user = project_and_user(self._engine.space)[1]
+        found = await self._engine.read(self._engine.reader.spaces)
+        return [one for one in found if user in (None, project_and_user(one.name)[1])]
+
+    async def _spaces_of(self, field: str, name: str) -> Sequence[str]:
+        wanted = validation.required(field, name)
+        spaces = [one.name for one in await self._spaces()]
+        found = [one for one in spaces if project_and_user(one)[0] == wanted]
+        if not found:
+            there = sorted({project for one in spaces if (project := project_and_user(one)[0]) is not None})
+            known = f"there is {', '.join(repr(validation.shown(one)) for one in there)}" if there else "there is none"
+            raise InvalidInput(field, f"this home has no project {validation.shown(wanted)!r}; {known}")
+        return found
+
+    async def _move(self, field: str, name: str, end: str) -> Moved:
+        engine, spaces = self._engine, await self._spaces_of(field, name)
+        if name == end:
+            raise InvalidInput(field, "is that project already")
+        await engine.flush()
+        memories = documents = joined = 0
+        for start in spaces:
+            to = space_of(end, project_and_user(start)[1])
+            ids = await engine.read(partial(projects.left, engine.reader, start))
+            for at in range(0, len(ids), projects.AT_ONCE):
+                some = ids[at : at + projects.AT_ONCE]
+                done = await engine.write(projects.move(some, start, to, engine.write_context()))
+                memories, joined = memories + done.memories, joined + done.joined
+                engine.wake()
+            documents += await engine.write(projects.move_rest(start, to))
+        return Moved(end, memories, documents, joined)

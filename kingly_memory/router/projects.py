@@ -1,0 +1,188 @@
+"""The projects of a home: which there are, and how one gets another name or becomes part of another.
+
+A rename moves what lies in each space of the project into the space of the same user under the new name, in bites: one
+that was interrupted goes on when it is repeated. What a remote has under the old name is forgotten there and sent again
+under the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
+
+from kingly_memory.cognition import links
+from kingly_memory.cognition.owners import current_owner, latest_owner, owner
+from kingly_memory.cognition.thoughts import CHAIN_TAG
+from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.ids import MemoryId, derived_id
+from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
+from kingly_memory.plain import Plain
+from kingly_memory.ports import Row, Space, StoreReader, Transaction
+from kingly_memory.router import activity, delivery, known_remotes, write
+from kingly_memory.router.erasing import erase
+from kingly_memory.router.outbox import FORMER
+from kingly_memory.router.purging import chosen
+from kingly_memory.router.thread_lookup import THREAD, into, texts
+from kingly_memory.router.write import WriteContext
+
+AT_ONCE = 50
+"""Memories that are moved in one transaction."""
+GRAVE = "moved"
+"""`metadata.record` of what stays under the old name until remotes have forgotten what they had of it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Plain):
+    """A project of the home, all users together. `memories` are alive, `archived` put away; `documents` counts items
+    of logs too; `users` names those who have something in it. `name` is None for what is kept for every project."""
+
+    name: str | None
+    memories: int
+    archived: int
+    documents: int
+    changed_at: datetime
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Plain):
+    """How many memories, and documents and items of logs, went into the project `into`. `joined` of those memories had
+    the key of one there, and are one with it now."""
+
+    into: str
+    memories: int
+    documents: int
+    joined: int
+
+
+def projects(spaces: Iterable[Space]) -> tuple[Project, ...]:
+    """By name; what is kept for every project comes last."""
+    together: dict[str | None, list[Space]] = {}
+    for one in spaces:
+        together.setdefault(project_and_user(one.name)[0], []).append(one)
+    found = [
+        Project(
+            name,
+            sum(one.memories for one in some),
+            sum(one.archived for one in some),
+            sum(one.documents for one in some),
+            datetime.fromtimestamp(max(one.changed_s for one in some), UTC),
+            tuple(sorted(user for one in some if (user := project_and_user(one.name)[1]) is not None)),
+        )
+        for name, some in together.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (one.name is None, one.name or "")))
+
+
+# --- moving ----------------------------------------------------------------------------------------------------------
+
+
+class Bite(NamedTuple):
+    """How many memories a change has moved, and how many of them became one with another."""
+
+    memories: int
+    joined: int
+
+
+def left(reader: StoreReader, space: str) -> list[MemoryId]:
+    """What is to be moved out of a space, whatever its standing."""
+    found = chosen(reader, Query("", space))
+    return [row.memory.id for row in found if row.memory.metadata.get("record") != GRAVE]
+
+
+def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -> Callable[[Transaction], Bite]:
+    """Move memories from one space to another, with what is said of their contexts, agents and chains of thoughts."""
+    context = replace(context, space=end)
+
+    def change(transaction: Transaction) -> Bite:
+        known_remotes.enrol_too(transaction, start, end)
+        found = (transaction.row(one) for one in ids)
+        rows = [row for row in found if row is not None and row.memory.scope.space == start]
+        joined = sum(_move(transaction, row, context) for row in rows)
+        names: dict[str, None] = {}
+        for row in rows:
+            scope, tags = row.memory.scope, row.memory.tags
+            chains = (tag.removeprefix(CHAIN_TAG) for tag in tags if tag.startswith(CHAIN_TAG))
+            names.update(dict.fromkeys(one for one in (scope.context_id, scope.agent, *chains) if one is not None))
+        waiting = list(names)
+        for one in waiting:
+            thread = transaction.facet(THREAD, owner(start, one)) or {}
+            merged = [other for other in (*texts(thread, "holds"), into(thread)) if other is not None]
+            waiting += [other for other in merged if other not in names]
+            names.update(dict.fromkeys(merged))
+            transaction.move_facets(owner(start, one), owner(end, one))
+        return Bite(sum(not row.is_tombstone for row in rows), joined)
+
+    return change
+
+
+def move_rest(start: str, end: str) -> Callable[[Transaction], int]:
+    """Move documents, logs, and what is known of the space as a whole. Returns how many documents and items."""
+
+    def change(transaction: Transaction) -> int:
+        for name in (partial(current_owner, agent=None), latest_owner, activity.owner):
+            transaction.move_facets(name(start), name(end))
+        known_remotes.part(transaction, start)
+        return transaction.documents.move(start, end, f" ({project_and_user(start)[0]})")
+
+    return change
+
+
+def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
+    """Move one memory. True when it and one that has its key there became one."""
+    memory = row.memory
+    if row.standing is Standing.CACHED:  # a copy of what a remote has under the old name
+        erase(transaction, memory.id)
+        return False
+    _part_from_remotes(transaction, row, context)
+    project, user = project_and_user(context.space)
+    moved = replace(memory, scope=replace(memory.scope, project=project, user=user))
+    there = write.find(transaction, context.space, memory.key) if memory.key is not None else None
+    if there is not None and row.standing is there.standing is Standing.LIVE:
+        _join(transaction, moved, there.memory, context)
+        return True
+    if there is not None and there.standing is not Standing.LIVE:
+        transaction.move(replace(there.memory, key=None), there.standing)
+    elif there is not None:
+        moved = replace(moved, key=None)
+    transaction.move(moved, row.standing)
+    if row.standing is not Standing.FORGOTTEN:
+        write.revise(transaction, moved, context, row.standing)
+    return False
+
+
+def _join(transaction: Transaction, moved: Memory, there: Memory, context: WriteContext) -> None:
+    """Two memories with one key become one, under the id that is there: the text that was said later is the latest, and
+    nothing that either said is lost."""
+    said = [transaction.revision(moved.id, number) for number in range(1, moved.revision)]
+    texts_of_moved = [*(one for one in said if one is not None), moved]
+    follows = texts_of_moved if moved.updated_at > there.updated_at else [*texts_of_moved, there]
+    for link in links.of(transaction, moved.id):
+        source, target = (there.id if one == moved.id else one for one in (link.source, link.target))
+        if source != target:
+            draft = links.LinkDraft(link.link_type, link.strength, link.description)
+            links.write(transaction, source, target, draft, link.created_at)
+    erase(transaction, moved.id)
+    for number, text in enumerate(follows, start=there.revision + 1):
+        here = replace(text, id=there.id, key=there.key, scope=replace(text.scope, project=moved.scope.project))
+        write.revise(transaction, replace(here, revision=number), context)
+
+
+def _part_from_remotes(transaction: Transaction, row: Row, context: WriteContext) -> None:
+    """What remotes have of it under the old name is forgotten there: a grave, which has its deliveries, has that done.
+    Each has it anew under the new name."""
+    memory = row.memory
+    scope = Scope(memory.scope.project, memory.scope.user)
+    grave = replace(memory, id=derived_id(memory.id, f"moved from {scope.space}"), key=None, content="", title=None)
+    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+        before = transaction.delivery(remote, memory.id)
+        if before is None:
+            continue
+        is_settled = row.standing is Standing.FORGOTTEN and not before.waits
+        if not is_settled and not (before.untried and before.state is not DeliveryState.LEASED):
+            transaction.save(replace(grave, tags=(), metadata={"record": GRAVE}, scope=scope), Standing.FORGOTTEN)
+            after = before if row.standing is Standing.FORGOTTEN else delivery.wanted(before, 0, context.now_s)
+            transaction.set_delivery(remote, grave.id, after)
+        transaction.set_delivery(remote, memory.id, None)

@@ -1,0 +1,178 @@
+"""Projects are listed, renamed, merged and removed, and nothing of them is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import InvalidInput, MemoryRouter
+from kingly_memory.models import Scope
+from kingly_memory.router import projects
+from kingly_memory.settings import Pace, Settings
+from tests.cli_runner import runner
+from tests.hub.machines import Team, texts
+
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", False, project="old", settings=QUICK) as opened:
+        yield opened
+
+
+@pytest.mark.requirement("N9")
+async def test_a_renamed_project_has_all_that_it_had(memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projects, "AT_ONCE", 2)
+    first = await memory.store("the ferry leaves at eight", key="ferry", context_id="trip", tags=["sea"])
+    await memory.store("the ferry leaves at nine", key="ferry")
+    second = await memory.store("bring the tickets", key="tickets", context_id="trip")
+    await memory.store("the old timetable", key="gone")
+    await memory.forget("gone")
+    await memory.archive_all([(await memory.store("the winter timetable", key="winter")).id])
+    await memory.link_memories("ferry", "tickets")
+    await memory.threads.rename("trip", "Summer trip")
+    await memory.documents.put("notes", "packing", {"towel": True})
+    await memory.log("chat").append(["hello"])
+    ann = memory.scoped(user="ann")
+    await ann.store("ann is seasick", key="health")
+    changes = len(memory._engine.reader.changes(0, 1_000))
+
+    moved = await memory.projects.rename("old", "new")
+
+    assert (moved.into, moved.memories, moved.documents, moved.joined) == ("new", 5, 2, 0)
+    new = memory.scoped(project="new")
+    found = await new.get("ferry")
+    assert found is not None
+    assert (found.id, found.content, found.revision, found.scope) == (
+        first.id, "the ferry leaves at nine", 2, Scope("new", context_id="trip"),
+    )  # fmt: skip
+    assert [one.scope.project for one in await new.history("ferry")] == ["new", "new"]
+    assert len(await new.links("ferry")) == 1
+    assert [one.title for one in await new.threads.list()] == ["Summer trip"]
+    assert [hit.memory.key for hit in await new.search("tickets")] == ["tickets"]
+    assert (await new.restore("gone")) is not None
+    assert (await new.restore("winter")) is not None
+    assert (await new.documents.get("notes", "packing")) is not None
+    assert await new.log("chat").last(5) == ["hello"]
+    assert [one.content for one in (await new.scoped(user="ann").list()).memories] == ["ann is seasick"]
+    told = memory._engine.reader.changes(0, 1_000)[changes:]
+    assert {one.memory_id for one in told if one.what == "moved"} >= {first.id, second.id}
+    assert (await memory.list()).memories == ()
+    assert [(one.name, one.memories, one.users) for one in await memory.projects.list()] == [("new", 5, ("ann",))]
+    assert memory._engine.view.damaged() == []
+
+
+async def test_of_two_memories_with_one_key_the_later_is_the_latest_and_the_other_its_history(
+    memory: MemoryRouter,
+) -> None:
+    into = memory.scoped(project="into")
+    await into.store("said first", key="a")
+    await memory.store("said second", key="a")
+    await memory.store("said third", key="a")
+    await memory.store("said fourth", key="b")
+    await into.store("said fifth", key="b")
+    await memory.documents.put("notes", "x", "earlier")
+    await into.documents.put("notes", "x", "later")
+    await memory.log("chat").append(["c"])
+    await into.log("chat").append(["a", "b"])
+    moved = await memory.projects.merge("old", "into")
+    assert (moved.memories, moved.joined) == (2, 2)
+    assert [one.content for one in await into.history("a")] == ["said third", "said second", "said first"]
+    latest, *earlier = [one.content for one in await into.history("b")]
+    assert (latest, "said fourth" in earlier) == ("said fifth", True)
+    documents = {one.key: one.value for one in await into.documents.list("notes")}
+    assert documents == {"x": "later", "x (old)": "earlier"}
+    assert await into.log("chat").last(5) == ["a", "b", "c"]
+    assert len((await into.list()).memories) == 2
+
+
+async def test_what_a_hub_has_of_a_renamed_project_is_there_under_the_new_name_alone(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("desk", "old") as desk:
+        await desk.store("the ferry leaves at nine", significance=0.9, key="ferry")
+        await desk.sync(timeout=5)
+        await desk.projects.rename("old", "new")
+        assert (await desk.sync(timeout=5)).pending == 0
+    async with team.machine("laptop", "new") as laptop:
+        assert await texts(laptop, "ferry") == ["the ferry leaves at nine"]
+    async with team.machine("phone", "old") as phone:
+        assert await texts(phone, "ferry") == []
+    team.store.close()
+
+
+async def test_a_user_renames_and_removes_only_what_is_his(memory: MemoryRouter) -> None:
+    ann = memory.scoped(user="ann")
+    await memory.store("nobody's", key="k")
+    await ann.store("ann's", key="k")
+    assert [(one.name, one.memories) for one in await ann.projects.list()] == [("old", 1)]
+    await ann.projects.rename("old", "mine")
+    assert [one.name for one in await memory.projects.list()] == ["mine", "old"]
+    assert len((await ann.projects.remove("mine")).ids) == 1
+    assert (await memory.get("k")) is not None
+    with pytest.raises(InvalidInput, match=r"^name: this home has no project 'old'; there is none"):
+        await ann.projects.remove("old")
+
+
+async def test_a_user_is_purged_from_every_project(memory: MemoryRouter) -> None:
+    ann, bob = memory.scoped(user="ann"), memory.scoped(user="bob")
+    for one in (ann, ann.scoped(project="other"), ann.scoped(project=None), bob):
+        await one.store("likes the ferry", key="k")
+    await ann.documents.put("notes", "x", 1)
+    planned = await memory.purge(user="ann", dry_run=True)
+    assert (len(planned.ids), planned.documents) == (3, 1)
+    assert len((await memory.purge(user="ann")).ids) == 3
+    assert (await bob.get("k")) is not None
+    with pytest.raises(InvalidInput, match=r"^user: this home holds nothing of a user 'ann'"):
+        await memory.purge(user="ann")
+    with pytest.raises(InvalidInput, match=r"^user: "):
+        await bob.purge(user="ann")
+
+
+@pytest.mark.parametrize(
+    ("verb", "names", "says"),
+    [
+        ("rename", ("nix", "new"), "old: this home has no project 'nix'; there is 'old'"),
+        ("rename", ("old", "old"), "new: there is a project 'old'; merge them, or take another name"),
+        ("rename", ("old", " "), "new: is empty"),
+        ("merge", ("old", "old"), "source: is that project already"),
+        ("merge", ("old", "two\nlines"), "into: contains control characters"),
+    ],
+)
+async def test_a_project_that_cannot_be_meant_is_one_sentence(
+    memory: MemoryRouter, verb: str, names: tuple[str, str], says: str
+) -> None:
+    await memory.store("the ferry leaves at nine")
+    with pytest.raises(InvalidInput) as caught:
+        await getattr(memory.projects, verb)(*names)
+    assert str(caught.value) == says
+
+
+@pytest.mark.requirement("N9")
+@pytest.mark.parametrize("command", ["store", "search", "list", "status", "doctor"])
+def test_a_home_whose_memories_lie_under_another_name_says_so(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+    run("store", "the ferry leaves at nine", "--project", "old")
+    told = "this home holds 1 memory under 'old': `kingly-memory projects rename old new`"
+    words = {"store": ["a text"], "search": ["ferry"]}.get(command, [])
+    assert told in run(command, *words, "--project", "new").err
+    assert "holds" not in run(command, *words, "--project", "old").err
+    assert "holds" not in run(command, *words, "--project", "new", "--user", "ann").err
+
+
+def test_projects_are_listed_renamed_and_removed_from_the_shell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+    run("store", "the ferry leaves at nine", "--key", "k", "--project", "old", "--user", "ann")
+    assert run("projects", "rename", "old", "new").out == "project new has 1 memory more\n"
+    [listed] = run("projects", "list", "--json").json["list"]
+    assert (listed["name"], listed["memories"], listed["users"]) == ("new", 1, ["ann"])
+    assert run("projects", "remove", "new").code == 2
+    assert run("purge", "--user", "ann", "--dry-run").out.splitlines() == ["would purge 1 memory", "  k"]
+    assert run("projects", "remove", "new", "--yes").out == "purged 1 memory; nothing restores them\n"
+    assert run("projects", "list").out == "this home holds nothing yet\n"
