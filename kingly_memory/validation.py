@@ -137,9 +137,9 @@ class Draft:
 class Imported:
     """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless.
 
-    `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts. `ends_at`
-    and `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either. `revision` is
-    its number there; with `is_earlier` it is what the memory of that id said before, and comes before it. `beside` are
+    `updated_at` is when the file's text was last changed, if it says; else the moment of the import. `ends_at` and
+    `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either. `revision` is its
+    number there; with `is_earlier` it is what the memory of that id said before, and comes before it. `beside` are
     facets of the memory, which it gets where it is new.
     """
 

@@ -184,7 +184,8 @@ def test_a_router_that_nobody_refers_to_any_more_is_closed_in_the_end_too(tmp_pa
 from kingly_memory import SyncMemoryRouter
 for number in range(3):
     memory = SyncMemoryRouter.open("home", False, project="app")
-    memory.store("fog", key="k")
+    if not number:
+        memory.store("fog", key="k")
     memory.get("k")
 del memory
 import gc; gc.collect()

@@ -58,8 +58,8 @@ async def test_storing_a_key_again_is_a_new_revision_of_the_same_memory(memory: 
     assert len(await memory.search("blue")) == 0
 
 
-async def test_storing_without_a_key_is_always_a_new_memory(memory: MemoryRouter) -> None:
-    first, second = await memory.store("same"), await memory.store("same")
+async def test_storing_something_else_without_a_key_is_always_a_new_memory(memory: MemoryRouter) -> None:
+    first, second = await memory.store("same"), await memory.store("same", title="but for its title")
     assert first.id != second.id
     assert len(await memory.search("same", fold=False)) == 2
 

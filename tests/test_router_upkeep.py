@@ -204,8 +204,10 @@ async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, c
         receipt = await ours.store("secret", key="secret.key", significance=0.9)
         async with router_over(disk, remote, clock, project="other", leads=lambda: False) as theirs:
             assert [entry.key for entry in await theirs.outbox()] == []
-            assert await theirs.outbox_drop([receipt.id]) == 0
-            assert await theirs.outbox_retry([receipt.id]) == 0
+            with pytest.raises(InvalidInput, match="nothing is in the outbox"):
+                await theirs.outbox_drop([receipt.id])
+            with pytest.raises(InvalidInput, match="nothing is in the outbox"):
+                await theirs.outbox_retry([receipt.id])
         assert [entry.key for entry in await ours.outbox()] == ["secret.key"]
 
 

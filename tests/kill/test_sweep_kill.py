@@ -44,7 +44,10 @@ async def seed(home: Path) -> None:
     async with opened(home) as memory:
         await memory.store("fresh", key="fresh")
         await memory.remember(
-            Imported(draft(text(number), content_limit_bytes=10_000, key=f"k{number}", created_at=long_ago))
+            Imported(
+                draft(text(number), content_limit_bytes=10_000, key=f"k{number}", created_at=long_ago),
+                updated_at=long_ago,
+            )
             for number in range(FADED)
         )
         for number in range(0, FADED, 8):

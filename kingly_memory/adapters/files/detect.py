@@ -107,12 +107,22 @@ def _real(path: Path) -> Path:
 
 
 def _is_jsonl(path: Path) -> bool:
-    """True when one of the first lines makes an entry; others may be wrong."""
+    """True when one of the first lines makes an entry; others may be wrong, but for those of a single JSON value."""
     with opened(path) as file:
         first = [line for line in islice(lines(file, FIRST_LINE_BYTES), LINES_LOOKED_AT) if line]
     if not first or first[0].lstrip().startswith(b"["):
         return False
-    return any(jsonl.is_entry(value) and not ai.looks_like(value) for value in map(_value, first))
+    values = list(map(_value, first))
+    is_any = any(jsonl.is_entry(value) and not ai.looks_like(value) for value in values)
+    return is_any and (values[0] is not None or not _is_one_value(path))
+
+
+def _is_one_value(path: Path) -> bool:
+    try:
+        document(path)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _value(line: bytes) -> Any:

@@ -140,7 +140,7 @@ def test_what_is_stored_goes_to_an_added_remote_from_then_on(run: Run, server: S
     added = run("remotes", "add", "team", server.url)
     assert added.out.splitlines() == [
         f"added team, {server.url} (scripted over json-call)",
-        "  what project default stores from now on above significance 0.3 goes there",
+        "  what project 'default' stores from now on above significance 0.3 goes there",
         "  what was stored before stays on this machine; the same with --with-earlier sends it too",
     ]
     assert run("store", "after", "--wait", "5").out.splitlines()[1] == "  on this machine and on team"

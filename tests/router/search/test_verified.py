@@ -474,7 +474,7 @@ def keys(answer: JsonObject) -> set[str]:
         (TOOL, {"query": "a", "top_k": 0}, "top_k: "),
         (TOOL, {"query": "a", "top_k": True}, "top_k: expected a number"),
         (TOOL, {"query": "a", "ground_truth": [""]}, "ground_truth: holds no text"),
-        (TOOL, {"query": "a", "ground_truth": [1]}, "ground_truth.0: expected text"),
+        (TOOL, {"query": "a", "ground_truth": [1]}, "ground_truth: should be a list of texts"),
         (TOOL, {"query": "a", "agent": ""}, "agent: is empty"),
         (TOOL, {}, "query: is missing"),
         ("alma_retrieve_for_mode", {"query": ""}, "query: is empty; say what to look for"),
