@@ -29,6 +29,7 @@ from benchmarks import (
     searching,
     storing,
     sweeping,
+    users,
     working,
 )
 from benchmarks.measure import Figure, Plan
@@ -50,6 +51,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "idle": idle.measure,
     "crowded": crowded.measure,
     "hostile": hostile.measure,
+    "users": users.measure,
     "million": million.measure,
 }
 TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {

@@ -47,7 +47,8 @@ class Wire:
         if self.is_down:
             raise RemoteUnavailable("the hub is down")
         self.called.append(tool)
-        scope = scope_name("default", *(project_and_user(space) if space else (self._project,)))
+        project, user = project_and_user(space) if space else (self._project, None)
+        scope = scope_name("default", project or "", user)
         return self._engine.answer(scope, parsed(tool, params))
 
     async def aclose(self) -> None:

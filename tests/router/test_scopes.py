@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from kingly_memory.models import Scope, project_and_user, space_of
 from kingly_memory.place import Place
 from kingly_memory.plain import plain
 from kingly_memory.settings import Pace, Settings
+from tests.hub.machines import Team, texts
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
 MARK = "Xylothrumbus"
@@ -200,3 +202,28 @@ def test_code_that_does_not_await_has_views_too_and_the_environment_names_a_user
             bob.get("drink")
         assert memory.get("drink") is not None
     assert Place.resolve(tmp_path, environment={"KINGLY_USER": "ann"}, start=tmp_path).user == "ann"
+
+
+async def test_a_hub_keeps_users_apart_and_a_user_finds_what_was_said_on_another_machine(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("desk") as desk:
+        await desk.scoped(user="ann").store("the ferry leaves at nine", significance=0.9)
+        await desk.scoped(user="ann", project=None).store("the ferry is never late", significance=0.9)
+        assert (await desk.sync(timeout=5)).pending == 0
+    async with team.machine("laptop") as laptop:
+        ann = laptop.scoped(user="ann")
+        assert await texts(ann, "ferry") == ["the ferry leaves at nine"]
+        assert await texts(ann.scoped(project=None), "ferry") == ["the ferry is never late"]
+        for stranger in (laptop, laptop.scoped(user="bob"), laptop.scoped(project=None), ann.scoped(project="other")):
+            assert "the ferry leaves at nine" not in await texts(stranger, "ferry")
+    team.store.close()
+
+
+async def test_views_that_nobody_refers_to_are_gone(memory: MemoryRouter) -> None:
+    for number in range(50):
+        await memory.scoped(user=f"user {number}").store(f"note {number}")
+    engine = memory._engine
+    await engine.flush()
+    await engine.flush()  # what had something to write is kept until that is done
+    gc.collect()
+    assert (len(engine._views), len(engine._unwritten)) == (0, 0)

@@ -1,0 +1,47 @@
+"""What a thousand users in one process take: a view each, ten memories each, and a search."""
+
+from __future__ import annotations
+
+import gc
+import time
+from pathlib import Path
+
+from benchmarks.measure import Figure, Goal, Plan, figure
+from kingly_memory import MemoryRouter, Settings
+
+USERS, QUICK_USERS = 1_000, 100
+MEMORIES = 10
+GOALS = (Goal("grown_mb", 200.0),)
+
+
+async def measure(plan: Plan) -> list[Figure]:
+    count = QUICK_USERS if plan.is_quick else USERS
+    settings = Settings(durability="process", embedder="none")
+    async with MemoryRouter.open(plan.folder / "users", False, project="bench", settings=settings) as memory:
+        await memory.store("who is there?")
+        before = _resident_mb()
+        views, stored, searched = [], list[float](), list[float]()
+        for number in range(count):
+            view = memory.scoped(user=f"user {number}")
+            views.append(view)
+            began = time.perf_counter()
+            await view.store_many([{"content": f"note {one} of user {number}"} for one in range(MEMORIES)])
+            stored.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            found = await view.search("note")
+            searched.append(time.perf_counter() - began)
+            assert len(found) == MEMORIES  # noqa: S101  # none of another user's
+        gc.collect()
+        grown = _resident_mb() - before
+    remark = f"the process has grown by {grown:.0f} MB"
+    return [
+        figure(f"store {MEMORIES} at once, {count:,} users", stored, goals=GOALS, remark=remark, grown_mb=grown),
+        figure(f"search among {MEMORIES} of one's own, {count:,} users", searched),
+    ]
+
+
+def _resident_mb() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
