@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 6
+LAYOUT = 7
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
