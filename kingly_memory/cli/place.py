@@ -226,15 +226,13 @@ NAMES_ELSEWHERE = {"store", "search", "list", "status", "doctor"}
 """Commands that say so where the project has nothing, and another one has."""
 
 
-def elsewhere(options: Options) -> str | None:
+def elsewhere(options: Options, out: Output) -> str | None:
     """Where the home's memories are, when the project has none: it, or its folder, may have got another name."""
-    from kingly_memory.app.reading import open_reader
-
     place, _ = resolved_place(options)
     if place.project is None or not (place.home / "store").is_dir():
         return None
     there: Mapping[str, int] = {}
-    with suppress(KinglyMemoryError), closing(open_reader(place)) as reader:  # the command says what is wrong
+    with suppress(KinglyMemoryError), reading(place, out) as reader:  # the command says what is wrong
         there = reader.counted_spaces()
     named = {name: project for name in there if (project := project_and_user(name)[0]) is not None}
     others = [name for name in named if project_and_user(name)[1] == place.user]
