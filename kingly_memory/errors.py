@@ -35,6 +35,14 @@ class NoSuchRevision(InvalidInput):
         super().__init__("revision", f"{name[:200]!r} has no revision {revision}; `kingly-memory history` lists them")
 
 
+class KeptForEveryProject(InvalidInput):
+    """A memory is kept for every project: a single one reads it, and does not change it."""
+
+    def __init__(self, name: str, field: str = "key_or_id") -> None:
+        how = "say --everywhere, in Python `scoped(project=None)`"
+        super().__init__(field, f"{name[:200]!r} is kept for every project, so it is not changed from this one; {how}")
+
+
 class RecordDamaged(KinglyMemoryError):
     """The record of a memory is not as it was written, so nothing of it is shown."""
 

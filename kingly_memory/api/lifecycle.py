@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, KeptForEveryProject
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.models import JsonObject, Memory, Standing, project_and_user
 
@@ -172,6 +172,8 @@ class LifecycleVerbs(Family):
         whole = [engine.space] if whole_project else [] if user is None else await self._spaces_of(user)
         if key_or_id is not None:
             row = await engine.read(lambda: engine.view.find(key_or_id))
+            if row is None and await engine.read(lambda: engine.view.readable(key_or_id)) is not None:
+                raise KeptForEveryProject(key_or_id)
             rows = [] if row is None else [row]
         elif whole:
             rows = await engine.read(lambda: purging.all_of(engine.reader, whole))
@@ -182,7 +184,7 @@ class LifecycleVerbs(Family):
         if not rows and not whole:
             name, value = next((name, one) for name, one in said.items() if one is not None)
             told = value if isinstance(value, str) else ", ".join(value or ())
-            raise InvalidInput(name, f"nothing of this project is stored under {validation.shown(told)!r}")
+            raise InvalidInput(name, f"nothing is stored under {validation.shown(told)!r} in this project")
         return await engine.purge(rows, whole, force=force, dry_run=dry_run)
 
     async def _spaces_of(self, user: str) -> list[str]:
@@ -257,7 +259,7 @@ class LifecycleVerbs(Family):
         Raises InvalidInput."""
         engine = self._engine
         await engine.flush()
-        row = await engine.read(lambda: engine.view.find(key_or_id))
+        row = await engine.read(lambda: engine.view.readable(key_or_id))
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
         now_s = engine.now_s()

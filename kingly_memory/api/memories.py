@@ -238,7 +238,7 @@ class MemoryVerbs(Family):
 
         The rest stays as it was, its author too unless the text is new: then `origin` says whose that is. It is live
         again if it lay in the archive. None when there is none. `ttl` and `if_revision` as in `store`. Raises
-        InvalidInput, RevisionConflict, StoreError.
+        InvalidInput (KeptForEveryProject as in `forget`), RevisionConflict, StoreError.
         """
         name, expected = validation.required("key_or_id", key_or_id), _revision("if_revision", if_revision)
         draft = validation.draft(
@@ -581,7 +581,8 @@ class MemoryVerbs(Family):
         """Forget a memory, here and on the remote. A person can restore it.
 
         It is out of sight here at once, on the remote when that answers, and out of the summaries that tell of it.
-        None when there is none. `restore` brings it back.
+        None when there is none. `restore` brings it back. What is kept for every project is changed where it is kept,
+        in `scoped(project=None)`: KeptForEveryProject is raised, as by every verb that changes a memory.
         """
         from kingly_memory.router import write
 

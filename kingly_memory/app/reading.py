@@ -147,12 +147,12 @@ class LocalReader(View):
     def named(self, ids: Iterable[str]) -> dict[str, Memory]:
         """Those of the project's memories that have these ids or keys, expired and archived ones too: for telling what
         becomes of them."""
-        rows = ((memory_id, self.find(memory_id)) for memory_id in ids)
+        rows = ((memory_id, self.readable(memory_id)) for memory_id in ids)
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
 
     def ids_beginning(self, beginning: str) -> Sequence[str]:
         """Ids of the project's memories that begin so, whatever their standing."""
-        return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.find(one) is not None]
+        return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
 
     def counted_spaces(self) -> Mapping[str, int]:
         """How many memories lie in each space of the home that has any."""

@@ -27,7 +27,7 @@ from kingly_memory.cli.output import (
 )
 from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
-from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.models import (
     DeliveryState,
@@ -172,8 +172,15 @@ def restore(options: Options, out: Output) -> Answer:
     return Answer(memory.to_json(), [f"{said}: {summary(memory)}"])
 
 
-def update_lines(receipt: Receipt, _: Options) -> list[str]:
-    return receipt_lines(receipt)
+def update(options: Options, out: Output) -> Answer:
+    place = place_of(options, out)
+    said = arguments(options.command.verb, options, place)
+    with reading(place, out) as reader:
+        before = reader.find(options.key_or_id)
+    with routing(place, out) as router:
+        receipt: Receipt = named(options.command.verb.call(router, said), options)
+    is_same = before is not None and before.memory.revision == receipt.revision and options.ttl is None
+    return Answer(receipt.to_json(), ["nothing was changed"] if is_same else receipt_lines(receipt))
 
 
 history_lines = Table(
@@ -210,7 +217,7 @@ def tag(options: Options, out: Output) -> Answer:
         kept = [one for one in memory.tags if one not in (options.remove or ())]
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
         if tags != list(memory.tags):
-            router.update(memory.id, tags=tags, if_revision=memory.revision)
+            named(router.update(memory.id, tags=tags, if_revision=memory.revision), options)
     return Answer({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
 
 
@@ -229,6 +236,8 @@ def edit(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     with routing(place, out) as router:
         memory = named(router.get(options.key_or_id), options)
+        if memory.scope.space != place.space:
+            raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
         descriptor, name = mkstemp(prefix="kingly-", suffix=".md")
         file = Path(name)
         with os.fdopen(descriptor, "wb") as begun:
@@ -249,7 +258,8 @@ def edit(options: Options, out: Output) -> Answer:
             if text == memory.content.rstrip("\n"):
                 file.unlink()
                 return Answer({"changed": False}, ["nothing was changed"])
-            receipt = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+            changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+            receipt = named(changed, options)
         except KinglyMemoryError:
             written = file.read_bytes().strip() if file.exists() else b""
             if written in (b"", memory.content.encode().strip()):
@@ -258,7 +268,6 @@ def edit(options: Options, out: Output) -> Answer:
                 out.note(f"what you wrote is kept in {file}")
             raise
         file.unlink()
-    receipt = named(receipt, options)
     return Answer(receipt.to_json(), receipt_lines(receipt))
 
 

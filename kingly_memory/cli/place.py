@@ -144,7 +144,7 @@ def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> s
     if named is None or not _BEGINNING.fullmatch(named):
         return named
     with reading(place_of(options, out), out) as reader:
-        found = [] if reader.find(named) is not None else reader.ids_beginning(named)
+        found = [] if reader.readable(named) is not None else reader.ids_beginning(named)
     if len(found) > 1:
         raise InvalidInput("key_or_id", f"the ids of {len(found)} memories or more begin with {named!r}; write more")
     return found[0] if found else named

@@ -85,7 +85,7 @@ def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Calla
 
 
 def _found(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Row:
-    row = write.find(transaction, context.space, key_or_id)
+    row = write.find_own(transaction, context.space, key_or_id, field)
     if row is None or row.standing is Standing.FORGOTTEN:
         raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     return row

@@ -78,7 +78,7 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
 
 
 def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:
-    row = write.find(transaction, context.space, key_or_id)
+    row = write.find_own(transaction, context.space, key_or_id, field)
     if row is None:
         raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     if row.standing is Standing.FORGOTTEN:
@@ -98,7 +98,7 @@ class Associations:
 
     def links(self, key_or_id: str) -> tuple[Link, ...]:
         """The links of a memory, oldest first, unless the other end was forgotten or erased. Raises InvalidInput."""
-        row = self._view.find(key_or_id)
+        row = self._view.readable(key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             raise InvalidInput("key_or_id", f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
         memory_id = row.memory.id

@@ -79,7 +79,7 @@ class View:
             if history and found is None:
                 raise NoSuchRevision(key_or_id, revision)
             return found
-        row = self._found(key_or_id)
+        row = self.readable(key_or_id)
         if row is None:
             self._check_whole(key_or_id)
         if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
@@ -100,7 +100,7 @@ class View:
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
         earlier ones."""
-        row = self._found(key_or_id)
+        row = self.readable(key_or_id)
         if row is not None and row.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return ()
         reader, space = self._store.reader, self._station.space
@@ -155,7 +155,7 @@ class View:
                 told.setdefault(one, {})["sightings"] = used["sightings"]
         return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
 
-    def _found(self, key_or_id: str) -> Row | None:
+    def readable(self, key_or_id: str) -> Row | None:
         """The row of the project under that name, else that which its user keeps for every project."""
         found = (self.find(key_or_id, space) for space in spaces_read(self._station.space))
         return next((row for row in found if row is not None), None)

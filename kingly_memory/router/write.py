@@ -11,11 +11,21 @@ from datetime import datetime
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput, NoSuchRevision, RevisionConflict
+from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
+from kingly_memory.models import (
+    REMOTE_ABOVE,
+    DeliveryState,
+    Memory,
+    MemoryType,
+    Origin,
+    Receipt,
+    RemoteUse,
+    Standing,
+    spaces_read,
+)
 from kingly_memory.ports import Delivery, Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
@@ -83,6 +93,8 @@ def store(
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, context.space, draft.key)
+        if before is None and if_revision and draft.key is not None:
+            find_own(transaction, context.space, draft.key)
         _check_revision(draft.key, before, if_revision)
         memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
@@ -179,7 +191,7 @@ def update(
     nothing. None when there is no such memory. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored | None:
-        before = find(transaction, context.space, key_or_id)
+        before = find_own(transaction, context.space, key_or_id)
         if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
@@ -372,6 +384,20 @@ def find(transaction: Transaction, space: str, key_or_id: str) -> Row | None:
     return _by_key(transaction, space, key_or_id) or _by_id(transaction, space, key_or_id)
 
 
+def find_own(
+    transaction: Transaction, space: str, key_or_id: str, field: str = "key_or_id", *, or_forgotten: bool = False
+) -> Row | None:
+    """The same. Raises KeptForEveryProject where nothing of the project has that name, and what its user keeps for
+    every project has it."""
+    found = find(transaction, space, key_or_id)
+    if found is None:
+        for everywhere in spaces_read(space)[1:]:
+            kept = find(transaction, everywhere, key_or_id)
+            if kept is not None and (or_forgotten or kept.standing is not Standing.FORGOTTEN):
+                raise KeptForEveryProject(key_or_id, field)
+    return found
+
+
 def _by_key(transaction: Transaction, space: str, key: str | None) -> Row | None:
     memory_id = None if key is None else transaction.id_of_key(space, key)
     row = None if memory_id is None else transaction.row(memory_id)
@@ -391,7 +417,7 @@ def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gon
     Summaries tell no more of it; a text that was learned is forgotten whole."""
 
     def change(transaction: Transaction) -> Gone | None:
-        row = find(transaction, context.space, key_or_id)
+        row = find_own(transaction, context.space, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
@@ -414,7 +440,7 @@ def restore(
     InvalidInput for a revision that is not there."""
 
     def change(transaction: Transaction) -> Memory | None:
-        row = find(transaction, context.space, key_or_id)
+        row = find_own(transaction, context.space, key_or_id, or_forgotten=True)
         if row is None or row.is_tombstone:
             return None
         earlier = _earlier(transaction, row.memory, revision)

@@ -138,13 +138,19 @@ def test_an_editor_that_changed_nothing_or_failed_leaves_the_memory(
 
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [("false", "ended with exit code 1"), ("printf '\\377' >> $1", "not UTF-8"), ("again", "is at revision")],
+    [
+        ("false", "ended with exit code 1"),
+        ("printf '\\377' >> $1", "not UTF-8"),
+        ("again", "is at revision"),
+        ("gone", "nothing is stored"),
+    ],
 )
 def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
     run: Run, deploy: str, editor: Path, script: str, problem: str
 ) -> None:
-    if script == "again":
-        script = f"{sys.executable} -m kingly_memory store elsewhere --key deploy > /dev/null"
+    commands = {"again": "store elsewhere --key deploy", "gone": "forget deploy"}
+    if script in commands:
+        script = f"{sys.executable} -m kingly_memory {commands[script]} > /dev/null"
     editor.write_text(f"echo my long text > $1; {script}\n")
     ran = run("edit", "deploy")
     assert ran.code != 0
@@ -152,6 +158,21 @@ def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
     kept = Path(re.search(r"what you wrote is kept in (\S+)", ran.err)[1])  # type: ignore[index]
     assert kept.read_bytes().startswith(b"my long text")
     kept.unlink()
+
+
+def test_what_is_kept_for_every_project_is_refused_before_the_editor_opens(run: Run, editor: Path) -> None:
+    run("store", "english", "--everywhere", "--key", "lang")
+    editor.write_text(f"touch {editor}.opened\n")
+    ran = run("edit", "lang")
+    assert (ran.code, "kept for every project" in ran.err, Path(f"{editor}.opened").exists()) == (2, True, False)
+    editor.write_text("echo french > $1\n")
+    run("edit", "lang", "--everywhere")
+    assert run("get", "lang", "--json").json["content"] == "french"
+
+
+def test_an_update_that_changes_nothing_says_so(run: Run, deploy: str) -> None:
+    assert run("update", "deploy").out == run("update", "deploy", "--tag", "rule").out == "nothing was changed\n"
+    assert run("update", "deploy", "--ttl", "7d").out.startswith("stored as revision 2 deploy")
 
 
 def test_what_a_person_changes_is_a_persons(run: Run, deploy: str, editor: Path) -> None:

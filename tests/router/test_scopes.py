@@ -15,7 +15,7 @@ from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.api.declared import VERBS
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.declare import Verb
-from kingly_memory.errors import KinglyMemoryError, RouterClosed
+from kingly_memory.errors import KeptForEveryProject, KinglyMemoryError, RouterClosed
 from kingly_memory.models import Scope, project_and_user, space_of
 from kingly_memory.place import Place
 from kingly_memory.plain import plain
@@ -144,8 +144,6 @@ async def test_what_is_kept_for_every_project_is_read_from_each_and_their_own_co
     for stranger in (memory, memory.scoped(project=None), memory.scoped(user="bob")):
         assert await stranger.get("style") is None
         assert not await stranger.search("how do we indent")
-    assert not (await ann.forget("style"))
-    assert await everywhere.get("style") is not None
 
 
 async def test_a_view_says_who_stores_and_where(memory: MemoryRouter) -> None:
@@ -227,3 +225,32 @@ async def test_views_that_nobody_refers_to_are_gone(memory: MemoryRouter) -> Non
     await engine.flush()  # what had something to write is kept until that is done
     gc.collect()
     assert (len(engine._views), len(engine._unwritten)) == (0, 0)
+
+
+async def test_a_project_reads_what_is_kept_for_every_project_and_does_not_change_it(memory: MemoryRouter) -> None:
+    everywhere = memory.scoped(project=None)
+    await everywhere.store("english", key="lang")
+    await memory.store("deploys need two reviews", key="deploy")
+    refused = (
+        memory.forget("lang"),
+        memory.forget_many(["deploy", "lang"]),
+        memory.update("lang", "french"),
+        memory.store("french", key="lang", if_revision=1),
+        memory.restore("lang"),
+        memory.archive("lang"),
+        memory.purge("lang"),
+        memory.reinforce("lang"),
+        memory.link_memories("deploy", "lang"),
+    )
+    for call in refused:
+        with pytest.raises(KeptForEveryProject, match="'lang' is kept for every project"):
+            await call
+    assert await memory.get("deploy") is not None
+    [newest] = await memory.history("lang")
+    explained = await memory.explain("lang")
+    assert (newest.content, (explained or {})["standing"], await memory.links("lang")) == ("english", "live", ())
+    await everywhere.forget("lang")
+    assert (await memory.forget("lang"), await memory.history("lang"), await memory.explain("lang")) == (None, (), None)
+    with pytest.raises(KeptForEveryProject):
+        await memory.restore("lang")
+    assert (await memory.store("french", key="lang", if_revision=0)).revision == 1
