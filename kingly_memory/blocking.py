@@ -779,12 +779,13 @@ class SyncMemoryRouter(Portal):
         """Erase memories for good, here and on remotes; nothing restores them.
 
         Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, of the whole
-        project, or of a `user` in every project of the home. Of what another home keeps only the copy here goes. Texts,
-        titles, tags, keys, earlier revisions, passages, vectors, links and what an audit says of them go, out of free
-        pages and logs of the store too. A tombstone without content stays under each id, so that no `restore` and no
-        `import` brings it back. What is pinned goes only with `force`. Stores that a backup has replaced are named
-        (`left_in`) and stay. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated,
-        by the id or with the whole project.
+        project, or of a `user` in every project of the home. The whole project is that of all its users, unless this is
+        the view of one. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier
+        revisions, passages, vectors, links and what an audit says of them go, out of free pages and logs of the store
+        too. A tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What
+        is pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
+        project.
         """
         return self._call(
             lambda: self._awaiting.purge(

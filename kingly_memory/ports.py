@@ -124,6 +124,11 @@ class Space(NamedTuple):
     documents: int
     changed_s: float
 
+    @property
+    def is_used(self) -> bool:
+        """False where everything was forgotten or purged."""
+        return bool(self.memories or self.archived or self.documents)
+
 
 class DocumentReader(Protocol):
     """Reading documents and logs. `now_s` leaves out documents that have ended by then (Unix seconds)."""
@@ -458,7 +463,8 @@ class MemoryReader(Protocol):
         ...
 
     def spaces(self) -> list[Space]:
-        """Every space in which there is something. Reads a row per memory."""
+        """Every space in which there is something, forgotten memories and tombstones too, which no field counts. Reads
+        a row per memory."""
         ...
 
     def counted_spaces(self) -> Mapping[str, int]:

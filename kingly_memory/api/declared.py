@@ -1513,7 +1513,7 @@ VERBS = (
             Parameter(
                 name="whole_project",
                 type="flag",
-                arg=Arg(words="every memory, document and log of the project"),
+                arg=Arg(words="every memory, document and log of the project, of all users unless one is named"),
                 default=False,
             ),
             Parameter(

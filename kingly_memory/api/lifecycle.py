@@ -16,7 +16,7 @@ from kingly_memory.models import JsonObject, Memory, Standing, project_and_user
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
-    from kingly_memory.ports import Transaction
+    from kingly_memory.ports import Space, Transaction
     from kingly_memory.router.condition import ArchivePage, Condition
     from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep import SweepReport
@@ -143,7 +143,9 @@ class LifecycleVerbs(Family):
         ] = None,
         context_id: Annotated[str | None, Arg("every memory of this conversation or task", "ID", "context")] = None,
         by_agent: Annotated[str | None, Arg("every memory that this agent stored", "NAME")] = None,
-        whole_project: Annotated[bool, Arg("every memory, document and log of the project")] = False,
+        whole_project: Annotated[
+            bool, Arg("every memory, document and log of the project, of all users unless one is named")
+        ] = False,
         user: Annotated[str | None, Arg("everything of this user, in every project", only="tool")] = None,
         force: Annotated[bool, Arg("pinned ones too")] = False,
         dry_run: Annotated[bool, Arg("only say how many and which")] = False,
@@ -151,12 +153,13 @@ class LifecycleVerbs(Family):
         """Erase memories for good, here and on remotes; nothing restores them.
 
         Forgotten and archived ones go too: one memory, or all with a tag, of a context, of an agent, of the whole
-        project, or of a `user` in every project of the home. Of what another home keeps only the copy here goes. Texts,
-        titles, tags, keys, earlier revisions, passages, vectors, links and what an audit says of them go, out of free
-        pages and logs of the store too. A tombstone without content stays under each id, so that no `restore` and no
-        `import` brings it back. What is pinned goes only with `force`. Stores that a backup has replaced are named
-        (`left_in`) and stay. Raises InvalidInput, and then purges nothing; StoreError, after which it can be repeated,
-        by the id or with the whole project.
+        project, or of a `user` in every project of the home. The whole project is that of all its users, unless this is
+        the view of one. Of what another home keeps only the copy here goes. Texts, titles, tags, keys, earlier
+        revisions, passages, vectors, links and what an audit says of them go, out of free pages and logs of the store
+        too. A tombstone without content stays under each id, so that no `restore` and no `import` brings it back. What
+        is pinned goes only with `force`. Stores that a backup has replaced are named (`left_in`) and stay. Raises
+        InvalidInput, and then purges nothing; StoreError, after which it can be repeated, by the id or with the whole
+        project.
         """
         from kingly_memory.router import purging
 
@@ -169,32 +172,37 @@ class LifecycleVerbs(Family):
             )
         engine = self._engine
         await engine.opened()
-        whole = [engine.space] if whole_project else [] if user is None else await self._spaces_of(user)
+        whole = await self._whole(user) if whole_project or user is not None else []
+        names = [one.name for one in whole]
         if key_or_id is not None:
             row = await engine.read(lambda: engine.view.find(key_or_id))
             if row is None and await engine.read(lambda: engine.view.readable(key_or_id)) is not None:
                 raise KeptForEveryProject(key_or_id)
             rows = [] if row is None else [row]
-        elif whole:
-            rows = await engine.read(lambda: purging.all_of(engine.reader, whole))
+        elif whole_project or user is not None:
+            rows = await engine.read(lambda: purging.all_of(engine.reader, names))
         else:
             query = validation.query("", space=engine.space, tags=tags, context_id=context_id, agent=by_agent)
             found = await engine.read(lambda: list(purging.chosen(engine.reader, query)))
             rows = [row for row in found if not row.is_tombstone]
-        if not rows and not whole:
+        is_there = any(one.documents for one in whole) or not all(row.is_tombstone for row in rows)
+        if user is not None and not is_there:
+            raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(user)!r}")
+        if not rows and not whole_project and user is None:
             name, value = next((name, one) for name, one in said.items() if one is not None)
             told = value if isinstance(value, str) else ", ".join(value or ())
             raise InvalidInput(name, f"nothing is stored under {validation.shown(told)!r} in this project")
-        return await engine.purge(rows, whole, force=force, dry_run=dry_run)
+        return await engine.purge(rows, names, force=force, dry_run=dry_run)
 
-    async def _spaces_of(self, user: str) -> list[str]:
-        """Raises InvalidInput for a user who has nothing here, or whom this view does not speak for."""
-        engine, name = self._engine, validation.required("user", user)
-        spaces = [one.name for one in await engine.read(engine.reader.spaces)]
-        mine = project_and_user(engine.space)[1]
-        found = [one for one in spaces if project_and_user(one)[1] == name and mine in (None, name)]
-        if not found:
-            raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(name)!r}")
+    async def _whole(self, user: str | None) -> list[Space]:
+        """The spaces of a user in every project, or of everybody in this project; a view of one user has no others."""
+        project, mine = project_and_user(self._engine.space)
+        wanted = None if user is None else validation.required("user", user)
+        found: list[Space] = []
+        for one in await self._engine.read(self._engine.reader.spaces):
+            where, whose = project_and_user(one.name)
+            if mine in (None, whose) and (where == project if wanted is None else whose == wanted):
+                found.append(one)
         return found
 
     # --- what users say of memories -----------------------------------------------------------------------------------

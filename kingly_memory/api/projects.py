@@ -31,7 +31,7 @@ class Projects(Family):
 
         Raises StoreError.
         """
-        return projects.projects(await self._spaces())
+        return projects.projects(one for one in await self._spaces() if one.is_used)
 
     @verb("projects rename")
     async def rename(self, old: Annotated[str, _FROM], new: Annotated[str, Arg("its new name", "NEW")]) -> Moved:
@@ -41,7 +41,7 @@ class Projects(Family):
         interrupted goes on with `merge`. Raises InvalidInput, StoreError.
         """
         end = validation.required("new", new)
-        if any(project_and_user(one.name)[0] == end for one in await self._spaces()):
+        if any(one.is_used and project_and_user(one.name)[0] == end for one in await self._spaces()):
             raise InvalidInput("new", f"there is a project {validation.shown(end)!r}; merge them, or take another name")
         return await self._move("old", old, end)
 
@@ -80,10 +80,11 @@ class Projects(Family):
 
     async def _spaces_of(self, field: str, name: str) -> Sequence[str]:
         wanted = validation.required(field, name)
-        spaces = [one.name for one in await self._spaces()]
-        found = [one for one in spaces if project_and_user(one)[0] == wanted]
+        spaces = await self._spaces()
+        found = [one.name for one in spaces if project_and_user(one.name)[0] == wanted]
         if not found:
-            there = sorted({project for one in spaces if (project := project_and_user(one)[0]) is not None})
+            used = (project_and_user(one.name)[0] for one in spaces if one.is_used)
+            there = sorted({project for project in used if project is not None})
             known = f"there is {', '.join(repr(validation.shown(one)) for one in there)}" if there else "there is none"
             raise InvalidInput(field, f"this home has no project {validation.shown(wanted)!r}; {known}")
         return found

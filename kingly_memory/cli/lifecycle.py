@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep import SweepReport
 
 ACTIONS_SHOWN = 20
+USERS_SHOWN = 5
 _DOES = {
     "archive": "archive",
     "summarise": "archive",
@@ -69,11 +70,11 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
     planned = purge(True)
     if options.dry_run:
         pinned = [f"{counted(planned.pinned, 'of them is', 'of them are')} pinned: --force"] * bool(planned.pinned)
-        lines = [f"would purge {_what_goes(planned)}", *(f"  {one}" for one in planned.names)]
+        lines = [f"would purge {_what_goes(planned, options)}", *(f"  {one}" for one in planned.names)]
         return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
     if not options.yes and not sys.stdin.isatty():
         raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
-    if not options.yes and not _says_yes(f"purge {_what_goes(planned)} for good?"):
+    if not options.yes and not _says_yes(f"purge {_what_goes(planned, options)} for good?"):
         return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
     done = purge(False)
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
@@ -115,9 +116,14 @@ def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
 projects_merge_lines = projects_rename_lines
 
 
-def _what_goes(planned: Purged) -> str:
+def _what_goes(planned: Purged, options: Options) -> str:
     memories = counted(len(planned.ids), "memory")
-    return f"{memories} and {_documents(planned)}" if planned.documents else memories
+    told = f"{memories} and {_documents(planned)}" if planned.documents else memories
+    if options.user is not None or not planned.users:
+        return told
+    many = len(planned.users) - USERS_SHOWN
+    more = f" and {counted(many, 'more user', 'more users')}" if many > 0 else ""
+    return f"{told}, those of {', '.join(planned.users[:USERS_SHOWN])}{more} among them"
 
 
 def _documents(purged: Purged) -> str:

@@ -490,6 +490,7 @@ class Engine:
             is_complete=scrubbed.is_complete,
             elsewhere=copies,
             left_in=scrubbed.left_in,
+            users=planned.users,
         )
 
     # --- searching ----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Purged:
     remote is told of, by its address. `log_lines` were emptied in the audit. `is_complete` is False while another
     process that reads the store keeps old pages in its log: they go when it ends. `elsewhere` counts those of which
     only a copy lay here: another home keeps them. `left_in` names the folders of stores that a backup has replaced and
-    that hold what was purged.
+    that hold what was purged. `users` names whose memories are among them.
     """
 
     ids: tuple[MemoryId, ...]
@@ -48,10 +48,11 @@ class Purged:
     is_complete: bool = True
     elsewhere: int = 0
     left_in: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
         told = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids), "documents": self.documents}
-        told["elsewhere"] = self.elsewhere
+        told |= {"elsewhere": self.elsewhere, "users": list(self.users)}
         if self.dry_run:
             return {**told, "names": list(self.names), "pinned": self.pinned}
         told |= {"remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
@@ -93,6 +94,7 @@ def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purg
         names=tuple(one.key or one.id for one in found),
         documents=sum(map(reader.documents.count, whole)),
         elsewhere=sum(row.standing is Standing.CACHED for row in alive),
+        users=tuple(sorted({one.scope.user for one in found if one.scope.user is not None})),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
 

@@ -131,6 +131,28 @@ async def test_a_user_is_purged_from_every_project(memory: MemoryRouter) -> None
         await bob.purge(user="ann")
 
 
+@pytest.mark.requirement("N10")
+async def test_a_whole_project_is_that_of_its_users_too(memory: MemoryRouter) -> None:
+    ann, bob = memory.scoped(user="ann"), memory.scoped(user="bob")
+    for one in (memory, ann, bob, ann.scoped(project="other")):
+        await one.store("likes the ferry", key="k")
+    await bob.store("rode it once", key="gone")
+    await bob.forget("gone")
+    assert len((await ann.purge(whole_project=True)).ids) == 1
+    planned = await memory.purge(whole_project=True, dry_run=True)
+    assert (len(planned.ids), planned.users) == (3, ("bob",))
+    assert len((await memory.purge(whole_project=True)).ids) == 3
+    assert [one.name for one in await memory.projects.list()] == ["other"]
+
+
+@pytest.mark.requirement("N10")
+async def test_what_a_user_has_merely_forgotten_is_purged_with_him(memory: MemoryRouter) -> None:
+    ann = memory.scoped(user="ann")
+    await ann.store("likes the ferry", key="k")
+    await ann.forget("k")
+    assert len((await memory.purge(user="ann")).ids) == 1
+
+
 @pytest.mark.parametrize(
     ("verb", "names", "says"),
     [
@@ -173,6 +195,8 @@ def test_projects_are_listed_renamed_and_removed_from_the_shell(
     [listed] = run("projects", "list", "--json").json["list"]
     assert (listed["name"], listed["memories"], listed["users"]) == ("new", 1, ["ann"])
     assert run("projects", "remove", "new").code == 2
+    for plan in (("purge", "--whole-project", "--project", "new"), ("projects", "remove", "new")):
+        assert run(*plan, "--dry-run").out.splitlines()[0] == "would purge 1 memory, those of ann among them"
     assert run("purge", "--user", "ann", "--dry-run").out.splitlines() == ["would purge 1 memory", "  k"]
     assert run("projects", "remove", "new", "--yes").out == "purged 1 memory; nothing restores them\n"
     assert run("projects", "list").out == "this home holds nothing yet\n"

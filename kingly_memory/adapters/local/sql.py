@@ -257,7 +257,7 @@ COUNTED_SPACES = "SELECT space, sum(memories) FROM km_counts GROUP BY space HAVI
 SPACES = (
     "SELECT space, sum(live), sum(archived), sum(other), max(at_s) FROM ("
     "SELECT space, standing = 'live' AS live, standing = 'archived' AS archived, 0 AS other, written_s AS at_s "
-    "FROM km_memory WHERE standing IN ('live', 'archived') "
+    "FROM km_memory "
     "UNION ALL SELECT space, 0, 0, 1, updated_s FROM km_documents "
     "UNION ALL SELECT space, 0, 0, 1, at_s FROM km_log) GROUP BY space ORDER BY space"
 )
