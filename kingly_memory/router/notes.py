@@ -30,7 +30,9 @@ FACET = "note"
 FOLDERS = "folders"
 """The facet of a project with the other places of known folders, and which folders those are."""
 SAME_FROM = 0.5
-"""The share of a known folder's texts from which on another one is a copy of it, or the same in another place."""
+"""The share of common texts, in both folders, from which on another one is a copy of a known one, or the same in
+another place. If half of the known one's texts were enough, a large folder that has the README of a small one would
+count as the small one, and the next import of that would forget all other notes."""
 Place = tuple[str, str]
 """Where a note stands: the path of its file, from the folder or from the root, and its heading."""
 
@@ -123,7 +125,7 @@ def _known(reader: StoreReader, space: str) -> Iterator[Known]:
 
 def _folder(found: FoundNotes, known: Sequence[Known]) -> tuple[PurePosixPath, list[Known]]:
     """Under which folder the notes are kept, and the memories that came from what is imported. A folder that nothing
-    came from is a known one in another place, if it holds half of that one's texts."""
+    came from is a known one in another place, if half of the texts of both are the same."""
     folders = {str(one.facet["folder"]): PurePosixPath(one.facet["folder"]) for one in known}
     folder = PurePosixPath(found.folder)
     around = [one for one in folders.values() if folder.is_relative_to(one)]
@@ -132,7 +134,7 @@ def _folder(found: FoundNotes, known: Sequence[Known]) -> tuple[PurePosixPath, l
         texts, shares = {one.text for one in found.notes}, dict[str, float]()
         for name in folders:
             theirs = {one.facet["text"] for one in known if one.facet["folder"] == name and not one.is_gone}
-            shares[name] = len(theirs & texts) / len(theirs) if theirs else 0.0
+            shares[name] = len(theirs & texts) / max(len(theirs), len(texts), 1)
         best = max(shares, key=shares.__getitem__, default="")
         if shares.get(best, 0.0) >= SAME_FROM:
             around, here = [folders[best]], [one for one in known if one.facet["folder"] == best]

@@ -161,6 +161,25 @@ def test_other_folders_and_memories_keep_their_keys(run: Run, folder: Path, tmp_
     assert run("get", "cats.md", "--json").json["content"] == "mine"
 
 
+def test_a_folder_that_shares_a_file_with_a_small_one_is_another(run: Run, folder: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    shutil.copy(folder / "cats.md", small)
+    run("import", str(small))
+    run("import", str(folder))
+    run("import", str(small))
+    assert keys(run).keys() == ALL
+
+
+def test_headings_that_repeat_are_memories_of_their_own_each(run: Run, folder: Path) -> None:
+    (folder / "cats.md").write_text("# Log\nOne.\n# Log\nTwo.\n# Log (2)\nThree.\n")
+    run("import", str(folder / "cats.md"))
+    there = {"cats.md#Log", "cats.md#Log (2)", "cats.md#Log (2) (2)"}
+    assert keys(run).keys() == there
+    assert run("import", str(folder / "cats.md"), "--json").json["unchanged"] == 3
+    assert keys(run).keys() == there
+
+
 def test_a_file_or_folder_inside_a_known_folder_is_that_part_of_it(run: Run, folder: Path) -> None:
     run("import", str(folder))
     (folder / "cats.md").unlink()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from io import StringIO
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,11 +171,12 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
     except InvalidInput as error:
         yield Problem(path, "", error.problem if error.field == "file" else str(error))
         return
-    times = Counter[str]()
+    headings = set[str]()
     for number, section in enumerate(sections(head.body)):
         name = fields.title(section.heading) or ""
-        times[name] += 1
-        heading = name if times[name] == 1 else f"{name} ({times[name]})"
+        numbered = chain([name], (f"{name} ({times})" for times in count(2)))
+        heading = next(one for one in numbered if one not in headings)
+        headings.add(heading)
         title = fields.title(head.first(_TITLE))
         if section.above or (title and number and name):
             title = f"{fields.title(section.above) or title} › {name}"
