@@ -68,7 +68,7 @@ class _Line:
             if word == "--":
                 self._texts.extend(self._words)
                 break
-            if word.startswith("--"):
+            if word.startswith("--") and " " not in word.partition("=")[0]:
                 self._option(*word[2:].partition("="))
             elif not _TEXT.fullmatch(word):
                 self._short(word)

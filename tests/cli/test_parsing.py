@@ -67,9 +67,10 @@ def test_every_limit_has_the_same_short_form(command: Command, short: list[str])
     assert parse([*command.name.split(), *required, *short]).limit == 3
 
 
-def test_a_text_that_begins_like_the_short_form_of_limit_is_a_text() -> None:
-    options = parse(["search", "-not a number in the loss", "--", "-n", "3"])
-    assert (options.query, options.limit) == (["-not a number in the loss", "-n", "3"], None)
+def test_a_text_of_several_words_that_begins_like_an_option_is_a_text() -> None:
+    options = parse(["search", "-not a number in the loss", "--limit is what", "--", "-n", "3"])
+    assert (options.query, options.limit) == (["-not a number in the loss", "--limit is what", "-n", "3"], None)
+    assert parse(["store", "x", "--title=two words"]).title == "two words"
 
 
 def test_the_version_is_an_option_too() -> None:
