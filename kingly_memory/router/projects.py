@@ -17,10 +17,11 @@ from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.cognition.thoughts import CHAIN_TAG
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, derived_id
+from kingly_memory.lifecycle.lifetimes import later_of
 from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction
-from kingly_memory.router import activity, delivery, known_remotes, write
+from kingly_memory.router import activity, delivery, known_remotes, lifetimes, write
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import FORMER
 from kingly_memory.router.purging import chosen
@@ -155,7 +156,7 @@ def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
 
 def _join(transaction: Transaction, moved: Memory, there: Memory, context: WriteContext) -> None:
     """Two memories with one key become one, under the id that is there: the text that was said later is the latest, and
-    nothing that either said is lost."""
+    nothing that either said is lost. It ends when the later one of both would."""
     said = [transaction.revision(moved.id, number) for number in range(1, moved.revision)]
     texts_of_moved = [*(one for one in said if one is not None), moved]
     follows = texts_of_moved if moved.updated_at > there.updated_at else [*texts_of_moved, there]
@@ -164,6 +165,8 @@ def _join(transaction: Transaction, moved: Memory, there: Memory, context: Write
         if source != target:
             draft = links.LinkDraft(link.link_type, link.strength, link.description)
             links.write(transaction, source, target, draft, link.created_at)
+    mine, theirs = (lifetimes.lifetime_of(transaction, one) for one in (moved.id, there.id))
+    lifetimes.put(transaction, there.id, later_of(mine, theirs, context.now_s))
     erase(transaction, moved.id)
     for number, text in enumerate(follows, start=there.revision + 1):
         here = replace(text, id=there.id, key=there.key, scope=replace(text.scope, project=moved.scope.project))

@@ -156,9 +156,11 @@ class View:
         return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
 
     def readable(self, key_or_id: str) -> Row | None:
-        """The row of the project under that name, else that which its user keeps for every project."""
+        """The row of the project under that name, else that which its user keeps for every project; a forgotten one
+        only where there is no other."""
         found = (self.find(key_or_id, space) for space in spaces_read(self._station.space))
-        return next((row for row in found if row is not None), None)
+        there = [row for row in found if row is not None]
+        return next((row for row in there if row.standing is not Standing.FORGOTTEN), next(iter(there), None))
 
     def find(self, key_or_id: str, space: str | None = None) -> Row | None:
         """The space's row under that key, else under that id, whatever its standing."""

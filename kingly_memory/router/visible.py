@@ -36,11 +36,11 @@ class Visible:
 
     def _is_overruled(self, memory: Memory, space: str) -> bool:
         """Whether it is kept for every project, and this one says something else under its key."""
-        return (
-            memory.scope.space != space
-            and memory.key is not None
-            and self._reader.id_of_key(space, memory.key) is not None
-        )
+        if memory.scope.space == space or memory.key is None:
+            return False
+        own_id = self._reader.id_of_key(space, memory.key)
+        own = None if own_id is None else self._reader.row(own_id)
+        return own_id is not None and (own is None or own.standing is not Standing.FORGOTTEN)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""

@@ -89,6 +89,16 @@ async def test_of_two_memories_with_one_key_the_later_is_the_latest_and_the_othe
     assert len((await into.list()).memories) == 2
 
 
+async def test_two_memories_that_become_one_end_when_the_later_would(memory: MemoryRouter) -> None:
+    into = memory.scoped(project="into")
+    await into.store("for an hour", key="a", ttl=3600)
+    await memory.store("for ever", key="a")
+    await memory.projects.merge("old", "into")
+    found = await into.get("a")
+    assert found is not None
+    assert (found.content, found.ends_at) == ("for ever", None)
+
+
 async def test_what_a_hub_has_of_a_renamed_project_is_there_under_the_new_name_alone(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("desk", "old") as desk:

@@ -144,6 +144,11 @@ async def test_what_is_kept_for_every_project_is_read_from_each_and_their_own_co
     for stranger in (memory, memory.scoped(project=None), memory.scoped(user="bob")):
         assert await stranger.get("style") is None
         assert not await stranger.search("how do we indent")
+    await ann.forget("indent")
+    found = await ann.get("indent")
+    assert found is not None, "what the project said of it no longer counts"
+    assert found.content == "indent with four spaces"
+    assert [hit.memory.content for hit in await ann.search("indent")] == ["indent with four spaces"]
 
 
 async def test_a_view_says_who_stores_and_where(memory: MemoryRouter) -> None:
