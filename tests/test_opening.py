@@ -192,7 +192,7 @@ import gc; gc.collect()
 """
     run(program, tmp_path)
     with opened_sync(tmp_path / "home") as memory:
-        assert uses(memory) == 5  # read three times, and stored twice more
+        assert uses(memory) == 3
 
 
 @pytest.mark.requirement("N15")

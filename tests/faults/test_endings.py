@@ -108,10 +108,10 @@ async def test_writers_that_are_told_to_end_lose_nothing(tmp_path: Path, tell: T
 def test_whoever_reads_a_command_may_go_away(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for number in range(3):
-        process("store", f"note {number}", "--home", str(home))
+        process("store", f"note {number}", "--home", str(home), "--project", "app")
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "kingly_memory", "list", "--home", str(home)]
+    command = [sys.executable, "-m", "kingly_memory", "list", "--home", str(home), "--project", "app"]
     done = subprocess.run(
         command, stdout=writing, stderr=subprocess.PIPE, cwd=ROOT, env=environment(), timeout=60, check=False
     )
