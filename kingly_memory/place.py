@@ -35,6 +35,8 @@ class Place:
     unread: InvalidSetting | None = None
     """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
     user: str | None = None
+    is_named_by_folder: bool = False
+    """Whether the project is called like its folder, because nobody has named one."""
 
     @property
     def space(self) -> str:
@@ -79,11 +81,13 @@ class Place:
             chosen_home = folder / HOME_FOLDER
         else:
             chosen_home = user_data_folder(env) / "memory"
+        named, owner = project or env.get("KINGLY_PROJECT"), _project_folder(chosen_home, folder)
         place = cls(
             home=chosen_home,
-            project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
+            project=named or (owner.name if owner else "") or "default",
             agent=agent or env.get("KINGLY_AGENT") or None,
             user=user or env.get("KINGLY_USER") or None,
+            is_named_by_folder=not named and owner is not None,
         )
         said = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
         if said is False:
@@ -191,10 +195,9 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.abspath(Path(path).expanduser()))
 
 
-def _project_name(home: Path, folder: Path | None) -> str:
+def _project_folder(home: Path, folder: Path | None) -> Path | None:
     """A home inside a project folder names the project, wherever the process was started."""
-    owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
-    return (owner.name if owner else "") or "default"
+    return home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
 
 
 def nearest_project(start: Path) -> Path | None:

@@ -21,6 +21,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, ago, counted, duration
 from kingly_memory.cli.place import (
     command,
+    elsewhere,
     forget_remote_command,
     is_about_a_token,
     reading,
@@ -138,6 +139,8 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
     else:
         yield from _home(place.home)
         yield from _store(options, place, out)
+        if (found := elsewhere(options, out)) is not None:
+            yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.told)
     yield from _ways(place)
     yield from _hooks(place.home, now)
 

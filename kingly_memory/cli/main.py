@@ -58,8 +58,10 @@ def _run(command: Command, options: Options, out: Output) -> int:
         own = getattr(import_module(f"kingly_memory.cli.{module}"), name)
     else:
         own = _of_the_family(command, "")
-    if command.name in NAMES_ELSEWHERE and (told := elsewhere(options, out)) is not None:
-        out.note(told)
+    if command.name in NAMES_ELSEWHERE:
+        found = elsewhere(options, out)
+        if found is not None and (found.is_all or command.name == "status"):
+            out.note(found.told)
     done = _answered(command, options, out) if own is None else own(options, out)
     if isinstance(done, Answer):
         out.show(done.data, done.lines)

@@ -6,7 +6,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
-from kingly_memory.place import Place
+from kingly_memory.place import HOME_FOLDER, Place
 from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
@@ -222,27 +223,49 @@ def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[Loc
         yield reader
 
 
-NAMES_ELSEWHERE = {"store", "search", "list", "status", "doctor"}
-"""Commands that say so where the project has nothing, and another one has."""
+NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
+"""Commands that say so where the project has nothing, and other ones have; `status` and `doctor` say it always."""
 
 
-def elsewhere(options: Options, out: Output) -> str | None:
-    """Where the home's memories are, when the project has none: it, or its folder, may have got another name."""
+class Elsewhere(NamedTuple):
+    """What other projects of the home have, in a sentence that says what to do about it."""
+
+    told: str
+    is_all: bool
+    """The project itself has nothing."""
+
+
+def elsewhere(options: Options, out: Output) -> Elsewhere | None:
+    """What lies in the home under other names than that of its folder, which may have been another one before. Who
+    names a project is not asked whether he means it; who names a user hears of what is that user's alone."""
     place, _ = resolved_place(options)
-    if place.project is None or not (place.home / "store").is_dir():
+    if place.project is None or not place.is_named_by_folder or not (place.home / "store").is_dir():
         return None
-    there: Mapping[str, int] = {}
+    held = Counter[str]()
     with suppress(KinglyMemoryError), reading(place, out) as reader:  # the command says what is wrong
-        there = reader.counted_spaces()
-    named = {name: project for name in there if (project := project_and_user(name)[0]) is not None}
-    others = [name for name in named if project_and_user(name)[1] == place.user]
-    if place.space in there or not others:
+        for space, count in reader.counted_spaces().items():
+            project, user = project_and_user(space)
+            if project == place.project or (project is not None and place.user in (None, user)):
+                held[project] += count
+    is_all = not held.pop(place.project, 0)
+    is_shared = place.home.parts[-2:] != HOME_FOLDER.parts  # by projects that have folders elsewhere
+    if not held or (is_shared and not is_all):
         return None
-    most = max(others, key=lambda name: there[name])
-    more = f", and others under {counted(len(others) - 1, 'other project')}" if len(others) > 1 else ""
-    how = command(Options(**{**vars(options), "project": None}), "projects rename", named[most], place.project)
-    held = counted(there[most], "memory")
-    return f"project {place.project!r} has no memories, and this home holds {held} under {named[most]!r}{more}: `{how}`"
+    many, names = counted(held.total(), "memory"), [*held]
+    whole = Options(**{**vars(options), "project": None})
+    if len(names) == 1:
+        there, whose = f"{many} under {names[0]!r}", "that name"
+    else:
+        there, whose = (
+            f"{many} of {len(names)} other projects (`{command(whole, 'projects list')}`)",
+            "one of the names",
+        )
+    how = command(
+        whole, f"projects {'rename' if is_all else 'merge'}", names[0] if len(names) == 1 else "NAME", place.project
+    )
+    nothing = f"project {place.project!r} has no memories, and " if is_all else ""
+    told = f"{nothing}this home holds {there}; if its folder had {whose}: `{how}`"
+    return Elsewhere(told, is_all)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.models import Scope
 from kingly_memory.router import projects
 from kingly_memory.settings import Pace, Settings
-from tests.cli_runner import runner
+from tests.cli_runner import Run
 from tests.hub.machines import Team, texts
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
@@ -182,24 +182,64 @@ async def test_a_project_that_cannot_be_meant_is_one_sentence(
     assert str(caught.value) == says
 
 
+@pytest.fixture
+def renamed(run: Run, tmp_path: Path) -> str:
+    """The home of a folder that was `old` when a user stored in it, and is `new` now."""
+    (tmp_path / "old").mkdir()
+    run(
+        "store",
+        "the ferry leaves at nine",
+        "--key",
+        "k",
+        "--user",
+        "ann",
+        "--home",
+        str(tmp_path / "old/.kingly/memory"),
+    )
+    (tmp_path / "old").rename(tmp_path / "new")
+    return str(tmp_path / "new/.kingly/memory")
+
+
 @pytest.mark.requirement("N9")
-@pytest.mark.parametrize("command", ["store", "search", "list", "status", "doctor"])
-def test_a_home_whose_memories_lie_under_another_name_says_so(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "line", ["store a", "search ferry", "list", "status", "get k", "tag k +x", "history k", "inject a"]
+)
+def test_a_home_whose_memories_lie_under_the_former_name_of_its_folder_says_so(
+    run: Run, renamed: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runner(capsys, monkeypatch)
-    run("store", "the ferry leaves at nine", "--project", "old")
-    told = "this home holds 1 memory under 'old': `kingly-memory projects rename old new`"
-    words = {"store": ["a text"], "search": ["ferry"]}.get(command, [])
-    assert told in run(command, *words, "--project", "new").err
-    assert "holds" not in run(command, *words, "--project", "old").err
-    assert "holds" not in run(command, *words, "--project", "new", "--user", "ann").err
+    here = [*line.split(), "--home", renamed]
+    told = "this home holds 1 memory under 'old'; if its folder had that name: `kingly-memory projects rename "
+    assert told in run(*here).err
+    assert "holds" not in run(*here, "--project", "another").err
+    monkeypatch.setenv("KINGLY_PROJECT", "another")
+    assert "holds" not in run(*here).err
 
 
-def test_projects_are_listed_renamed_and_removed_from_the_shell(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runner(capsys, monkeypatch)
+@pytest.mark.requirement("N9")
+def test_status_and_doctor_go_on_saying_what_lies_under_other_names(run: Run, renamed: str) -> None:
+    here = ("--home", renamed)
+    found = run("doctor", *here, "--json").json
+    assert [one["level"] for one in found["findings"] if one["about"] == "projects"] == ["problem"]
+    run("store", "a text", *here)
+    told = (
+        f"this home holds 1 memory under 'old'; if its folder had that name: `kingly-memory projects merge {here[0]} "
+    )
+    assert told in run("status", *here).err
+    assert "holds" not in run("list", *here).err
+    assert f"note     projects: {told}" in run("doctor", *here).out
+    run("store", "a text", "--project", "third", *here)
+    assert "holds 2 memories of 2 other projects (`kingly-memory projects list" in run("status", *here).err
+    assert "holds" not in run("status", *here, "--user", "bob").err
+
+
+def test_a_home_that_projects_share_is_not_said_to_be_renamed(run: Run, tmp_path: Path) -> None:
+    run("store", "a text", "--home", str(tmp_path / "shared"), "--project", "other")
+    run("store", "a text", "--home", str(tmp_path / "shared"), "--project", "work")
+    (tmp_path / "work" / ".git").mkdir()
+    assert "holds" not in run("status", "--home", str(tmp_path / "shared")).err
+
+
+def test_projects_are_listed_renamed_and_removed_from_the_shell(run: Run) -> None:
     run("store", "the ferry leaves at nine", "--key", "k", "--project", "old", "--user", "ann")
     assert run("projects", "rename", "old", "new").out == "project new has 1 memory more\n"
     [listed] = run("projects", "list", "--json").json["list"]
