@@ -287,7 +287,7 @@ class Transaction(Protocol):
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def same_as(self, memory: Memory) -> Row | None:
-        """The latest memory without a key that has the same text, title, type, metadata, origin and scope."""
+        """The latest live memory without a key that has the same text, title, type, metadata, origin and scope."""
         ...
 
     def is_said_in(self, space: str, context_id: str) -> bool:

@@ -131,7 +131,7 @@ def store(
 def _twin(transaction: Transaction, memory: Memory, context: WriteContext) -> Memory | None:
     """The live memory without a key that says just what this one says."""
     row = transaction.same_as(memory)
-    if row is None or row.standing is not Standing.LIVE or lifetimes.is_over(transaction, row, context.now_s):
+    if row is None or lifetimes.is_over(transaction, row, context.now_s):
         return None
     mine = ("content", "title", "type", "origin", "scope", "metadata", "key")
     return row.memory if all(getattr(row.memory, name) == getattr(memory, name) for name in mine) else None

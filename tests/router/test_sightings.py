@@ -109,7 +109,11 @@ async def test_what_is_out_of_sight_is_not_what_is_stored_now(memory: MemoryRout
     assert len({forgotten.id, ended.id, live.id}) == 3
     assert (await memory.store(TEXT)).id == live.id
     await memory.update(live.id, TEXT + ", and a green build")
-    assert (await memory.store(TEXT)).id != live.id
+    later = await memory.store(TEXT)
+    assert later.id != live.id
+    await memory.restore(live.id, 1)
+    await memory.forget(later.id)
+    assert (await memory.store(TEXT)).id == live.id, "the older one is the only one in sight"
 
 
 async def test_repeats_within_one_transaction_are_folded(store: PromptStore, memory: MemoryRouter) -> None:

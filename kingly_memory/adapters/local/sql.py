@@ -179,7 +179,10 @@ DELETE_MEMORY = (
     "DELETE FROM km_memory WHERE id = ?",
     "DELETE FROM km_vector WHERE memory = ?",
 )
-SAID_AT = "SELECT rowid, value, tag FROM Cache WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ?)"
+SAID_AT = (
+    "SELECT rowid, value, tag FROM Cache "
+    "WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ? AND standing = 'live')"
+)
 PLACES = "SELECT position, space, type, standing, unbroken FROM km_memory WHERE id IN (SELECT value FROM json_each(?))"
 RESTAND = (
     "UPDATE km_memory SET standing = ?1, written_s = ?2 WHERE position IN (SELECT value FROM json_each(?3))",
