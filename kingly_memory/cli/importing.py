@@ -174,11 +174,16 @@ class Tally:
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
         if taken.kept:
             yield f"{counted(taken.kept, 'memory')} kept as written here: newer than in the file"
+        if taken.purged:
+            were = "was purged here and stays away" if taken.purged == 1 else "were purged here and stay away"
+            yield f"{counted(taken.purged, 'memory')} {were}"
         if self.has_threads:
             yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
         if others := ", ".join(counted(number, what) for number, what in beside if number):
             yield others
+        if taken.left_out:
+            yield f"{counted(taken.left_out, 'link')} left out: an end was forgotten or purged here"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 

@@ -96,6 +96,20 @@ def forgotten(transaction: Transaction, memory: Memory) -> None:
         transaction.set_facet(FACET, name, replace(context, has_gaps=True).to_json())
 
 
+def purged(transaction: Transaction, memory: Memory) -> None:
+    """An item is purged. Its agent, or one without a name, does not work in its context any more, and nobody does when
+    it was the last item: `current` would still tell what the context was called."""
+    space, context_id = memory.scope.space, memory.scope.context_id
+    if context_id is None:
+        return
+    whose = {current_owner(space, memory.scope.agent), current_owner(space, None)}
+    if not transaction.is_said_in(space, context_id):
+        whose.add(latest_owner(space))
+    for name in whose:
+        if transaction.facet(CURRENT_FACET, name) == {"context_id": context_id}:
+            transaction.set_facet(CURRENT_FACET, name, None)
+
+
 def advance(transaction: Transaction, space: str, due: Due) -> bool:
     """Say that the whispers are made. False, and nothing said, when the context has moved on meanwhile."""
     name = owner(space, due.before.context_id)

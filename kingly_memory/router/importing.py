@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
-from kingly_memory.models import Taken
+from kingly_memory.models import Standing, Taken
 from kingly_memory.ports import DocumentRows, Transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.access import Access
@@ -28,7 +28,7 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
         counts = Counter(fate for _, fate in write.import_all(memories, context)(transaction))
         for one in entries:
             if isinstance(one, ImportedLink):
-                counts["links"] += _link(transaction, one, context)
+                counts.update(_link(transaction, one, context))
             elif isinstance(one, ImportedDocument):
                 counts["documents"] += _put(transaction.documents, one, context)
             elif isinstance(one, ImportedItem):
@@ -60,12 +60,15 @@ async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken
         return outcome.taken
 
 
-def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> bool:
-    """A memory whose id another project has got one that is derived from it."""
-    source, target = (_end(transaction, end, context) for end in (one.source, one.target))
+def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> dict[str, int]:
+    """What it counts as. A memory whose id another project has got one that is derived from it."""
+    ends = (_end(transaction, one.source, context), _end(transaction, one.target, context))
+    rows = [write.find(transaction, context.space, end) for end in ends]
+    if any(row is not None and row.standing is Standing.FORGOTTEN for row in rows):
+        return {"left_out": 1}
     said = links.draft(one.link_type, one.strength, one.description)
-    _, is_news = linking.linked(transaction, source, target, said, context, created_at=one.created_at)
-    return is_news
+    _, is_news = linking.linked(transaction, *ends, said, context, created_at=one.created_at)
+    return {"links": int(is_news)}
 
 
 def _end(transaction: Transaction, memory_id: str, context: WriteContext) -> str:

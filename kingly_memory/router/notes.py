@@ -250,7 +250,7 @@ def carry_out(
 def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) -> str:
     row, note = transaction.row(step.memory_id), step.note
     if row is not None and row.is_tombstone:
-        return "kept"
+        return "purged"
     fate = "unchanged"
     if note is None:
         write.forget(step.memory_id, context)(transaction)

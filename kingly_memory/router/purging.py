@@ -15,7 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import delivery, summaries, write
+from kingly_memory.router import contexts, delivery, summaries, write
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import FORMER
 from kingly_memory.router.thread_cleanup import clean_up
@@ -120,6 +120,8 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
                 else:  # a summary that told of it, as its earlier revisions do, and tells of others still
                     transaction.drop_revisions(row.memory.id)
         clean_up(transaction, gone, erased=True)
+        for memory in gone:
+            contexts.purged(transaction, memory)
         return Gone(gone, told, copies)
 
     return change

@@ -259,7 +259,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             wanted_id = derived_id(wanted_id, context.space)
             there = transaction.row(wanted_id)
         if there is not None and there.is_tombstone:
-            return _receipt(transaction, there.memory, context.routes), "kept"
+            return _receipt(transaction, there.memory, context.routes), "purged"
         before = before or there
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at or context.now)
     if before is None:

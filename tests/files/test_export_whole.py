@@ -41,6 +41,24 @@ def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(run: R
         assert memory.log("chat").last() == ["a", {"b": 1}]
 
 
+@pytest.mark.requirement("N10")
+def test_what_was_purged_here_stays_away_and_its_links_are_left_out(run: Run, tmp_path: Path) -> None:
+    file = str(tmp_path / "all.jsonl")
+    for key in ("safe", "door", "gate"):
+        run("store", f"the {key} is green", "--key", key)
+    run("link", "door", "safe")
+    run("link", "door", "gate")
+    run("export", file)
+    run("purge", "safe", "--yes")
+    run("forget", "gate")
+    told = run("import", file)
+    assert (told.code, told.err) == (0, "")
+    assert told.out.splitlines()[1:] == [
+        "1 memory was purged here and stays away",
+        "2 links left out: an end was forgotten or purged here",
+    ]
+
+
 def test_lines_that_make_no_link_document_or_item_are_named_and_passed(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "some.jsonl"
     lines = (

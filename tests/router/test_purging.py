@@ -85,10 +85,10 @@ def test_nothing_brings_it_back(memory: SyncMemoryRouter, tmp_path: Path) -> Non
     memory.purge("secret")
     assert (memory.get(stored.id), memory.restore(stored.id), memory.restore("secret")) == (None, None, None)
     taken = memory.remember([Imported(draft(exported.content, content_limit_bytes=1_000, key="secret"), id=stored.id)])
-    assert (taken.kept, memory.get("secret")) == (1, None)
+    assert (taken.purged, memory.get("secret")) == (1, None)
     again = memory.store("the key is free again", key="secret")
     assert again.id != stored.id
-    assert memory.remember([Imported(draft(SECRET, content_limit_bytes=1_000, key="secret"), id=stored.id)]).kept == 1
+    assert memory.remember([Imported(draft(SECRET, content_limit_bytes=1_000, key="secret"), id=stored.id)]).purged == 1
     assert memory.search(WORD).hits == ()
     [row] = [one for one in rows(memory) if not one.memory.content]
     assert (row.memory.id, row.memory.key, row.memory.tags, row.standing) == (stored.id, None, (), Standing.FORGOTTEN)
@@ -135,6 +135,17 @@ def test_a_tag_a_context_an_agent_or_a_project_is_purged_whole(
                 memory.purge(**said)
     with SyncMemoryRouter.open(home, False, project="other", settings=QUICK) as other:
         assert other.get("six") is not None
+
+
+@pytest.mark.requirement("N10")
+def test_what_a_context_was_called_goes_with_its_last_memory(memory: SyncMemoryRouter, tmp_path: Path) -> None:
+    cleo = memory.scoped(agent="cleo")
+    first = memory.store("was said first", context_id=WORD)
+    second = cleo.store("was said then", context_id=WORD)
+    memory.purge(second.id)
+    assert memory.working_context().context_id == WORD
+    memory.purge(first.id)
+    assert left(tmp_path, WORD) == []
 
 
 @pytest.mark.requirement("N10")

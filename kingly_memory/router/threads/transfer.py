@@ -80,6 +80,8 @@ def _store(
         for item, memory_id, row in zip(items, ids, rows, strict=True):
             if row is not None and row.memory.content == item.draft.content:
                 fates.append("unchanged")  # and stays as it is here, wherever it has gone since
+            elif row is not None and row.is_tombstone:
+                fates.append("purged")
             elif row is not None and row.memory.origin is not Origin.IMPORT:
                 fates.append("kept")
             else:
