@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -476,7 +475,8 @@ class Engine:
             copies += done.copies
         documents = 0
         for space in whole:
-            documents += await self.write(partial(_purge_documents, space))
+            agents = {row.memory.scope.agent for row in rows if row.memory.scope.space == space}
+            documents += await self.write(purging.purge_rest(space, agents))
         ids = tuple(one.id for one in gone)
         texts = [one.content for one in gone]
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
@@ -624,7 +624,3 @@ class Engine:
         if new is not None:
             self.events.emit(MemoryStored(new.id, new.revision))
         self.wake()
-
-
-def _purge_documents(space: str, transaction: Transaction) -> int:
-    return transaction.documents.purge(space)

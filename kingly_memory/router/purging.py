@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kingly_memory.cognition.owners import owner
+from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -123,6 +123,18 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
         for memory in gone:
             contexts.purged(transaction, memory)
         return Gone(gone, told, copies)
+
+    return change
+
+
+def purge_rest(space: str, agents: Iterable[str | None]) -> Callable[[Transaction], int]:
+    """Purge what lies beside the memories of a whole space: what these agents, or nobody in particular, had in focus
+    and worked in, documents and logs. Returns how many documents and items."""
+
+    def change(transaction: Transaction) -> int:
+        for whose in (latest_owner(space), *(current_owner(space, agent) for agent in {None, *agents})):
+            transaction.drop_facets(whose)
+        return transaction.documents.purge(space)
 
     return change
 

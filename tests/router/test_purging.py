@@ -149,17 +149,20 @@ def test_what_a_context_was_called_goes_with_its_last_memory(memory: SyncMemoryR
 
 
 @pytest.mark.requirement("N10")
-def test_documents_and_logs_go_with_their_project_alone(tmp_path: Path) -> None:
+def test_documents_logs_and_what_is_in_focus_go_with_their_project_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for project in ("app", "other"):
         with SyncMemoryRouter.open(home, False, project=project, settings=QUICK) as memory:
             memory.documents.put("notes", "secret", {"text": f"{WORD} of {project}"})
             memory.log("session").append([f"{WORD} was said in {project}"])
+            for view in (memory, memory.scoped(agent="scout")):
+                view.attention.focus(f"{WORD} to find in {project}")
+                view.store("a note", context_id=f"{WORD} talk in {project}")
     with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
         assert memory.purge(whole_project=True, dry_run=True).documents == 2
         assert memory.purge(whole_project=True).documents == 2
         assert memory.documents.get("notes", "secret") is None
-    assert left(tmp_path, f"{WORD} of app", f"{WORD} was said in app") == []
+    assert left(tmp_path, *(f"{WORD} {said} app" for said in ("of", "was said in", "to find in", "talk in"))) == []
     assert left(tmp_path, f"{WORD} of other") == ["cache.db"]
 
 
