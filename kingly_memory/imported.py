@@ -96,6 +96,7 @@ class ImportedLink:
     strength: float
     description: str | None
     created_at: datetime | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class ImportedContext:
 
     context_id: str
     beside: Mapping[str, JsonObject]
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class ImportedDocument:
 
     document: Document
     found_by: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,11 @@ class ImportedItem:
     place: int
     item: Any
     at: datetime | None = None
+    user: str | None = None
 
 
 Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedItem
-"""What an export holds beside memories, and behind them."""
+"""What an export holds beside memories, and behind them. Each names its `user`, if it belongs to one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -717,7 +717,7 @@ class MemoryVerbs(Family):
         return taken
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
-        """Every live and archived memory of the project, in the order they were first stored."""
+        """Every live and archived memory of the project and of the view's user, in the order they were first stored."""
         return self._engine.view.export()
 
     @verb("context", "memory_get_working_context", "memory", "Read the working context", reads=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from kingly_memory import validation
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import StoreError
-from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing
+from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, project_and_user
 from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
@@ -162,6 +163,18 @@ class LocalReader(View):
         unsought = validation.unsought(filters.get("tags"))
         query = validation.query("", space=self._place.space, wide=True, limit=limit, without_tags=unsought, **filters)
         return self.page(query, before)
+
+    def of_users(self) -> Iterator[tuple[str | None, LocalReader]]:
+        """Readers for all that the project holds: this one and one for each of its users, or this one alone where it
+        is of a user."""
+        yield self._place.user, self
+        if self._place.user is not None:
+            return
+        spaces = [project_and_user(one.name) for one in self._reader.spaces() if one.is_used]
+        for user in (user for project, user in spaces if project == self._place.project and user is not None):
+            reader = LocalReader(replace(self._place, user=user), self._settings, repairs=self._repairs)
+            with closing(reader):
+                yield user, reader
 
     def exported(self) -> Iterator[ExportedMemory]:
         """Every memory that an export has, with what lies beside it."""

@@ -163,7 +163,7 @@ OWN = (
     ),
     Command(
         "export",
-        "Write the project's memories, archived ones too, links, documents and logs to a file or standard output.",
+        "Write the project's memories, of all users unless --user names one, links, documents and logs to a file.",
         "transfer:export",
         (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),

@@ -135,6 +135,7 @@ class Tally:
     taken: Taken = field(default_factory=Taken)
     threads: int = 0
     focus_set: bool | None = None
+    users: dict[str, None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     steps: list[JsonObject] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -157,6 +158,7 @@ class Tally:
             "format": self.format,
             **({"dry_run": True, "steps": self.steps} if self.dry_run else {}),
             **self.taken.to_json(),
+            **({"users": [*self.users]} if self.users else {}),
             **(of_threads if self.has_threads else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
@@ -172,6 +174,8 @@ class Tally:
         told += [f"{number:,} {what}" for number, what in rest if number]
         would = "; nothing was written" if self.dry_run else ""
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
+        if self.users:
+            yield f"{counted(len(self.users), 'user')} among them: --user {next(iter(self.users))} shows what is theirs"
         if taken.kept:
             yield f"{counted(taken.kept, 'memory')} kept as written here: newer than in the file"
         if taken.purged:
@@ -258,6 +262,8 @@ class _Import:
             for one in batch:
                 if isinstance(one, ImportedThread | ImportedFocus):
                     self._take_thread(one)
+                elif isinstance(one, Imported | Beside) and one.user is not None and self._place.user is None:
+                    tally.users[one.user] = None
             # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
             kinds = Imported if tally.dry_run else Imported | Beside
             self._remember([one for one in batch if isinstance(one, kinds)], path)

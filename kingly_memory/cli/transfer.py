@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,11 +58,28 @@ def export(options: Options, out: Output) -> int:
                     written += is_memory
             told = f"{counted(written, 'memory')} written to {Path(target)}"
             out.show({"file": str(Path(target)), "memories": written}, [told])
+        if options.layout != jsonl.FORMAT:
+            _say_who_is_left_out(reader, out)
     return 0
 
 
+def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:
+    """A layout of files has no place for users."""
+    [_, *of_users] = ((user, sum(1 for _ in each.export())) for user, each in reader.of_users())
+    if of_users:
+        memories = counted(sum(count for _, count in of_users), "memory")
+        out.note(f"without {memories} of {counted(len(of_users), 'user')}; --user NAME writes those of one")
+
+
 def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
-    """Every line of an export, and whether it is a memory as it stands now: the earlier ones come before it."""
+    """Every line of an export, of all users of the project unless the reader is of one, and whether it is a memory as
+    it stands now."""
+    for user, each in reader.of_users():
+        yield from _lines_of(each, user)
+
+
+def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool]]:
+    """Those of one user, or of nobody. Earlier revisions come before the memory as it stands now."""
     ids, contexts = list[str](), dict[str, None]()
     for one in reader.exported():
         for earlier in one.earlier:
@@ -72,10 +89,10 @@ def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
         if one.memory.scope.context_id is not None:
             contexts[one.memory.scope.context_id] = None
     others = chain(
-        starmap(jsonl.context_line, reader.contexts(contexts)),
-        (jsonl.link_line(link.to_json()) for link in reader.links_from(ids)),
-        starmap(jsonl.document_line, reader.documents()),
-        starmap(jsonl.item_line, reader.items()),
+        (jsonl.context_line(*said, user) for said in reader.contexts(contexts)),
+        (jsonl.link_line(link.to_json(), user) for link in reader.links_from(ids)),
+        (jsonl.document_line(*found, user) for found in reader.documents()),
+        (jsonl.item_line(*found, user) for found in reader.items()),
     )
     for line in others:
         yield line + "\n", False

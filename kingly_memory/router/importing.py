@@ -8,10 +8,11 @@ from datetime import datetime
 
 from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import replace
 from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
-from kingly_memory.models import Standing, Taken
+from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.access import Access
@@ -21,23 +22,35 @@ from kingly_memory.validation import Imported, mended
 
 
 def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callable[[Transaction], Taken]:
-    """Import entries. What is here already stays. The change raises InvalidInput for a link without its ends."""
+    """Import entries, each for the user that it names, unless the importing view is of a user: then all are theirs.
+    What is here already stays. The change raises InvalidInput for a link without its ends."""
+    project, mine = project_and_user(context.space)
 
     def change(transaction: Transaction) -> Taken:
-        memories = [one for one in entries if isinstance(one, Imported)]
-        counts = Counter(fate for _, fate in write.import_all(memories, context)(transaction))
+        counts = Counter[str]()
+        of_user: dict[str | None, list[Imported | Beside]] = {}
         for one in entries:
-            if isinstance(one, ImportedLink):
-                counts.update(_link(transaction, one, context))
-            elif isinstance(one, ImportedDocument):
-                counts["documents"] += _put(transaction.documents, one, context)
-            elif isinstance(one, ImportedItem):
-                counts["items"] += _append(transaction.documents, one, context)
-            elif isinstance(one, ImportedContext):
-                _note_context(transaction, one, context)
+            of_user.setdefault(mine or one.user, []).append(one)
+        for user, some in of_user.items():
+            counts.update(_take(transaction, some, replace(context, space=space_of(project, user))))
         return Taken(**counts)
 
     return change
+
+
+def _take(transaction: Transaction, entries: Sequence[Imported | Beside], context: WriteContext) -> Counter[str]:
+    memories = [one for one in entries if isinstance(one, Imported)]
+    counts = Counter(fate for _, fate in write.import_all(memories, context)(transaction))
+    for one in entries:
+        if isinstance(one, ImportedLink):
+            counts.update(_link(transaction, one, context))
+        elif isinstance(one, ImportedDocument):
+            counts["documents"] += _put(transaction.documents, one, context)
+        elif isinstance(one, ImportedItem):
+            counts["items"] += _append(transaction.documents, one, context)
+        elif isinstance(one, ImportedContext):
+            _note_context(transaction, one, context)
+    return counts
 
 
 class _Undone(Exception):

@@ -41,6 +41,49 @@ def test_links_documents_and_logs_come_along_and_a_repeat_changes_nothing(run: R
         assert memory.log("chat").last() == ["a", {"b": 1}]
 
 
+@pytest.mark.requirement("N6")
+def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_own(run: Run, tmp_path: Path) -> None:
+    home, file = tmp_path / "home", str(tmp_path / "all.jsonl")
+    with SyncMemoryRouter.open(home, False, project="app") as memory:
+        memory.store("tea is served at four", key="k")
+        for user, likes in (("ann", "soup"), ("bob", "fish")):
+            mine = memory.scoped(user=user)
+            mine.store(f"likes {likes}", key="k", context_id="menu")
+            mine.store(f"likes {likes} most", key="k")
+            mine.store("asks for the bill early", key="bill")
+            mine.link_memories("k", "bill")
+            mine.documents.put("table", "number", likes)
+            mine.log("chat").append([likes])
+    here, there = ("--home", str(home), "--project", "app"), ("--home", str(tmp_path / "new"), "--project", "inn")
+    assert run("export", file, *here, "--json").json["memories"] == 5
+    run("import", file, *there, "--trust")
+    told = run("import", file, *there, "--trust", "--json").json
+    assert (told["unchanged"], told["users"], told["problems"]) == (5, ["ann", "bob"], [])
+    run("export", str(tmp_path / "again.jsonl"), *there)
+    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "all.jsonl").read_text().replace('"app"', '"inn"')
+    with SyncMemoryRouter.open(tmp_path / "new", False, project="inn") as memory:
+        assert [one.memory.content for one in memory.search("tea soup fish").hits] == ["tea is served at four"]
+        for user, likes in (("ann", "soup"), ("bob", "fish")):
+            mine = memory.scoped(user=user)
+            assert [one.content for one in mine.history("k")] == [f"likes {likes} most", f"likes {likes}"]
+            assert (len(mine.links("k")), mine.documents.get("table", "number").value) == (1, likes)  # type: ignore[union-attr]
+            assert mine.log("chat").last() == [likes]
+
+
+@pytest.mark.requirement("N6")
+def test_a_named_user_exports_what_is_his_and_imports_everything_as_his(run: Run, tmp_path: Path) -> None:
+    file = str(tmp_path / "all.jsonl")
+    run("store", "nobody's", "--key", "a")
+    run("store", "Ann's", "--key", "b", "--user", "ann")
+    assert run("export", file, "--user", "ann", "--json").json["memories"] == 1
+    run("export", file)
+    run("import", file, "--user", "bob", "--home", str(tmp_path / "new"))
+    listed = run("list", "--user", "bob", "--home", str(tmp_path / "new"), "--json").json["memories"]
+    assert sorted(one["key"] for one in listed) == ["a", "b"]
+    told = run("export", str(tmp_path / "folder"), "--layout", "ai").err
+    assert told == "kingly-memory: without 1 memory of 1 user; --user NAME writes those of one\n"
+
+
 @pytest.mark.requirement("N10")
 def test_what_was_purged_here_stays_away_and_its_links_are_left_out(run: Run, tmp_path: Path) -> None:
     file = str(tmp_path / "all.jsonl")

@@ -29,7 +29,8 @@ def test_memories_of_mem0_keep_time_scope_and_categories(run: Run, tmp_path: Pat
     (tmp_path / "all.json").write_text(json.dumps(told, indent=1))
     taken = run("import", str(tmp_path / "all.json"), "--json").json
     assert (taken["format"], taken["stored"]) == ("mem0", 1)
-    memory = run("get", str(MEM0["id"]), "--json").json
+    assert taken["users"] == ["ann"]
+    memory = run("get", str(MEM0["id"]), "--user", "ann", "--json").json
     assert (memory["content"], memory["tags"]) == ("Ann likes tea", ["food"])
     assert (memory["scope"]["agent"], memory["scope"]["context_id"]) == ("waiter", "lunch")
     assert memory["created_at"].startswith("2024-07-20T08:30:36")

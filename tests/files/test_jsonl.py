@@ -118,7 +118,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
         "line 7: content: is empty; say what is to be remembered",
         "line 8: significance: 2 is outside 0 to 1",
         "line 9: standing: 'forgotten' is not imported; choose live or archived",
-        "line 10: scope: is not an object with project, agent and context_id",
+        "line 10: scope: is not an object with project, user, agent and context_id",
         "line 11: created_at: 1e+300 is no point in time",
     ]
 

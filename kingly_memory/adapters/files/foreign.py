@@ -33,9 +33,16 @@ def as_line(data: Mapping[str, Any]) -> JsonObject | ImportedLink | None:
         said = {name: data[name] for name in _MEM0_FIELDS if data.get(name) is not None}
         kept = {name: data[name] for name in ("user_id", "actor_id", "role") if data.get(name) is not None}
         metadata = {**fields.mapping("metadata", said.get("metadata") or {}), **kept}
-        scope = {"agent": data.get("agent_id"), "context_id": data.get("run_id")}
+        scope = {"user": data.get("user_id"), "agent": data.get("agent_id"), "context_id": data.get("run_id")}
         tags = fields.texts("categories", data.get("categories"), most=64)
-        return {**said, "id": data.get("id"), "content": data["memory"], "metadata": metadata, "tags": tags, **scope}
+        return {
+            **said,
+            "id": data.get("id"),
+            "content": data["memory"],
+            "metadata": metadata,
+            "tags": tags,
+            "scope": scope,
+        }
     match data:
         case {"type": "entity", "name": str(name), "entityType": str(kind), "observations": list(observed)}:
             text = "\n".join(f"- {fields.text('observations', one)}" for one in observed)

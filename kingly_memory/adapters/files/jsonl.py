@@ -34,6 +34,7 @@ from kingly_memory.validation import (
     Imported,
     count,
     draft,
+    label,
     mended,
     required,
     seconds,
@@ -80,30 +81,31 @@ def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObj
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
-def link_line(told: JsonObject) -> str:
+def link_line(told: JsonObject, user: str | None) -> str:
     """A link, as it tells itself; it stands behind the memories at its ends."""
-    return _line({"link": {name: told[name] for name in _OF_A_LINK}})
+    return _line({"link": {name: told[name] for name in _OF_A_LINK}}, user)
 
 
-def context_line(context_id: str, beside: Mapping[str, JsonObject]) -> str:
+def context_line(context_id: str, beside: Mapping[str, JsonObject], user: str | None) -> str:
     """What was said of a context as a thread."""
-    return _line({"context": context_id, "beside": dict(beside)})
+    return _line({"context": context_id, "beside": dict(beside)}, user)
 
 
-def document_line(document: Document, found_by: str) -> str:
+def document_line(document: Document, found_by: str, user: str | None) -> str:
     """A document, with the text that searches find it by unless that is all texts in it."""
     told = {**document.to_json(), "ttl_s": document.ttl_s}
     usual = mended(texts_in(document.value))
-    return _line({"document": told if found_by == usual else {**told, "found_by": found_by}})
+    return _line({"document": told if found_by == usual else {**told, "found_by": found_by}}, user)
 
 
-def item_line(session: str, place: int, item: LogItem) -> str:
+def item_line(session: str, place: int, item: LogItem, user: str | None) -> str:
     """The item at that place in the log of a session, counted from 1."""
-    return _line({"log": session, "place": place, "at": moment_text(item.at), "item": item.item})
+    return _line({"log": session, "place": place, "at": moment_text(item.at), "item": item.item}, user)
 
 
-def _line(told: JsonObject) -> str:
-    return json_text("line", told).translate(_LINE_BREAKS)
+def _line(told: JsonObject, user: str | None) -> str:
+    """`user` is there only where it belongs to one, as in the scope of a memory."""
+    return json_text("line", told if user is None else {**told, "user": user}).translate(_LINE_BREAKS)
 
 
 def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterator[Entry]:
@@ -132,8 +134,8 @@ def imported(
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
     user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`,
-    unless the caller trusts the file. The project is the importing router's own. An `ends_at` of null
-    says that the memory never ends, unless there is a `lifetime_s`: then it does not count now.
+    unless the caller trusts the file. The project is the importing router's own; the user is the one in `scope`. An
+    `ends_at` of null says that the memory never ends, unless there is a `lifetime_s`: then it does not count now.
     """
     memory_id, is_earlier = data.get("id"), data.get("revision_of") is not None
     if is_earlier:
@@ -153,7 +155,7 @@ def imported(
         named["metadata"] = {**extras, **named.get("metadata", {})}
     scope = data if data.get("scope") is None else data["scope"]
     if not isinstance(scope, Mapping):
-        raise InvalidInput("scope", "is not an object with project, agent and context_id")
+        raise InvalidInput("scope", "is not an object with project, user, agent and context_id")
     ends_at, length = point_in_time("ends_at", data.get("ends_at")), data.get("lifetime_s")
     if ends_at is not None and ends_at.year == MAXYEAR:  # rounded, it may be beyond what a datetime can say
         raise InvalidInput("ends_at", f"{shown(data['ends_at'])} is too far ahead; write null for no end")
@@ -186,6 +188,7 @@ def imported(
         revision=number,
         is_earlier=is_earlier,
         beside=fields.beside(data.get("beside"), datetime.now(UTC)),
+        user=None if scope is data else label("user", scope.get("user")),
     )
 
 
@@ -205,21 +208,24 @@ def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside
 
 def _beside(data: Mapping[str, Any]) -> Beside | None:
     """What a line says that is no memory; None where it is one. Raises InvalidInput."""
+    user = label("user", data.get("user")) if "content" not in data else None
     if isinstance(said := data.get("link"), dict):
         source, target, kind = (required(name, said.get(name)) for name in ("source", "target", "link_type"))
         strength, at = share("strength", said.get("strength", 1.0)), point_in_time("created_at", said.get("created_at"))
-        return ImportedLink(source, target, kind, strength, said.get("description"), at)
+        return ImportedLink(source, target, kind, strength, said.get("description"), at, user)
     if isinstance(data.get("context"), str):
         return ImportedContext(
-            required("context", data["context"]), fields.beside(data.get("beside"), datetime.now(UTC))
+            required("context", data["context"]), fields.beside(data.get("beside"), datetime.now(UTC)), user
         )
     if isinstance(said := data.get("document"), dict):
         return ImportedDocument(
-            _document(said), fields.text("found_by", said["found_by"]) if "found_by" in said else None
+            _document(said), fields.text("found_by", said["found_by"]) if "found_by" in said else None, user
         )
     if isinstance(data.get("log"), str):
         place = count("place", data.get("place"), most=2**53)
-        return ImportedItem(required("log", data["log"]), place, data.get("item"), point_in_time("at", data.get("at")))
+        return ImportedItem(
+            required("log", data["log"]), place, data.get("item"), point_in_time("at", data.get("at")), user
+        )
     return None
 
 
