@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.digests import sha256
-from kingly_memory.documents import Document
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.validation import Draft, Imported
+
+if TYPE_CHECKING:
+    from kingly_memory.documents import Document
 
 FROM_FILE = ("thread", "attention", "ratings")
 """The facets that a thread's file speaks of."""

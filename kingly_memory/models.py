@@ -100,6 +100,10 @@ class DeliveryState(StrEnum):
     DEAD = "dead"
 
 
+OUTBOX_STATES = ("pending", "leased", "dead")
+"""Of deliveries that are not settled, or were given up."""
+
+
 class RemoteUse(StrEnum):
     """What a process does with the remotes that it names.
 

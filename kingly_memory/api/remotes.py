@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
-from kingly_memory.models import JsonObject, LinkState
-from kingly_memory.router.view import OUTBOX_STATES
+from kingly_memory.models import OUTBOX_STATES, JsonObject, LinkState
 
 if TYPE_CHECKING:
     from kingly_memory.models import Backup

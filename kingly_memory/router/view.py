@@ -15,6 +15,7 @@ from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import (
+    OUTBOX_STATES,
     JsonObject,
     LinkState,
     Memory,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
-OUTBOX_STATES = ("pending", "leased", "dead")
 LAST_POSITION = 2**62
 SEEN = (Standing.LIVE, Standing.CACHED)
 
