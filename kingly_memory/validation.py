@@ -41,6 +41,7 @@ KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
 TAGS_LIMIT = 64
 METADATA_LIMIT_BYTES = 64_000
+LARGEST_REVISION = 2**53
 METADATA_DEPTH = 32
 OF_A_SUMMARY = frozenset(
     "compression_ratio compression_factor compression_level original_length original_id summary_by key_facts "

@@ -1300,7 +1300,12 @@ VERBS = (
             Parameter(
                 name="useful",
                 type="flag",
-                arg=Arg(words="true: it helped; false: it was noise", metavar="useful|noise", option="rating"),
+                arg=Arg(
+                    words="true: it helped; false: it was noise",
+                    metavar="useful|noise",
+                    option="rating",
+                    command_words="useful: it helped; noise: it did not",
+                ),
                 is_option=False,
             ),
             Parameter(

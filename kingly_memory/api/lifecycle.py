@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
-from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, example, verb
+from kingly_memory.declare import BEFORE, KEY_OR_ID, LIMIT, Arg, NothingUnder, example, verb
 from kingly_memory.errors import InvalidInput, KeptForEveryProject
 from kingly_memory.lifecycle import compaction, decay
-from kingly_memory.models import JsonObject, Memory, Standing, project_and_user
+from kingly_memory.models import JsonObject, Memory, Standing, project_and_user, whose
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
@@ -188,10 +188,15 @@ class LifecycleVerbs(Family):
         is_there = any(one.documents for one in whole) or not all(row.is_tombstone for row in rows)
         if user is not None and not is_there:
             raise InvalidInput("user", f"this home holds nothing of a user {validation.shown(user)!r}")
+        if whole_project and not whole and project_and_user(engine.space)[1] is not None:
+            raise InvalidInput("user", f"nothing was stored for {whose(engine.space)}")  # misspelt, perhaps
+        if not rows and key_or_id is not None:
+            raise NothingUnder(key_or_id)
         if not rows and not whole_project and user is None:
-            name, value = next((name, one) for name, one in said.items() if one is not None)
-            told = value if isinstance(value, str) else ", ".join(value or ())
-            raise InvalidInput(name, f"nothing is stored under {validation.shown(told)!r} in this project")
+            ways = {"tags": "has the tag", "context_id": "is of the context", "by_agent": "is of the agent"}
+            name = next(one for one in ways if said[one] is not None)
+            told = ", ".join(tags) if tags is not None else said[name]
+            raise InvalidInput(name, f"no memory of this project {ways[name]} {validation.shown(told)!r}")
         return await engine.purge(rows, names, force=force, dry_run=dry_run)
 
     async def _whole(self, user: str | None) -> list[Space]:
@@ -200,8 +205,8 @@ class LifecycleVerbs(Family):
         wanted = None if user is None else validation.required("user", user)
         found: list[Space] = []
         for one in await self._engine.read(self._engine.reader.spaces):
-            where, whose = project_and_user(one.name)
-            if mine in (None, whose) and (where == project if wanted is None else whose == wanted):
+            where, owner = project_and_user(one.name)
+            if mine in (None, owner) and (where == project if wanted is None else owner == wanted):
                 found.append(one)
         return found
 

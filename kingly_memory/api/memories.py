@@ -78,7 +78,7 @@ _UNSAID = "unsaid"
 
 
 def _revision(name: str, value: object, least: int = 1) -> int | None:
-    return None if value is None else validation.count(name, value, least=least, most=2**53)
+    return None if value is None else validation.count(name, value, least=least, most=validation.LARGEST_REVISION)
 
 
 class MemoryVerbs(Family):

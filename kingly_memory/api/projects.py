@@ -92,7 +92,7 @@ class Projects(Family):
     async def _move(self, field: str, name: str, end: str) -> Moved:
         engine, spaces = self._engine, await self._spaces_of(field, name)
         if name == end:
-            raise InvalidInput(field, "is that project already")
+            raise InvalidInput(field, f"{validation.shown(name)!r} cannot become part of itself; name another project")
         await engine.flush()
         memories = documents = joined = 0
         for start in spaces:

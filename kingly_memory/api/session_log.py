@@ -101,7 +101,7 @@ def append(
 @verb("log show", reads=True)
 def show(memory: Any, session: Annotated[str, SESSION], limit: Annotated[int, LIMIT] = 20) -> Any:
     """Show the last items of a session."""
-    return memory.log(session).items(limit)
+    return memory.log(session).items(validation.count("limit", limit, most=MOST_ITEMS))
 
 
 @verb("log pop", destroys=True)

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from kingly_memory import validation
 from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import check_folder, tighten, unlock
@@ -68,16 +69,17 @@ def checked(place: Place) -> Place:
     """The place with its names checked. Raises InvalidInput."""
     if place.home.exists() and not place.home.is_dir():
         raise InvalidInput("home", f"{place.home} is no folder; name another one")
-    if place.project is not None:
-        validation.required("project", place.project)
-    validation.label("user", place.user)
-    validation.label("agent", place.agent)
-    return place
+    return replace(
+        place,
+        project=validation.label("project", place.project),
+        user=validation.label("user", place.user),
+        agent=validation.label("agent", place.agent),
+    )
 
 
 def secured(place: Place) -> Place:
     """The same, closed to other users where it lies in a `.kingly`. Raises InvalidInput, StoreUntrusted."""
-    checked(place)
+    place = checked(place)
     tighten(place.home)
     check_folder(place.home)
     return place

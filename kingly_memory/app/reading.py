@@ -114,6 +114,8 @@ class LocalReader(View):
         from kingly_memory.lifecycle.tiers import TierRules
         from kingly_memory.router import write
 
+        if if_revision is not None:
+            validation.count("if_revision", if_revision, least=0, most=validation.LARGEST_REVISION)
         limit = self._settings.content_limit_bytes
         draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **said)
         context = write.WriteContext(

@@ -131,7 +131,7 @@ GROUPS: Mapping[str, str] = {
 }
 """What the verbs of a group are about."""
 
-BARE: Mapping[str, str] = {"remotes": "remotes list"}
+BARE: Mapping[str, str] = {"remotes": "remotes list", "projects": "projects list"}
 """What a group does when none of its verbs is said."""
 
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)

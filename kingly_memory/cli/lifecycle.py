@@ -54,6 +54,9 @@ def purge(options: Options, out: Output) -> Answer:
     said = arguments(options.command.verb, options, place)
     chosen = ("key_or_id", "tags", "context_id", "by_agent", "whole_project")
     if options.user is not None and not any(said[name] for name in chosen):
+        if options.everywhere:
+            each = "what is kept for every project, and --user alone purges what is in each; leave it out"
+            raise InvalidInput("everywhere", f"is {each}, or add --whole-project for that alone")
         said["user"] = options.user  # and nothing else is said: all that is theirs
     with routing(place, out) as router:
         return _purged(options, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
@@ -73,7 +76,7 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
         lines = [f"would purge {_what_goes(planned, options)}", *(f"  {one}" for one in planned.names)]
         return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
     if not options.yes and not sys.stdin.isatty():
-        raise InvalidInput("yes", "nothing was purged; say --yes, or --dry-run to see what it would be")
+        raise InvalidInput("yes", "is missing, so nothing was purged; --dry-run shows what it would be")
     if not options.yes and not _says_yes(f"purge {_what_goes(planned, options)} for good?"):
         return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
     done = purge(False)
@@ -107,7 +110,10 @@ projects_list_lines = _PROJECTS
 
 def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
     documents = f" and {counted(moved.documents, 'document or log item', 'documents and log items')}"
-    lines = [f"project {moved.into} has {counted(moved.memories, 'memory')}{documents * bool(moved.documents)} more"]
+    left = options.old if options.command.name == "projects rename" else options.source
+    lines = [
+        f"{counted(moved.memories, 'memory')}{documents * bool(moved.documents)} moved from {left} to {moved.into}"
+    ]
     if moved.joined:
         lines.append(f"  {moved.joined:,} of them had the key of one that was there; its history has both")
     return lines
@@ -304,7 +310,7 @@ def stats_lines(found: JsonObject, _: Options) -> list[str]:
     ups, downs, searches = found["promotions_last_hour"], found["demotions_last_hour"], found["searches"]
     return facts(
         [
-            ("tiers", f"{tiers} (the nearest at hand first)"),
+            ("tiers", f"{tiers} (how near at hand: what is used is fast, what rests long is glacial)"),
             ("strength", strengths),
             ("archive", counted(found["archived"], "memory")),
             ("moves", f"{ups:,} up and {downs:,} down in the last hour"),
@@ -312,6 +318,9 @@ def stats_lines(found: JsonObject, _: Options) -> list[str]:
                 "searches",
                 f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet",
             ),
-            ("surprise", f"{found['avg_surprise_score']:.2f} on average: how much more useful than predicted"),
+            (
+                "surprise",
+                f"{found['avg_surprise_score']:.2f} on average: how much more useful memories were than predicted",
+            ),
         ]
     )

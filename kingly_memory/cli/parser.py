@@ -30,6 +30,8 @@ _LIMIT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
 _TEXT = re.compile(r"-?|[^-].*|-\d*\.?\d+|-.* .*", re.DOTALL)
 """What is no option: also a dash alone, a negative number, and what has a space in it."""
+_VALUE = re.compile(rf"{_TEXT.pattern}|-\d.*", re.DOTALL)
+"""What an option takes: also what begins like a negative number, of which the option itself says what is wrong."""
 
 
 class UsageError(KinglyMemoryError):
@@ -120,7 +122,7 @@ class _Line:
             setattr(self._options, one.dest, one.default is not True)
         elif equals:
             self._keep(one, value)
-        elif self._words and _TEXT.fullmatch(self._words[0]) and not self._is_bare(one):
+        elif self._words and _VALUE.fullmatch(self._words[0]) and not self._is_bare(one):
             self._keep(one, self._words.popleft())
         elif one is REMOTE:
             self._keep(one, True)
@@ -239,7 +241,7 @@ def described(one: Parameter) -> str:
     if (arg.least, arg.most) == (0, 1):
         words = f"0 to 1, {words}"
     default = one.arg.usual if one.default is None else one.default
-    if one.is_option and isinstance(default, str | int | float) and not isinstance(default, bool):
+    if one.is_option and default != "" and isinstance(default, str | int | float) and not isinstance(default, bool):
         words += f" (default {default:g})" if isinstance(default, float | int) else f" (default {default})"
     if one.is_option and one.type == "texts":
         words += "; may be repeated"

@@ -153,10 +153,15 @@ def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> s
 
 def standard_input(place: Place, field: str) -> str:
     """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
+    is_stored = field in ("content", "value")
     limit = Settings.from_environment(home=place.home).content_limit_bytes
+    if field == "value":  # of a document
+        from kingly_memory.documents import MOST_BYTES
+
+        limit = MOST_BYTES
     read = sys.stdin.buffer.read(limit + 1)
     if len(read) > limit:
-        remedy = "that are stored; split it" if field == "content" else "that are read; give the part that matters"
+        remedy = "that are stored; split it" if is_stored else "that are read; give the part that matters"
         raise InvalidInput(field, f"has more than the {limit:,} bytes {remedy}")
     return read.decode(errors="replace")
 

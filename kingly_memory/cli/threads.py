@@ -142,8 +142,8 @@ def _suggestion_lines(told: JsonObject, options: Options) -> Iterator[str]:
     health = told["health"]
     yield one_line(health["recommendation"].replace(COMPACT, f"`{command(options, 'compact')}`"))
     yield (
-        f"  {counted(health['active_threads'], 'active thread')}, {health['utilisation']:.0%} of the room (utilisation)"
-        f"; weight {health['total_weight']:.2f} (pressure {health['context_pressure']:.2f} of 1)"
+        f"  {counted(health['active_threads'], 'active thread')}, {health['utilisation']:.0%} of the room; "
+        f"their weight, {health['total_weight']:.2f}, is {health['context_pressure']:.0%} of what is full"
     )
     if told["unread"]:
         yield f"  {counted(told['unread'], 'older thread')} not looked at"

@@ -70,3 +70,19 @@ def test_documents_are_listed_page_by_page(run: Run, tmp_path: Path) -> None:
     for wrong, problem in (("{", "is not JSON"), ('["a"]', "is no document"), ("[1, 2]", "is no document")):
         refused = run("documents", "list", "--after", wrong, *place)
         assert (refused.code, problem in refused.err) == (2, True)
+
+
+def test_a_value_of_several_megabytes_is_read_and_a_larger_one_is_refused_as_a_value(run: Run) -> None:
+    large = b"x" * (2 * 2**20)
+    assert run("documents", "put", "n", "large", "-", stdin=large).code == 0
+    assert len(run("documents", "get", "n", "large", "--json").json["value"]) == len(large)
+    refused = run("documents", "put", "n", "larger", "-", stdin=b"x" * (16 * 2**20 + 1))
+    assert (refused.code, refused.err) == (
+        2,
+        "kingly-memory: value: has more than the 16,777,216 bytes that are stored; split it\n",
+    )
+
+
+def test_a_log_shows_at_least_one_item(run: Run) -> None:
+    run("log", "append", "s", "x")
+    assert run("log", "show", "s", "-n", "0").err.startswith("kingly-memory: limit: 0 is outside 1")

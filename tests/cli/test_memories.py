@@ -364,3 +364,13 @@ def test_json_is_one_value_on_one_line(run: Run) -> None:
         ran = run(*argv, "--json")
         assert ran.out.count("\n") == 1
         json.loads(ran.out)
+
+
+def test_a_list_marks_what_is_kept_for_every_project(run: Run) -> None:
+    run("store", "english", "--everywhere", "--key", "lang")
+    run("store", "two reviews", "--key", "deploy")
+    assert [("every project" in line, line.split()[0]) for line in run("list").out.splitlines()] == [
+        (False, "deploy"),
+        (True, "lang"),
+    ]
+    assert "every project" not in run("list", "--everywhere").out

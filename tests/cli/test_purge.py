@@ -38,7 +38,7 @@ def test_a_dry_run_names_what_would_go_and_nothing_goes_unasked(run: Run) -> Non
         "  two",
     ]
     refused = run("purge", "--tag", "private")
-    assert (refused.code, "nothing was purged; say --yes" in refused.err) == (2, True)
+    assert (refused.code, "yes: is missing, so nothing was purged" in refused.err) == (2, True)
     assert run("get", "one").code == 0
 
 
@@ -86,3 +86,14 @@ def test_a_purge_takes_words_that_an_earlier_command_stored_and_another_process_
         assert words(home) == {"garden", "gate"}
         elsewhere.store("a lighthouse again")
     assert "lighthouse" in words(home)
+
+
+def test_a_user_who_has_nothing_or_every_project_beside_a_user_is_not_purged(run: Run) -> None:
+    run("store", "a text", "--user", "ben")
+    run("store", "a habit", "--user", "ben", "--everywhere", "--key", "habit")
+    ghost = run("purge", "--whole-project", "--user", "ghost", "--yes")
+    assert (ghost.code, "nothing was stored for user 'ghost' in project" in ghost.err) == (2, True)
+    refused = run("purge", "--user", "ben", "--everywhere", "--yes")
+    assert (refused.code, "add --whole-project for that alone" in refused.err) == (2, True)
+    alone = run("purge", "--whole-project", "--user", "ben", "--everywhere", "--dry-run")
+    assert alone.out.splitlines()[1:] == ["  habit"]

@@ -169,7 +169,7 @@ async def test_what_a_user_has_merely_forgotten_is_purged_with_him(memory: Memor
         ("rename", ("nix", "new"), "old: this home has no project 'nix'; there is 'old'"),
         ("rename", ("old", "old"), "new: there is a project 'old'; merge them, or take another name"),
         ("rename", ("old", " "), "new: is empty"),
-        ("merge", ("old", "old"), "source: is that project already"),
+        ("merge", ("old", "old"), "source: 'old' cannot become part of itself; name another project"),
         ("merge", ("old", "two\nlines"), "into: contains control characters"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_home_that_projects_share_is_not_said_to_be_renamed(run: Run, tmp_path
 
 def test_projects_are_listed_renamed_and_removed_from_the_shell(run: Run) -> None:
     run("store", "the ferry leaves at nine", "--key", "k", "--project", "old", "--user", "ann")
-    assert run("projects", "rename", "old", "new").out == "project new has 1 memory more\n"
+    assert run("projects", "rename", "old", "new").out == "1 memory moved from old to new\n"
     [listed] = run("projects", "list", "--json").json["list"]
     assert (listed["name"], listed["memories"], listed["users"]) == ("new", 1, ["ann"])
     assert run("projects", "remove", "new").code == 2
@@ -249,4 +249,4 @@ def test_projects_are_listed_renamed_and_removed_from_the_shell(run: Run) -> Non
         assert run(*plan, "--dry-run").out.splitlines()[0] == "would purge 1 memory, those of ann among them"
     assert run("purge", "--user", "ann", "--dry-run").out.splitlines() == ["would purge 1 memory", "  k"]
     assert run("projects", "remove", "new", "--yes").out == "purged 1 memory; nothing restores them\n"
-    assert run("projects", "list").out == "this home holds nothing yet\n"
+    assert run("projects").out == run("projects", "list").out == "this home holds nothing yet\n"

@@ -131,7 +131,7 @@ def test_a_tag_a_context_an_agent_or_a_project_is_purged_whole(
         kept = {memory.key for memory, _ in memory.export()}
         assert kept == {"one", "two", "three", "four", "five"} - purged
         if "whole_project" not in said:
-            with pytest.raises(InvalidInput, match="nothing is stored under"):
+            with pytest.raises(InvalidInput, match="no memory of this project"):
                 memory.purge(**said)
     with SyncMemoryRouter.open(home, False, project="other", settings=QUICK) as other:
         assert other.get("six") is not None
@@ -182,9 +182,16 @@ def test_a_purge_names_exactly_what_it_means(memory: SyncMemoryRouter, said: dic
         memory.purge(**said)
 
 
-@pytest.mark.parametrize("said", [{"key_or_id": "nobody"}, {"tags": ["nobody"]}, {"by_agent": "nobody"}])
-def test_what_is_not_there_is_said_in_one_sentence(memory: SyncMemoryRouter, said: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="nothing is stored under 'nobody' in this project"):
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"key_or_id": "nobody"}, "nothing is stored under 'nobody' in this project"),
+        ({"tags": ["nobody"]}, "no memory of this project has the tag 'nobody'"),
+        ({"by_agent": "nobody"}, "no memory of this project is of the agent 'nobody'"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_sentence(memory: SyncMemoryRouter, said: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
         memory.purge(**said)
 
 

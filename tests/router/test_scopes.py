@@ -259,3 +259,12 @@ async def test_a_project_reads_what_is_kept_for_every_project_and_does_not_chang
     with pytest.raises(KeptForEveryProject):
         await memory.restore("lang")
     assert (await memory.store("french", key="lang", if_revision=0)).revision == 1
+
+
+def test_a_lone_surrogate_in_a_name_is_replaced_wherever_it_is_named(tmp_path: Path) -> None:
+    half, mended = "a\ud800", "a\ufffd"
+    with SyncMemoryRouter.open(tmp_path / "home", False, project=half, user=half, agent=half, settings=QUICK) as memory:
+        view = memory.scoped(project=half, user=half, agent=half)
+        for one in (memory, view):
+            assert (one.project, one.user, one.agent) == (mended, mended, mended)
+        assert view.get(memory.store("the ferry leaves at nine").id) is not None

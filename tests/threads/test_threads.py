@@ -182,7 +182,7 @@ async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRout
     assert [one.id for one in found.heaviest][:1] == ["t03"]
     assert [one["topic"] for one in found.focus] == ["deploys"]
     assert found.message == (
-        "12 active threads, 1 pinned; room for 30 (utilisation 0.40); weight 12.50, full at 10 (pressure 1.00)"
+        "12 active threads, 1 pinned; room for 30. Together they weigh 12.50 of 10 (pins and good ratings add to it)"
     )
 
 

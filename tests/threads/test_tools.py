@@ -59,7 +59,7 @@ async def test_status_and_names_are_told(tmp_path: Path) -> None:
         status = await client.ok("ai_status")
         assert (
             status["message"]
-            == "1 active thread; room for 30 (utilisation 0.03); weight 1.00, full at 10 (pressure 0.10)"
+            == "1 active thread; room for 30. Together they weigh 1.00 of 10 (pins and good ratings add to it)"
         )
         assert [one["title"] for one in status["latest"]] == ["Under glass"]
         assert [one["topic"] for one in status["focus"]] == ["tomatoes"]
@@ -78,7 +78,9 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
         for text in TOPICS[name]:
             assert run("store", text, "--context", name).code == 0
     listed = run("threads", "list").out.splitlines()
-    assert listed[0] == "2 active threads; room for 30 (utilisation 0.07); weight 2.00, full at 10 (pressure 0.20)"
+    assert (
+        listed[0] == "2 active threads; room for 30. Together they weigh 2.00 of 10 (pins and good ratings add to it)"
+    )
     assert [line.split()[0] for line in listed[2:]] == ["garden", "deploys"]
     spaced = run("store", "Ana's note; it has a title", "--context", "a b; touch c", "--home", "other home")
     assert spaced.code == 0

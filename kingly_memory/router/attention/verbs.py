@@ -287,7 +287,15 @@ class Attention:
     async def rate(
         self,
         thread_id: Annotated[str, THREAD_ID],
-        useful: Annotated[bool, Arg("true: it helped; false: it was noise", "useful|noise", option="rating")],
+        useful: Annotated[
+            bool,
+            Arg(
+                "true: it helped; false: it was noise",
+                "useful|noise",
+                option="rating",
+                command_words="useful: it helped; noise: it did not",
+            ),
+        ],
         reason: Annotated[str | None, Arg("why, in a sentence; it is kept", "TEXT")] = None,
     ) -> Rated:
         """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for

@@ -96,8 +96,8 @@ class Overview(Health):
         threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
         pinned = f", {self.pinned:,} pinned" if self.pinned else ""
         return (
-            f"{threads}{pinned}; room for {self.max_active_threads} (utilisation {self.utilisation:.2f}); "
-            f"weight {self.total_weight:.2f}, full at {FULL_WEIGHT:g} (pressure {self.context_pressure:.2f})"
+            f"{threads}{pinned}; room for {self.max_active_threads}. Together they weigh {self.total_weight:.2f} of "
+            f"{FULL_WEIGHT:g} (pins and good ratings add to it)"
         )
 
 
