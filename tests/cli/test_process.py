@@ -40,11 +40,11 @@ def test_storing_on_this_machine_loads_no_router() -> None:
     assert int(loaded[-2]) <= MODULES
 
 
-def test_importing_the_router_loads_neither_the_engine_nor_the_store() -> None:
+def test_importing_the_router_loads_neither_its_parts_nor_the_store() -> None:
     script = f"""
 import sys
 from kingly_memory import MemoryRouter
-heavy = {{*{HEAVY!r}, "sqlite3", "kingly_memory.adapters.local.store"}} - {{"asyncio", "inspect"}}
+heavy = {{*{HEAVY!r}, "sqlite3", "kingly_memory.router", "kingly_memory.adapters.local"}} - {{"asyncio", "inspect"}}
 print(heavy & set(sys.modules))"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
