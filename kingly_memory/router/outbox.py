@@ -24,6 +24,9 @@ log = logging.getLogger("kingly_memory.outbox")
 
 FORMER = "parted"
 """The facet of a remote that was taken out of the home: when, and the last change that it may have been told of."""
+SENT_AS = "sent_as"
+"""In the metadata of a grave that a move leaves: the id that remotes were told of the memory. A remote whose answer was
+lost knows it by that alone."""
 
 INCARNATION_CHARACTERS = 8
 LOOKED_AT = 50
@@ -175,7 +178,9 @@ class Claim:
         else:
             leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(self.remote, memory_id, leased)
-            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, memory, facet, leased, forgotten)
+            sent_as = memory.metadata.get(SENT_AS, memory.id) if row.is_tombstone else memory.id
+            sent = replace(memory, id=MemoryId(str(sent_as)))
+            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, sent, facet, leased, forgotten)
         return None
 
     def _waits_for_parent(self, transaction: Transaction, row: Row, facet: Delivery, taken: Collection[str]) -> bool:

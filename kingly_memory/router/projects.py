@@ -23,7 +23,7 @@ from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction
 from kingly_memory.router import activity, delivery, known_remotes, lifetimes, write
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import FORMER
+from kingly_memory.router.outbox import FORMER, SENT_AS
 from kingly_memory.router.purging import chosen
 from kingly_memory.router.thread_lookup import THREAD, into, texts
 from kingly_memory.router.write import WriteContext
@@ -185,7 +185,8 @@ def _part_from_remotes(transaction: Transaction, row: Row, context: WriteContext
             continue
         is_settled = row.standing is Standing.FORGOTTEN and not before.waits
         if not is_settled and not (before.untried and before.state is not DeliveryState.LEASED):
-            transaction.save(replace(grave, tags=(), metadata={"record": GRAVE}, scope=scope), Standing.FORGOTTEN)
+            noted = {"record": GRAVE, SENT_AS: memory.id}
+            transaction.save(replace(grave, tags=(), metadata=noted, scope=scope), Standing.FORGOTTEN)
             after = before if row.standing is Standing.FORGOTTEN else delivery.wanted(before, 0, context.now_s)
             transaction.set_delivery(remote, grave.id, after)
         transaction.set_delivery(remote, memory.id, None)
