@@ -17,7 +17,10 @@ _COMPARED = {
     "$lt": lambda found, wanted: found < wanted,
     "$lte": lambda found, wanted: found <= wanted,
 }
-NOTHING_FITS = "  nothing has what the filter asks for; a field that a memory lacks counts as null"
+NOTHING_FITS = (
+    "  nothing has what the filter asks for; a field that is not there counts as null, "
+    "and a number is never compared with a text"
+)
 DEEPEST = 30
 """Levels of objects and lists inside each other."""
 OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
@@ -44,6 +47,8 @@ def _check_wanted(name: str, field: str, value: object, depth: int) -> None:
     elif not isinstance(value, Mapping):
         if not isinstance(value, str | int | float | None):
             raise InvalidInput(name, f"{field[:40]} is compared with {type(value).__name__}, which JSON cannot hold")
+    elif not value:
+        raise InvalidInput(name, f"{field[:40]} is compared with an empty object; name the fields that it must have")
     elif not any(str(one).startswith("$") for one in value):
         check_filter(name, value, depth + 1)
     else:
@@ -61,6 +66,8 @@ def _check_operator(name: str, field: str, operator: object, operand: object) ->
         raise InvalidInput(name, f"{operator} of {field[:40]} compares numbers with numbers and texts with texts")
     if operator == "$in" and not isinstance(operand, list | tuple):
         raise InvalidInput(name, f"$in of {field[:40]} needs a list of values")
+    if operator == "$in" and not operand:
+        raise InvalidInput(name, f"$in of {field[:40]} has no values, and nothing fits that; name one")
 
 
 def admits(wanted: Filter, value: object) -> bool:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Table, counted
+from kingly_memory.filters import NOTHING_FITS
 
 if TYPE_CHECKING:
-    from kingly_memory.documents import Document
+    from kingly_memory.documents import Document, FoundDocument
 
 _DOCUMENTS = Table(
     ("NAMESPACE", "KEY", "VERSION", "CHANGED", "VALUE"),
     lambda one: ("/".join(one.namespace), one.key, one.version, one.updated_at, one.value),
     "no document",
 )
-documents_search_lines = _DOCUMENTS._replace(row=lambda one: _DOCUMENTS.row(one.document))
 log_show_lines = Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.position, one.at, one.item), "{session} has no item")
 log_list_lines = Table(
     ("SESSION", "ITEMS", "LAST"), lambda one: (one.session, one.items, one.last_at), "no session has a log"
@@ -44,6 +44,11 @@ def documents_list_lines(found: Sequence[Document], options: Options) -> list[st
         last = json.dumps([*found[-1].namespace, found[-1].key], ensure_ascii=False)
         lines.append(f"there may be more: the same with --after {quote(last)}")
     return lines
+
+
+def documents_search_lines(found: Sequence[FoundDocument], options: Options) -> list[str]:
+    lines = _DOCUMENTS([one.document for one in found], options)
+    return lines if found or options.filter is None else [*lines, NOTHING_FITS]
 
 
 def documents_namespaces_lines(found: Sequence[tuple[str, ...]], _: Options) -> list[str]:

@@ -62,6 +62,8 @@ async def test_what_is_filtered_out_hides_nothing_behind_it(router: MemoryRouter
         ({"filter": {"a": {"$near": 1}}}, "filter: '[$]near' is unknown"),
         ({"filter": {"a": {"$gt": [1]}}}, "compares numbers with numbers"),
         ({"filter": {"a": {"$gt": 1, "$lt": "b"}}}, "is compared with a number and with a text"),
+        ({"filter": {"a": {}}}, "a is compared with an empty object; name the fields"),
+        ({"filter": {"a": {"$in": []}}}, "[$]in of a has no values"),
         ({"filter": ["a"]}, "expected field names"),
         ({"origin": "nobody"}, "origin: 'nobody' is unknown; choose one of"),
         ({"any_tags": [3]}, "any_tags: expected text"),
@@ -90,5 +92,5 @@ def test_the_commands_take_the_same_filters(run: Run, tmp_path: Path) -> None:
         assert sorted(one["key"] for one in hits) == found
     for command in (["search", "deploy"], ["list"]):
         told = run(*command, "--filter", '{"nobody": "has this"}', *place[:-1]).out
-        assert "a field that a memory lacks counts as null" in told
+        assert "a field that is not there counts as null, and a number is never compared with a text" in told
         assert sorted(one["key"] for one in run("list", *how, *place).json["memories"]) == found

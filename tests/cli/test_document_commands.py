@@ -25,6 +25,8 @@ def test_documents_are_put_read_found_and_deleted(run: Run, tmp_path: Path) -> N
     assert "profile" not in run("documents", "search", "on", "the", "way", *place).out
     found = run("documents", "search", "--filter", '{"orders": {"$gt": 2}}', "--prefix", "users", "--json", *place)
     assert [one["key"] for one in found.json["search"]] == ["profile"]
+    told = run("documents", "search", "--filter", '{"orders": {"$gt": "a"}}', *place).out.splitlines()
+    assert (told[0], "a number is never compared with a text" in told[1]) == ("no document", True)
     assert run("documents", "namespaces", *place).out == "users/lydia\n"
     conflict = run("documents", "put", "users/lydia", "profile", "x", "--if-version", "7", *place)
     assert (conflict.code, "has version 1, not version 7" in conflict.err) == (1, True)
