@@ -33,6 +33,8 @@ def restore(options: Options, out: Output) -> Answer:
     )
     aside = f"; what was there lies in {found.put_aside}" if found.put_aside else ""
     lines = [f"{place.home} holds {_held(found)}{aside}"]
+    if found.put_aside:
+        lines.append("  what was forgotten there, and not purged, is as the backup has it")
     if again := _purge_again(found, place, out):
         lines.append(f"  purged again, as it was there: {counted(again, 'memory')}")
     return Answer({"home": str(place.home), **found.to_json()}, lines)

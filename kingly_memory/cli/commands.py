@@ -205,7 +205,7 @@ OWN = (
         (
             _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
             _takes("--replace", "put the memories that are there aside, in a folder beside them"),
-            _takes("--force", "take a backup in which memories are damaged"),
+            _takes("--force", "take a backup in which memories are damaged, or any byte has changed"),
         ),
     ),
     Command(

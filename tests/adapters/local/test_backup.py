@@ -196,6 +196,24 @@ def test_what_is_no_whole_backup_is_refused_and_nothing_is_changed(
     assert not list(full.glob("store.re*"))
 
 
+def test_a_bit_that_has_changed_anywhere_is_found(full: Path, tmp_path: Path) -> None:
+    file = tmp_path / "one.backup"
+    made = backup.create(full, file)
+    whole = file.read_bytes()
+    assert made.size_bytes == len(whole)
+    for place in range(0, len(whole), len(whole) // 50):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(
+            InvalidInput, match=r"no backup|not whole|is not used|is damaged|not as it was written|layout"
+        ):
+            backup.check(file)
+    free = whole.rindex(bytes(64), 0, whole.rindex(b"kingly-memory backup"))
+    file.write_bytes(whole[:free] + b"x" + whole[free + 1 :])
+    with pytest.raises(InvalidInput, match="is not as it was written; use another backup, or --force"):
+        backup.restore(tmp_path / "other", file, replace=False, lock_wait_s=1)
+    assert backup.restore(tmp_path / "other", file, replace=False, lock_wait_s=1, force=True).memories == made.memories
+
+
 async def test_a_file_that_is_there_is_never_replaced_and_an_empty_home_has_no_backup(tmp_path: Path) -> None:
     async with MemoryRouter.open(tmp_path / "home", False, project="app") as memory:
         with pytest.raises(InvalidInput, match=r"nothing was stored in .* yet"):
@@ -230,6 +248,7 @@ def test_the_commands_make_check_and_restore(run: Run, full: Path, tmp_path: Pat
     restored = run("backup", "restore", file, "--replace", *place).out
     [aside] = full.glob("store.replaced-*")
     assert f"; what was there lies in {aside}\n" in restored
+    assert "what was forgotten there, and not purged, is as the backup has it" in restored
     assert "purged again, as it was there: 1 memory" in restored
     assert run("get", "keys", *place).code == 2
     assert b"each spring" not in b"".join(one.read_bytes() for one in (full / "store").iterdir())
