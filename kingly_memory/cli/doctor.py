@@ -140,7 +140,7 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         yield from _home(place.home)
         yield from _store(options, place, out)
         if (found := elsewhere(options, out)) is not None:
-            yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.told)
+            yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.what, found.to_do)
     yield from _ways(place)
     yield from _hooks(place.home, now)
 

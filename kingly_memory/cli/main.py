@@ -61,7 +61,7 @@ def _run(command: Command, options: Options, out: Output) -> int:
     if command.name in NAMES_ELSEWHERE:
         found = elsewhere(options, out)
         if found is not None and (found.is_all or command.name == "status"):
-            out.note(found.told)
+            out.note(f"{found.what}; {found.to_do}")
     done = _answered(command, options, out) if own is None else own(options, out)
     if isinstance(done, Answer):
         out.show(done.data, done.lines)

@@ -224,7 +224,7 @@ def tag(options: Options, out: Output) -> Answer:
         kept = [one for one in memory.tags if one not in (options.remove or ())]
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
         if tags != list(memory.tags):
-            named(router.update(memory.id, tags=tags, if_revision=memory.revision), options)
+            named(router.update(name, tags=tags, if_revision=memory.revision), options)
     return Answer({"id": memory.id, "key": memory.key, "tags": tags}, [", ".join(tags) or "no tags"])
 
 

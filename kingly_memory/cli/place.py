@@ -233,9 +233,10 @@ NAMES_ELSEWHERE = frozenset("store search list status get edit tag update histor
 
 
 class Elsewhere(NamedTuple):
-    """What other projects of the home have, in a sentence that says what to do about it."""
+    """What other projects of the home have, and what to do about it."""
 
-    told: str
+    what: str
+    to_do: str
     is_all: bool
     """The project itself has nothing."""
 
@@ -256,21 +257,16 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
     is_shared = place.home.parts[-2:] != HOME_FOLDER.parts  # by projects that have folders elsewhere
     if not held or (is_shared and not is_all):
         return None
-    many, names = counted(held.total(), "memory"), [*held]
-    whole = Options(**{**vars(options), "project": None})
-    if len(names) == 1:
-        there, whose = f"{many} under {names[0]!r}", "that name"
+    whole, many = Options(**{**vars(options), "project": None}), counted(held.total(), "memory")
+    if len(held) == 1:
+        [name] = held
+        there = f"{many} under {name!r}"
     else:
-        there, whose = (
-            f"{many} of {len(names)} other projects (`{command(whole, 'projects list')}`)",
-            "one of the names",
-        )
-    how = command(
-        whole, f"projects {'rename' if is_all else 'merge'}", names[0] if len(names) == 1 else "NAME", place.project
-    )
+        name = "NAME"
+        there = f"{many} of {len(held)} other projects (`{command(whole, 'projects list')}`)"
+    how = command(whole, "projects rename" if is_all else "projects merge", name, place.project)
     nothing = f"project {place.project!r} has no memories, and " if is_all else ""
-    told = f"{nothing}this home holds {there}; if its folder had {whose}: `{how}`"
-    return Elsewhere(told, is_all)
+    return Elsewhere(f"{nothing}this home holds {there}", f"if its folder was called {name} before: `{how}`", is_all)
 
 
 @contextmanager

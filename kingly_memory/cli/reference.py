@@ -26,7 +26,7 @@ kingly-memory search --help
 The program is also called `kingly`, or `python -m kingly_memory`. This page is generated from the declarations:
 `python -m kingly_memory.cli.reference > docs/cli.md`.
 
-Where a memory, thread or thought is named by its id, the beginning of the id will do, as long as it fits one alone.
+Where a memory is named by its id, the first six characters or more will do, as long as they fit one memory alone.
 Errors are one sentence on standard error; with `--json` also `{"error": {"type", "field"?, "message"}}` on standard
 output. The exit code is 0, 2 for input that cannot be accepted, 1 for any other failure, 130 after Ctrl-C.
 

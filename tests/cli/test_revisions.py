@@ -8,9 +8,12 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.models import Receipt
 from tests.cli_runner import Run
 
 
@@ -165,9 +168,25 @@ def test_what_is_kept_for_every_project_is_refused_before_the_editor_opens(run: 
     editor.write_text(f"touch {editor}.opened\n")
     ran = run("edit", "lang")
     assert (ran.code, "kept for every project" in ran.err, Path(f"{editor}.opened").exists()) == (2, True, False)
+    assert (run("tag", "lang", "+short").code, run("tag", "lang", "+short").out) == (2, "")
     editor.write_text("echo french > $1\n")
     run("edit", "lang", "--everywhere")
     assert run("get", "lang", "--json").json["content"] == "french"
+
+
+def test_tags_of_what_is_forgotten_meanwhile_are_not_said_to_be_there(
+    run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = SyncMemoryRouter.update
+
+    def late(memory: SyncMemoryRouter, name: str, **said: Any) -> Receipt | None:
+        memory.forget(name)
+        del said["if_revision"]
+        return update(memory, name, **said)
+
+    monkeypatch.setattr(SyncMemoryRouter, "update", late)
+    ran = run("tag", "deploy", "+x")
+    assert (ran.code, ran.out, "nothing is stored under 'deploy'" in ran.err) == (2, "", True)
 
 
 def test_an_update_that_changes_nothing_says_so(run: Run, deploy: str) -> None:
