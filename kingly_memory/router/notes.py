@@ -7,6 +7,7 @@ changed by hand stays as it is until its file says something else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
@@ -30,9 +31,9 @@ FACET = "note"
 FOLDERS = "folders"
 """The facet of a project with the other places of known folders, and which folders those are."""
 SAME_FROM = 0.5
-"""The share of common texts, in both folders, from which on another one is a copy of a known one, or the same in
-another place. If half of the known one's texts were enough, a large folder that has the README of a small one would
-count as the small one, and the next import of that would forget all other notes."""
+"""The share of common texts, of both, from which on a folder is a known one that was moved. If half of the known one's
+texts were enough, a large folder that has the README of a small one would count as the small one, and the next import
+of that would forget all other notes."""
 Place = tuple[str, str]
 """Where a note stands: the path of its file, from the folder or from the root, and its heading."""
 
@@ -125,14 +126,14 @@ def _known(reader: StoreReader, space: str) -> Iterator[Known]:
 
 def _folder(found: FoundNotes, known: Sequence[Known]) -> tuple[PurePosixPath, list[Known]]:
     """Under which folder the notes are kept, and the memories that came from what is imported. A folder that nothing
-    came from is a known one in another place, if half of the texts of both are the same."""
+    came from is a known one that was moved, if that is no longer there and half of the texts of both are the same."""
     folders = {str(one.facet["folder"]): PurePosixPath(one.facet["folder"]) for one in known}
     folder = PurePosixPath(found.folder)
     around = [one for one in folders.values() if folder.is_relative_to(one)]
     here = [one for one in known if one.file.is_relative_to(found.root)]
     if not around and not here:
         texts, shares = {one.text for one in found.notes}, dict[str, float]()
-        for name in folders:
+        for name in (one for one in folders if not os.path.isdir(one)):
             theirs = {one.facet["text"] for one in known if one.facet["folder"] == name and not one.is_gone}
             shares[name] = len(theirs & texts) / max(len(theirs), len(texts), 1)
         best = max(shares, key=shares.__getitem__, default="")

@@ -171,6 +171,23 @@ def test_a_folder_that_shares_a_file_with_a_small_one_is_another(run: Run, folde
     assert keys(run).keys() == ALL
 
 
+@pytest.mark.requirement("N20")
+def test_of_two_folders_that_say_nearly_the_same_neither_forgets_what_the_other_has(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    twin = shutil.copytree(folder, tmp_path / "twin")
+    (twin / "only.md").write_text("Only in the twin.\n")
+    (folder / "mine.md").write_text("Only in the first.\n")
+    for _ in range(2):
+        for one in (folder, twin):
+            assert "forgotten" not in run("import", str(one), "--json").json
+    assert keys(run).keys() == {*ALL, "only.md", "mine.md"}
+    (twin / "people.md").write_text("Others review there.\n")
+    for one in (twin, folder, twin):
+        run("import", str(one))
+    assert keys(run).keys() == {*ALL, "only.md", "mine.md", "notes/people.md"}
+
+
 def test_headings_that_repeat_are_memories_of_their_own_each(run: Run, folder: Path) -> None:
     (folder / "cats.md").write_text("# Log\nOne.\n# Log\nTwo.\n# Log (2)\nThree.\n")
     run("import", str(folder / "cats.md"))
