@@ -7,11 +7,10 @@ changed by hand stays as it is until its file says something else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kingly_memory.cognition import links
@@ -133,7 +132,7 @@ def _folder(found: FoundNotes, known: Sequence[Known]) -> tuple[PurePosixPath, l
     here = [one for one in known if one.file.is_relative_to(found.root)]
     if not around and not here:
         texts, shares = {one.text for one in found.notes}, dict[str, float]()
-        for name in (one for one in folders if not os.path.isdir(one)):
+        for name in (one for one in folders if not Path(one).is_dir()):
             theirs = {one.facet["text"] for one in known if one.facet["folder"] == name and not one.is_gone}
             shares[name] = len(theirs & texts) / max(len(theirs), len(texts), 1)
         best = max(shares, key=shares.__getitem__, default="")
