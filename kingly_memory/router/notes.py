@@ -261,7 +261,10 @@ def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) 
     else:
         said = note.draft
         before, key, revision = row.memory, step.key, row.memory.revision + 1
-        moved = replace(before, key=key, metadata={**before.metadata, "path": note.path}, revision=revision)
+        is_named_so = before.title == PurePosixPath(str(before.metadata.get("path"))).stem  # as its file was
+        title = said.title if is_named_so else before.title
+        metadata = {**before.metadata, "path": note.path}
+        moved = replace(before, key=key, title=title, metadata=metadata, revision=revision)
         after = replace(moved, content=said.content, title=said.title, tags=said.tags, metadata=said.metadata)
         is_said = replace(after, revision=before.revision) == before and row.standing is Standing.LIVE
         if step.fate == "revised" and not is_said:

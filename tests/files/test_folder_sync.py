@@ -107,6 +107,22 @@ def test_what_was_changed_moved_deleted_and_split_is_followed(run: Run, folder: 
     assert keys(run)["cats.md"] == before["cats.md"], "the memory comes back with its file"
 
 
+def test_a_note_called_like_its_file_moves_with_it(run: Run, folder: Path) -> None:
+    run("import", str(folder))
+    (folder / "cats.md").rename(folder / "felines.md")
+    (folder / "work" / "release.md").rename(folder / "Release.md")
+    steps = run("import", str(folder), "--dry-run", "--json").json["steps"]
+    assert {one["what"] for one in steps} == {"moved"}
+    assert run("import", str(folder), "--json").json["moved"] == 3
+    (folder / "Release.md").rename(folder / "how.md")
+    assert run("import", str(folder), "--json").json["moved"] == 2
+    assert run("get", "felines.md", "--json").json["title"] == "felines"
+    run("update", "felines.md", "--title", "Cats")
+    (folder / "felines.md").rename(folder / "pets.md")
+    run("import", str(folder))
+    assert run("get", "pets.md", "--json").json["title"] == "Cats"
+
+
 def test_notes_that_change_places_keep_their_memories(run: Run, folder: Path) -> None:
     run("import", str(folder))
     before = keys(run)

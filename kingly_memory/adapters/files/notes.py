@@ -190,15 +190,15 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
             metadata=metadata,
             created_at=created_at,
         )
-        yield attempt(path, heading, partial(_note, section._replace(heading=heading), head, made))
+        yield attempt(path, heading, partial(_note, section._replace(heading=heading), head, title or name, made))
 
 
-def _note(section: Section, head: Front, made_with: Callable[..., Draft]) -> ImportedNote:
+def _note(section: Section, head: Front, title: str, made_with: Callable[..., Draft]) -> ImportedNote:
     plain = "".join(_CODE.sub(" ", line) for line, is_code in _lines(section.text) if not is_code)
     tags = dict.fromkeys([*head.tags, *(one["tag"].rstrip("/-") for one in _TAG.finditer(plain))])
     made = made_with(tags=[*tags][:TAGS_LIMIT])
-    # The time of the file is left out: to touch it says nothing new.
-    told = canonical([made.content, made.title, made.tags, head.others, head.first(_DATE)])
+    # The time and the name of the file are left out: to touch or to move it says nothing new.
+    told = canonical([made.content, title, made.tags, head.others, head.first(_DATE)])
     body = section.text.partition("\n")[2] if section.heading else section.text
     links = dict.fromkeys(one["target"].strip() for one in _LINK.finditer(plain))
     text = _digest(body.strip() or section.text)
