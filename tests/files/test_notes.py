@@ -80,6 +80,20 @@ def test_tags_are_read_however_they_are_written(written: str) -> None:
     assert front(f"---\n{written}\nother: c\n---\nbody").tags == ["a", "b"]
 
 
+@pytest.mark.parametrize("bad", ["tags: [unclosed", 'title: "From', "just words", "more: {a: 1"])
+def test_front_matter_that_is_no_yaml_is_named_and_the_text_is_imported(folder: Path, bad: str) -> None:
+    write(folder / "n.md", f"---\ndate: 2026-01-02\n{bad}\n---\nbody")
+    [draft], problems = drafts(folder)
+    assert draft.created_at is not None
+    assert (draft.content, draft.title, draft.tags, draft.created_at.year) == ("body", "n", (), 2026)
+    assert problems == [f"front matter: {bad!r} is no YAML and was passed; the text is imported"]
+
+
+def test_front_matter_goes_on_in_lines_that_are_indented() -> None:
+    found = front("---\ntags: [a,\n  b]\n# said once\nnested:\n  deeper: x\n---\nbody")
+    assert (found.tags, found.unread) == (["a", "b"], ())
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_no_text_is_lost_when_there_is_no_front_matter(text: str) -> None:
     assert front("x" + text).body == "x" + text

@@ -21,7 +21,7 @@ from kingly_memory.adapters.files.reading import Problem, attempt, canonical, op
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
-from kingly_memory.validation import TAGS_LIMIT, Draft, draft
+from kingly_memory.validation import TAGS_LIMIT, Draft, draft, shown
 
 FORMAT = "notes"
 SUFFIXES = (".md", ".markdown")
@@ -33,6 +33,7 @@ _FENCES = ("```", "~~~")
 _FRONT = re.compile(r"---[ \t]*\r?\n(?P<block>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"(?P<name>[A-Za-z_][\w-]*)[ \t]*:[ \t]*(?P<value>.*)$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.+)$")
+_ENDS = {"[": "]", "{": "}", '"': '"', "'": "'"}
 _CODE = re.compile(r"`[^`\n]*`|\]\([^)\s]*\)|https?://\S+")
 """Where `#` begins no tag and `[[` no link."""
 _TAG = re.compile(r"(?<![\w#&/])#(?P<tag>[^\W\d_][\w/-]*)")
@@ -41,10 +42,12 @@ _TITLE, _TAGS, _DATE = ("title",), ("tags", "tag"), ("date", "created")
 
 
 class Front(NamedTuple):
-    """What the lines between `---` marks at the top of a file say, and the text that follows, unchanged."""
+    """What the lines between `---` marks at the top of a file say, and the text that follows, unchanged. `unread` are
+    those of the lines that are no YAML."""
 
     body: str
     fields: dict[str, list[str]]
+    unread: tuple[str, ...] = ()
 
     def first(self, names: tuple[str, ...]) -> str | None:
         values = next((self.fields[name] for name in names if self.fields.get(name)), [""])
@@ -123,16 +126,29 @@ def front(text: str) -> Front:
     """Take the front matter off a file. A text without any is all body."""
     block = _FRONT.match(text)
     found: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
-    current: list[str] = []
+    current, unread = list[str](), list[str]()
     for line in block["block"].splitlines() if block else ():
-        if item := _ITEM.match(line):
+        if current and _is_open(current[-1]) and line[:1].isspace():
+            current[-1] += f" {line.strip()}"
+        elif item := _ITEM.match(line):
             current.append(item["value"])
         elif field := _FIELD.match(line):
             current = found.setdefault(field["name"].lower(), [])
             current += [field["value"]] if field["value"].strip() else []
+        elif line.strip() and not line.startswith((" ", "\t", "#")):
+            unread.append(line)
     if block is None or not found:  # else a text between two rules
         return Front(text, {})
-    return Front(text[block.end() :], found)
+    for name, values in found.items():
+        unread += [f"{name}: {one}" for one in values if _is_open(one)]
+        values[:] = [one for one in values if not _is_open(one)]
+    return Front(text[block.end() :], found, tuple(unread))
+
+
+def _is_open(value: str) -> bool:
+    """Whether a list, an object or a quotation is begun that does not end."""
+    value = value.strip()
+    return bool(value) and value[0] in _ENDS and _ENDS[value[0]] not in value[1:]
 
 
 def sections(body: str) -> list[Section]:
@@ -172,6 +188,8 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
         yield Problem(path, "", error.problem if error.field == "file" else str(error))
         return
     headings = set[str]()
+    for line in head.unread:
+        yield Problem(path, "front matter", f"{shown(line)!r} is no YAML and was passed; the text is imported")
     for number, section in enumerate(sections(head.body)):
         name = fields.title(section.heading) or ""
         numbered = chain([name], (f"{name} ({times})" for times in count(2)))
