@@ -15,6 +15,7 @@ from kingly_memory.router import projects
 from kingly_memory.router.projects import Moved, Project
 
 if TYPE_CHECKING:
+    from kingly_memory.ids import MemoryId
     from kingly_memory.ports import Space
     from kingly_memory.router.purging import Purged
 
@@ -97,11 +98,14 @@ class Projects(Family):
         memories = documents = joined = 0
         for start in spaces:
             to = space_of(end, project_and_user(start)[1])
-            ids = await engine.read(partial(projects.left, engine.reader, start))
-            for at in range(0, len(ids), projects.AT_ONCE):
-                some = ids[at : at + projects.AT_ONCE]
-                done = await engine.write(projects.move(some, start, to, engine.write_context()))
-                memories, joined = memories + done.memories, joined + done.joined
-                engine.wake()
+            seen: set[MemoryId] = set()
+            # Another process may store under the old name meanwhile: whoever is there at the end is taken too.
+            while ids := await engine.read(partial(projects.left, engine.reader, start, but=seen)):
+                seen.update(ids)
+                for at in range(0, len(ids), projects.AT_ONCE):
+                    some = ids[at : at + projects.AT_ONCE]
+                    done = await engine.write(projects.move(some, start, to, engine.write_context()))
+                    memories, joined = memories + done.memories, joined + done.joined
+                    engine.wake()
             documents += await engine.write(projects.move_rest(start, to))
         return Moved(end, memories, documents, joined)

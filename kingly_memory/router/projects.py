@@ -7,7 +7,7 @@ under the new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -87,10 +87,10 @@ class Bite(NamedTuple):
     joined: int
 
 
-def left(reader: StoreReader, space: str) -> list[MemoryId]:
+def left(reader: StoreReader, space: str, *, but: Container[MemoryId] = ()) -> list[MemoryId]:
     """What is to be moved out of a space, whatever its standing."""
-    found = chosen(reader, Query("", space))
-    return [row.memory.id for row in found if row.memory.metadata.get("record") != GRAVE]
+    ids = (row.memory.id for row in chosen(reader, Query("", space)) if row.memory.metadata.get("record") != GRAVE)
+    return [one for one in ids if one not in but]
 
 
 def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -> Callable[[Transaction], Bite]:
