@@ -22,7 +22,7 @@ from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
-from kingly_memory.models import Backup
+from kingly_memory.models import Backup, project_and_user
 from kingly_memory.own_files import opened
 
 _FIRST_BYTES = b"SQLite format 3\x00"
@@ -123,13 +123,14 @@ def check(file: Path, *, force: bool = False) -> Backup:
             problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if layout == 0 or problem != "ok":
                 raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
-            memories, projects = connection.execute(sql.COUNT_ALL).fetchone()
+            counted = dict(connection.execute(sql.COUNTED_SPACES))
             connection.create_function("is_whole", 1, rows.is_whole_bytes)
             damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
     except sqlite3.Error as error:
         raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None
     except StoreError as error:
         raise InvalidInput("file", f"{file} is not used: {error}") from None
+    projects = {project_and_user(space)[0] for space in counted}
     if damaged and not force:
         problem = f"{damaged:,} {'memory in it is' if damaged == 1 else 'memories in it are'} damaged"
         raise InvalidInput("file", f"{problem}; use another backup, or --force takes {file} all the same")
@@ -137,7 +138,7 @@ def check(file: Path, *, force: bool = False) -> Backup:
         raise InvalidInput(
             "file", f"{file} is not as it was written; use another backup, or --force takes it all the same"
         )
-    return Backup(str(file), file.stat().st_size, memories, projects, damaged)
+    return Backup(str(file), file.stat().st_size, sum(counted.values()), len(projects - {None}), damaged)
 
 
 def _is_as_written(file: Path) -> bool:

@@ -254,7 +254,6 @@ ADD_PASSAGE = "INSERT INTO km_passages(rowid, body, scope, start) VALUES (?, ?, 
 PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
-COUNT_ALL = "SELECT coalesce(sum(memories), 0), count(DISTINCT space) FROM km_counts"
 COUNTS = "SELECT name, memories FROM km_counts WHERE space = ?"
 COUNTED_SPACES = "SELECT space, sum(memories) FROM km_counts GROUP BY space HAVING sum(memories) > 0"
 SPACES = (

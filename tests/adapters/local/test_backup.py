@@ -41,6 +41,8 @@ def full(tmp_path: Path) -> Path:
         memory.forget(memory.store("The old password").id)
         memory.documents.put("users", "lydia", {"city": "Oslo"})
         memory.log("chat").append(["a", "b"])
+        emptied = memory.scoped(project="emptied")
+        emptied.purge(emptied.store("was here").id)
     return home
 
 
@@ -253,6 +255,14 @@ def test_the_commands_make_check_and_restore(run: Run, full: Path, tmp_path: Pat
     assert run("get", "keys", *place).code == 2
     assert b"each spring" not in b"".join(one.read_bytes() for one in (full / "store").iterdir())
     assert run("get", "deploy", "--json", *place).json["content"] == "Deploys need three reviews"
+
+
+def test_a_backup_counts_projects_and_not_who_is_in_them(full: Path, tmp_path: Path) -> None:
+    with opened(full) as memory:
+        for one in (memory.scoped(user="ann"), memory.scoped(user="bob"), memory.scoped(project=None)):
+            one.store("likes tea")
+    made = backup.create(full, tmp_path / "one.backup")
+    assert (made.memories, made.projects) == (6, 1)
 
 
 def test_damaged_records_are_said_and_restored_by_force_alone(full: Path, tmp_path: Path) -> None:
