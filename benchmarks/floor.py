@@ -7,11 +7,15 @@ import json
 import queue
 import sqlite3
 import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.measure import by_words
 from benchmarks.texts import FUNCTION_WORDS, Note
+from kingly_memory import SyncMemoryRouter
+from kingly_memory.adapters.local import sql
 
 _SCHEMA = """
 CREATE TABLE memory(id TEXT PRIMARY KEY, body TEXT NOT NULL);
@@ -56,22 +60,18 @@ class Floor:
         self._connection.close()
 
 
-_SAME_TABLES = """
-CREATE TABLE record(id TEXT PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE delivery(id TEXT PRIMARY KEY, state TEXT NOT NULL, due REAL NOT NULL);
-CREATE TABLE word(length INTEGER, word TEXT, PRIMARY KEY (length, word)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE passage USING fts5(content, tokenize = 'porter unicode61');
-"""
 _Job = tuple[str, Note, asyncio.Future[None]]
 
 
 class SameTables:
-    """The least that could keep our promise: one writer thread that commits the same kinds of rows as a store of ours
-    (record, delivery, words, full text) and then wakes the caller. Those that wait together share one commit."""
+    """The least that could keep our promise: one writer thread that commits the rows of a store of ours, into the same
+    tables, and then wakes the caller. Those that wait together share one commit."""
 
-    def __init__(self, file: Path, durability: Literal["power", "process"] = "power") -> None:
+    def __init__(self, home: Path, durability: Literal["power", "process"] = "power") -> None:
+        with SyncMemoryRouter.open(home, settings=by_words(durability=durability)) as memory:
+            memory.store("so that the tables are there")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._write, args=(file, durability))
+        self._thread = threading.Thread(target=self._write, args=(home / "store" / "cache.db", durability))
         self._thread.start()
 
     async def store(self, key: str, note: Note) -> None:
@@ -87,15 +87,16 @@ class SameTables:
         connection = sqlite3.connect(file, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        connection.executescript(_SAME_TABLES)
         while job := self._jobs.get():
             batch: list[_Job | None] = [job]
             while not self._jobs.empty():
                 batch.append(self._jobs.get())
             due = [one for one in batch if one is not None]
             connection.execute("BEGIN IMMEDIATE")
-            for key, note, _ in due:
-                _insert(connection, key, note)
+            positions = [_insert(connection, note) for _, note, _ in due]
+            connection.execute(sql.INDEX, (json.dumps(positions),))
+            connection.execute(sql.COUNT, ("app", "semantic", len(due)))
+            connection.executemany(sql.LEARN, {(len(w), w) for _, note, _ in due for w in note.content.lower().split()})
             connection.execute("COMMIT")
             due[0][2].get_loop().call_soon_threadsafe(_wake, [done for _, _, done in due])
             if None in batch:
@@ -103,12 +104,13 @@ class SameTables:
         connection.close()
 
 
-def _insert(connection: sqlite3.Connection, key: str, note: Note) -> None:
-    connection.execute("INSERT INTO record(id, body) VALUES (?, ?)", (key, _body(key, note)))
-    connection.execute("INSERT INTO delivery(id, state, due) VALUES (?, 'pending', 0)", (key,))
-    words = [(len(word), word) for word in set(note.content.lower().split())]
-    connection.executemany("INSERT OR IGNORE INTO word(length, word) VALUES (?, ?)", words)
-    connection.execute("INSERT INTO passage(content) VALUES (?)", (note.content,))
+def _insert(connection: sqlite3.Connection, note: Note) -> int:
+    memory_id = str(uuid.uuid4())
+    columns = (memory_id, "live", "app", None, "semantic", None, 1, 0.5, 0.0, 0.0, 0.0, 0, hash(note.content), "papp")
+    position = int(connection.execute(sql.ADD_MEMORY, columns).lastrowid or 0)
+    connection.execute(sql.WRITE_RECORD, (position, memory_id, 0.0, "live", _body(memory_id, note)))
+    connection.execute(sql.NOTE, (memory_id, 1, "stored", 0.0))
+    return position
 
 
 def _wake(waiting: Sequence[asyncio.Future[None]]) -> None:

@@ -38,7 +38,7 @@ async def _alone(plan: Plan, durability: Literal["power", "process"]) -> list[Fi
     settings = by_words(durability=durability)
     async with AsyncExitStack() as opened:
         raw = opened.enter_context(closing(Floor(folder / "raw.db", durability)))
-        same, again = (opened.enter_context(closing(SameTables(folder / f"{n}.db", durability))) for n in "AB")
+        same, again = (opened.enter_context(closing(SameTables(folder / n, durability))) for n in "AB")
         memory = await opened.enter_async_context(MemoryRouter.open(folder / "ours", settings=settings))
         sync_memory = opened.enter_context(SyncMemoryRouter.open(folder / "ours-sync", settings=settings))
         others = await opened.enter_async_context(peers.langgraph(folder)) if durability == "power" else {}
@@ -76,9 +76,10 @@ async def _at_once(plan: Plan) -> list[Figure]:
     """Seconds per store when 64 callers wait together; each is acknowledged after its commit."""
     folder = plan.folder / "at-once"
     folder.mkdir()
-    notes = plan.writer.notes(AT_ONCE)
+    rounds = max(2, plan.samples // 25)
+    notes = plan.writer.notes(AT_ONCE * (rounds + 1))  # one that is stored again would only be seen once more
     async with AsyncExitStack() as opened:
-        same, again = (opened.enter_context(closing(SameTables(folder / f"{n}.db"))) for n in "AB")
+        same, again = (opened.enter_context(closing(SameTables(folder / n))) for n in "AB")
         memory = await opened.enter_async_context(MemoryRouter.open(folder / "ours", settings=by_words()))
         others = await opened.enter_async_context(peers.langgraph(folder))
 
@@ -87,18 +88,18 @@ async def _at_once(plan: Plan) -> list[Figure]:
 
         puts: dict[str, Put] = {SAME: same.store, "the same again (A/A)": again.store, "store": store}
         puts |= {name: put for name, put in others.items() if "Async" in name}
-        alone = [await _together(store, notes[:1], count()) for _ in range(AT_ONCE)]
-        seconds = await _rounds(puts, notes, max(2, plan.samples // 25))
+        alone = [await _together(store, [note], count()) for note in notes[:AT_ONCE]]
+        seconds = await _rounds(puts, notes[AT_ONCE:])
     floor = seconds[SAME]
     return [_of_many(name, took, floor, alone) for name, took in seconds.items()]
 
 
-async def _rounds(puts: Mapping[str, Put], notes: list[Note], rounds: int) -> dict[str, list[float]]:
+async def _rounds(puts: Mapping[str, Put], notes: list[Note]) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in puts}
     numbers = count()
-    for _ in range(rounds):
+    for at in range(0, len(notes), AT_ONCE):
         for name, put in puts.items():
-            seconds[name].append(await _together(put, notes, numbers))
+            seconds[name].append(await _together(put, notes[at : at + AT_ONCE], numbers))
     return seconds
 
 
