@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import SyncMemoryRouter
+from kingly_memory.validation import Imported, draft
 from tests.cli_runner import Run
+from tests.hub.machines import Team, texts
 
 
 @pytest.mark.requirement("N6")
@@ -68,6 +70,18 @@ def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_o
             assert [one.content for one in mine.history("k")] == [f"likes {likes} most", f"likes {likes}"]
             assert (len(mine.links("k")), mine.documents.get("table", "number").value) == (1, likes)  # type: ignore[union-attr]
             assert mine.log("chat").last() == [likes]
+
+
+async def test_what_is_imported_for_a_user_is_at_the_hub_for_that_user_alone(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("laptop") as laptop:
+        said = draft("Ann takes the ferry", content_limit_bytes=1_000, significance=0.9)
+        await laptop.remember([Imported(said, user="ann")])
+        await laptop.sync(timeout=5)
+    async with team.machine("phone") as phone:
+        assert await texts(phone, "ferry") == []
+        assert await texts(phone.scoped(user="ann"), "ferry") == ["Ann takes the ferry"]
+    team.store.close()
 
 
 @pytest.mark.requirement("N6")

@@ -332,7 +332,7 @@ def test_the_command_says_what_to_do_and_how(run: Run) -> None:
     told = run("suggestions", "working on a deploy").out.splitlines()
     assert told[:2] == [
         "Healthy state; similar threads may be merged",
-        "  2 active threads, 7% of the room (utilisation); weight 2.00 (pressure 0.20 of 1)",
+        "  2 active threads, 7% of the room; their weight, 2.00, is 20% of what is full",
     ]
     assert told[2].startswith("merge   one and it's two: 1.00 alike. Both about ")
     assert told[3].strip() == """kingly-memory threads merge one 'it'"'"'s two'"""
