@@ -48,6 +48,7 @@ def test_an_export_holds_all_users_of_the_project_and_an_import_gives_each_his_o
     home, file = tmp_path / "home", str(tmp_path / "all.jsonl")
     with SyncMemoryRouter.open(home, False, project="app") as memory:
         memory.store("tea is served at four", key="k")
+        memory.scoped(project="other", user="ann").store("is of another project")
         for user, likes in (("ann", "soup"), ("bob", "fish")):
             mine = memory.scoped(user=user)
             mine.store(f"likes {likes}", key="k", context_id="menu")
