@@ -274,14 +274,15 @@ async def test_a_row_that_is_no_vector_of_ours_is_passed_over(tmp_path: Path, od
 async def test_an_embedder_that_fails_leaves_the_words_and_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = ManualClock()
+    clock, asked = ManualClock(), list[int]()
 
     def broken() -> Embedder:
+        asked.append(1)
         raise InvalidSetting("embedder", "the table is gone")
 
-    async with opened(tmp_path, broken, clock=clock) as memory:
+    async with opened(tmp_path, broken, clock=clock) as memory, asyncio.timeout(60):
         await memory.store("The kitten sleeps", key="kitten")
-        for _ in range(3):
+        while len(asked) < 4:  # when it opens, and in three rounds, of which the first two are over
             await clock.advance(6)
         assert keys(await memory.search("kitten")) == ["kitten"]
     assert sum("the table is gone" in one.message for one in caplog.records) == 1
