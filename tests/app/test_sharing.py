@@ -118,6 +118,7 @@ async def test_a_reader_that_is_closed_twice_closes_nobody_elses_store(tmp_path:
         reader.close()
         reader.close()
         await memory.store("more fog")
+        assert len((await memory.list()).memories) == 2
 
 
 async def test_an_opening_that_fails_leaves_no_store_in_use(

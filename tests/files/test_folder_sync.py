@@ -55,7 +55,7 @@ def linked(folder: Path) -> str:
     "named",
     [
         os.path.relpath,
-        lambda folder: f"{folder}/work/..",
+        lambda folder: str(folder / "work" / ".."),
         linked,
         lambda folder: str(shutil.copytree(folder, folder.with_name("checkout"))),
         lambda folder: str(shutil.move(folder, folder.with_name("moved"))),

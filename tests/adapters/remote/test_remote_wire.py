@@ -283,6 +283,7 @@ def test_plain_json_is_read_as_the_standard_library_reads_it(value: Any) -> None
 @given(st.binary(max_size=200))
 def test_any_bytes_are_json_or_not_json(body: bytes) -> None:
     try:
-        strict_json.read(body)
+        value = strict_json.read(body)
     except strict_json.NotJson:
         return
+    assert value == json.loads(body.decode())
