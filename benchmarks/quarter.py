@@ -1,5 +1,6 @@
-"""A quarter of work: a hundred simulated days of two agents and a user who corrects himself, an imported folder and a
-month of silence. What is answered on the way, what an answer costs, and what is lost that nobody gave up."""
+"""A quarter of work: a hundred simulated days of two agents and a user who corrects himself, an imported folder, a
+project that is renamed and a month of silence. What is answered on the way, what an answer costs, and what is lost that
+nobody gave up."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ DAYS = 100
 SILENCE = range(61, 91)
 """Nobody opens the store."""
 ASKED_ON = (10, 30, 60, 91, 100)
-SWEPT_EVERY, IMPORTED_ON, CHANGED_ON = 7, 20, 50
+SWEPT_EVERY, IMPORTED_ON, RENAMED_ON, CHANGED_ON = 7, 20, 40, 50
 BUDGET_TOKENS = 300
 SHOWN = 3
 LIMIT_BYTES = 1_000_000
@@ -166,6 +167,7 @@ class Quarter:
     routine: int
     clock: ManualClock = field(default_factory=ManualClock)
     random: Random = field(default_factory=lambda: Random(1))
+    project: str = "harbour"
     kept: dict[MemoryId, float | None] = field(default_factory=dict)
     days: list[Day] = field(default_factory=list)
 
@@ -179,7 +181,7 @@ class Quarter:
 
     @asynccontextmanager
     async def _agents(self) -> AsyncIterator[Mapping[str, MemoryRouter]]:
-        how: dict[str, Any] = {"project": "harbour", "settings": SETTINGS, "clock": self.clock}
+        how: dict[str, Any] = {"project": self.project, "settings": SETTINGS, "clock": self.clock}
         home = self.folder / "home"
         async with (
             MemoryRouter.open(home, False, agent="ann", **how) as ann,
@@ -197,6 +199,8 @@ class Quarter:
                 await self._work(memory, agent, day, number)
         if day in (IMPORTED_ON, CHANGED_ON):
             await self._import(agents["ann"], day)
+        if day == RENAMED_ON:
+            self.project = (await agents["ann"].projects.rename(self.project, "port")).into
         if day % SWEPT_EVERY == 0 or day - 1 in SILENCE:
             await agents["ann"].sweep()
         if day in ASKED_ON:
