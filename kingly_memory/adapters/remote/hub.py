@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.dialect import Offer
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
-from kingly_memory.errors import RemoteRefused
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
@@ -127,7 +127,11 @@ class HubRemote(ToolRemote):
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
         params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
         reply = await self._dialect.call("search_semantic_memories", params, space=memory.scope.space, reads=True)
-        for hit in wire.hits(reply):
+        try:
+            found = wire.hits(reply)
+        except RemoteUnavailable:  # it answers in words that nobody can read, as often as it is asked: it cannot search
+            return None
+        for hit in found:
             if hit.memory_id == memory.id and (any_revision or hit.record.get("revision") == memory.revision):
                 return hit.remote_id
         return None

@@ -285,6 +285,11 @@ class TestServerWithoutKeys:
         route.side_effect = [httpx.Response(404), httpx.Response(200, json={"memory_id": "r1"})]
         assert await stored(remote_at(DEFAULT_ENDPOINT), repeated=True) == "r1"
 
+    @pytest.mark.parametrize("reply", [{"message": "nothing found"}, {"memories": "none"}, 0], ids=repr)
+    async def test_a_server_whose_search_cannot_be_read_gets_it_again(self, route: respx.Route, reply: Any) -> None:
+        route.side_effect = [httpx.Response(200, json=reply), httpx.Response(200, json={"memory_id": "r1"})]
+        assert await stored(remote_at(DEFAULT_ENDPOINT, tries=1), repeated=True) == "r1"
+
     async def test_a_lookup_that_fails_sends_nothing(self, route: respx.Route) -> None:
         route.respond(500)
         with pytest.raises(RemoteUnavailable):
