@@ -90,25 +90,25 @@ def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, .
 
 
 def by_drift(messages: Sequence[Line]) -> list[Part]:
-    """A share for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
-    shares: dict[int, list[int]] = {}
+    """A part for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
+    places: dict[int, list[int]] = {}
     for one in _divided(messages):
-        shares.setdefault(one.number, []).extend(range(one.first, one.end))
-    return [Part(tuple(several)) for several in shares.values()]
+        places.setdefault(one.number, []).extend(range(one.first, one.end))
+    return [Part(tuple(several)) for several in places.values()]
 
 
 def by_topics(messages: Sequence[Line], topics: Sequence[str]) -> list[Part]:
-    """A share for each of the topics that anything is said about; what is left comes first. A topic gets the messages
+    """A part for each of the topics that anything is said about; what is left comes first. A topic gets the messages
     that bear it as a tag, else the part of the thread that speaks of it most."""
     found = _divided(messages)
     left = set(range(len(messages)))
-    shares: list[Part] = []
+    parts: list[Part] = []
     for topic in topics:
         own = left.intersection(_about(topic, messages, found))
         if own:
-            shares.append(Part(tuple(sorted(own)), topic))
+            parts.append(Part(tuple(sorted(own)), topic))
             left -= own
-    return [*([Part(tuple(sorted(left)))] if left else []), *shares]
+    return [*([Part(tuple(sorted(left)))] if left else []), *parts]
 
 
 def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int] | None = None) -> tuple[str, ...]:

@@ -68,8 +68,8 @@ class Dialect(Protocol):
         kept one that had ended. Parameters that the tool is not listed to take are left out: strict servers refuse a
         call with one more.
 
-        `project` is the one the call is for, the router's own where it is None; `timeout_s` is the deadline of the
-        whole, None for the usual.
+        `space` is the one the call is for, the router's own where it is None; `timeout_s` is the deadline of the whole,
+        None for the usual.
         """
         ...
 

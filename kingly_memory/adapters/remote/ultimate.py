@@ -264,9 +264,9 @@ class UltimateRemote(ToolRemote):
             self._note_without_embedding(remote_id, space)
         elif self._without_embedding:
             self._has_warned = False
-            missing_id, of_project = self._without_embedding.popleft()
+            missing_id, of_space = self._without_embedding.popleft()
             try:
-                await self._write("update_memory", {"memory_id": missing_id, "regenerate_embedding": True}, of_project)
+                await self._write("update_memory", {"memory_id": missing_id, "regenerate_embedding": True}, of_space)
             except RemoteError as error:
                 log.warning("the remote made no embedding of a memory, which it finds by its words only: %s", error)
 
