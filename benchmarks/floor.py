@@ -60,7 +60,7 @@ class Floor:
         self._connection.close()
 
 
-_Job = tuple[str, Note, asyncio.Future[None]]
+_Job = tuple[Note, asyncio.Future[None]]
 
 
 class SameTables:
@@ -74,9 +74,9 @@ class SameTables:
         self._thread = threading.Thread(target=self._write, args=(home / "store" / "cache.db", durability))
         self._thread.start()
 
-    async def store(self, key: str, note: Note) -> None:
+    async def store(self, _key: str, note: Note) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._jobs.put((key, note, done))
+        self._jobs.put((note, done))
         await done
 
     def close(self) -> None:
@@ -93,12 +93,12 @@ class SameTables:
                 batch.append(self._jobs.get())
             due = [one for one in batch if one is not None]
             connection.execute("BEGIN IMMEDIATE")
-            positions = [_insert(connection, note) for _, note, _ in due]
+            positions = [_insert(connection, note) for note, _ in due]
             connection.execute(sql.INDEX, (json.dumps(positions),))
             connection.execute(sql.COUNT, ("app", "semantic", len(due)))
-            connection.executemany(sql.LEARN, {(len(w), w) for _, note, _ in due for w in note.content.lower().split()})
+            connection.executemany(sql.LEARN, {(len(w), w) for note, _ in due for w in note.content.lower().split()})
             connection.execute("COMMIT")
-            due[0][2].get_loop().call_soon_threadsafe(_wake, [done for _, _, done in due])
+            due[0][1].get_loop().call_soon_threadsafe(_wake, [done for _, done in due])
             if None in batch:
                 break
         connection.close()
