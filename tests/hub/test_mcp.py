@@ -210,14 +210,14 @@ async def test_our_own_client_delivers_over_mcp_what_it_would_over_json_call(tmp
         later = await stored(over_mcp, revised(), idempotency_key=f"{LIGHTHOUSE.id}.2", remote_id=remote_id)
         assert later == remote_id
         for remote in (over_mcp, over_json):
-            [hit] = await remote.search("lighthouse", limit=5, types=None, timeout_s=30.0)
+            [hit] = await remote.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0)
             assert (hit.remote_id, hit.memory_id, hit.content) == (remote_id, LIGHTHOUSE.id, revised().content)
         hub.kill()
         with pytest.raises(RemoteUnavailable):
-            await over_mcp.search("lighthouse", limit=5, types=None, timeout_s=30.0)
+            await over_mcp.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0)
         hub.start()
         assert await over_mcp.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.3") == remote_id
-        assert await over_json.search("lighthouse", limit=5, types=None, timeout_s=30.0) == []
+        assert await over_json.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0) == []
         await over_mcp.aclose()
         await over_json.aclose()
 

@@ -48,7 +48,7 @@ async def test_what_it_holds_outlives_a_restart_on_the_same_port() -> None:
         with pytest.raises(RemoteUnavailable):
             await stored(remote)
         server.start()
-        (hit,) = await remote.search("fog", limit=5, types=None, timeout_s=5)
+        (hit,) = await remote.search("fog", space="Küste", limit=5, types=None, timeout_s=5)
         assert hit.memory_id == LIGHTHOUSE.id
         await remote.aclose()
 

@@ -75,35 +75,25 @@ class ChosenRemote:
         server = await self._ready()
         return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
 
-    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         return await self._within(
             timeout_s, lambda server, left_s: server.forgotten(since, space=space, timeout_s=left_s)
         )
 
     async def search(
-        self,
-        text: str,
-        *,
-        space: str | None = None,
-        limit: int,
-        types: Iterable[MemoryType] | None,
-        timeout_s: float,
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         return await self._within(
             timeout_s,
             lambda server, left_s: server.search(text, space=space, limit=limit, types=types, timeout_s=left_s),
         )
 
-    async def working_memory(
-        self, context_id: str | None, *, space: str | None = None, timeout_s: float
-    ) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         return await self._within(
             timeout_s, lambda server, left_s: server.working_memory(context_id, space=space, timeout_s=left_s)
         )
 
-    async def linked(
-        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
-    ) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         return await self._within(
             timeout_s, lambda server, left_s: server.linked(remote_ids, space=space, timeout_s=left_s)
         )

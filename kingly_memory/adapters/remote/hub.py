@@ -69,7 +69,7 @@ class HubRemote(ToolRemote):
         forgotten = await self._persistence.delivered(drop)
         return remote_id or forgotten
 
-    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         if not self._lists_forgotten:
             return None
         reply = await self._dialect.call(
@@ -78,13 +78,7 @@ class HubRemote(ToolRemote):
         return wire.forgotten(reply)
 
     async def search(
-        self,
-        text: str,
-        *,
-        space: str | None = None,
-        limit: int,
-        types: Iterable[MemoryType] | None,
-        timeout_s: float,
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
         reply = await self._dialect.call(
@@ -92,17 +86,13 @@ class HubRemote(ToolRemote):
         )
         return wire.hits(reply)[:limit]
 
-    async def working_memory(
-        self, context_id: str | None, *, space: str | None = None, timeout_s: float
-    ) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         params = {"context_filter": context_id}
         return wire.hits(
             await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
         )
 
-    async def linked(
-        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
-    ) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}
         return wire.links(
             await self._dialect.call("get_linked_memories", params, space=space, timeout_s=timeout_s, reads=True)

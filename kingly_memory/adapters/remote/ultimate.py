@@ -162,20 +162,14 @@ class UltimateRemote(ToolRemote):
 
     # --- what somebody waits for ------------------------------------------------------------------------------------
 
-    async def forgotten(self, since: str | None, *, space: str | None = None, timeout_s: float) -> Forgotten | None:
+    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
         return None  # it keeps no list of that
 
     async def search(
-        self,
-        text: str,
-        *,
-        space: str | None = None,
-        limit: int,
-        types: Iterable[MemoryType] | None,
-        timeout_s: float,
+        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         """A search there is for one level or for all: several types are asked for one by one, at the same time."""
-        wanted, own = None if types is None else frozenset(types), space or self._space
+        wanted = None if types is None else frozenset(types)
         all_of_them = wanted is None or len(wanted) == len(MemoryType)
         levels: Sequence[MemoryType | None] = [None] if all_of_them else sorted(wanted or ())
 
@@ -185,21 +179,18 @@ class UltimateRemote(ToolRemote):
             else:  # older servers
                 tool = "search_semantic_memories"
                 arguments = ultimate_wire.semantic_search_arguments(text, limit, level)
-            reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, own)
-            return [ultimate_wire.hit(entry, own, level) for entry in ultimate_wire.entries(reply)]
+            reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, space)
+            return [ultimate_wire.hit(entry, space, level) for entry in ultimate_wire.entries(reply)]
 
         async def ask(workflow_id: str) -> list[RemoteHit]:
             several = await _all_of([partial(found, level, workflow_id) for level in levels])
             return ultimate_wire.merged((hit for hits in several for hit in hits), wanted)
 
         async with deadline(timeout_s):
-            return (await self._within(own, ask))[:limit]
+            return (await self._within(space, ask))[:limit]
 
-    async def working_memory(
-        self, context_id: str | None, *, space: str | None = None, timeout_s: float
-    ) -> list[RemoteHit]:
+    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         """Working memories that bear the tag of the context; all of the project's where none is named."""
-        own = space or self._space
         tags = {} if context_id is None else {"tags": [ultimate_wire.context_tag(context_id)]}
 
         async def query(workflow_id: str) -> Any:
@@ -211,23 +202,20 @@ class UltimateRemote(ToolRemote):
                 "limit": _MOST_ITEMS,
                 **tags,
             }
-            return await self._read("query_memories", arguments, own)
+            return await self._read("query_memories", arguments, space)
 
         async with deadline(timeout_s):
-            entries = ultimate_wire.entries(await self._within(own, query))
+            entries = ultimate_wire.entries(await self._within(space, query))
         working = MemoryType.WORKING
-        hits = (ultimate_wire.hit(entry, own, working) for entry in entries)
+        hits = (ultimate_wire.hit(entry, space, working) for entry in entries)
         found = ultimate_wire.merged(hits, frozenset({working}))
         if context_id is None:
             return found
         return [placed for hit in found if (placed := ultimate_wire.in_context(hit, context_id)) is not None]
 
-    async def linked(
-        self, remote_ids: Sequence[str], *, space: str | None = None, timeout_s: float
-    ) -> list[JsonObject]:
+    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         """One memory a call, several calls at a time, all of them under one deadline."""
-        own = space or self._space
-        asks = [partial(self._links_of, one, own) for one in dict.fromkeys(remote_ids)]
+        asks = [partial(self._links_of, one, space) for one in dict.fromkeys(remote_ids)]
         async with deadline(timeout_s):
             return ultimate_wire.joined_links(await _all_of(asks))
 

@@ -284,8 +284,8 @@ async def test_a_server_that_is_down_for_a_moment_keeps_what_was_chosen() -> Non
 async def test_first_calls_connect_once_together() -> None:
     spoken = Spoken(SEED)
     remote = remote_of(spoken)
-    searches = (remote.search("fog", limit=1, types=None, timeout_s=5) for _ in range(4))
-    await asyncio.gather(stored(remote), *searches, remote.working_memory(None, timeout_s=5))
+    searches = (remote.search("fog", space="Küste", limit=1, types=None, timeout_s=5) for _ in range(4))
+    await asyncio.gather(stored(remote), *searches, remote.working_memory(None, space="Küste", timeout_s=5))
     assert spoken.connects == 1
     assert len(spoken.calls) == 6
 
@@ -296,7 +296,7 @@ async def test_a_first_search_ends_at_its_own_deadline_wherever_the_server_hangs
         server.always("hang")
         remote = chosen_at(server.url, call_timeout_s=1.0)
         with pytest.raises(RemoteUnavailable, match="not connected within 50 ms") as unavailable:
-            await remote.search("fog", limit=1, types=None, timeout_s=0.05)
+            await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=0.05)
         assert unavailable.value.timed_out
         await remote.aclose()
 

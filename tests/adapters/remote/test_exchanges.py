@@ -100,11 +100,11 @@ async def session(url: str) -> None:
     await stored(remote, revised(), idempotency_key=f"{LIGHTHOUSE.id}.2", remote_id=first)
     link = RemoteLink(first, second, "causal", 0.5, "it led to it", "Küste")
     await remote.link(link, idempotency_key="link-1", repeated=False)
-    await remote.linked([first], timeout_s=5)
-    await remote.search("fog in the log?", limit=3, types=[MemoryType.EPISODIC], timeout_s=5)
-    await remote.working_memory("watch-1", timeout_s=5)
+    await remote.linked([first], space="other", timeout_s=5)
+    await remote.search("fog in the log?", space="other", limit=3, types=[MemoryType.EPISODIC], timeout_s=5)
+    await remote.working_memory("watch-1", space="other", timeout_s=5)
     await remote.forget(LIGHTHOUSE, remote_id=first, idempotency_key=f"{LIGHTHOUSE.id}.3")
-    await remote.forgotten(None, timeout_s=5)
+    await remote.forgotten(None, space="other", timeout_s=5)
     await remote.aclose()
 
 

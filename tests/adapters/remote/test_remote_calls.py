@@ -182,7 +182,7 @@ async def test_a_circle_of_redirects_ends(route: respx.Route) -> None:
 
 async def test_lone_surrogates_leave_as_replacement_characters(route: respx.Route) -> None:
     route.respond(json=[])
-    await remote_at(DEFAULT_ENDPOINT).search("fog \ud800", limit=1, types=None, timeout_s=1)
+    await remote_at(DEFAULT_ENDPOINT).search("fog \ud800", space="Küste", limit=1, types=None, timeout_s=1)
     assert sent(route)["params"]["query"] == "fog �"
 
 
@@ -248,7 +248,7 @@ async def test_connect_and_search_are_tried_once(route: respx.Route) -> None:
     with pytest.raises(RemoteUnavailable):
         await remote.connect()
     with pytest.raises(RemoteUnavailable):
-        await remote.search("fog", limit=1, types=None, timeout_s=1)
+        await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=1)
     assert route.call_count == 2
 
 

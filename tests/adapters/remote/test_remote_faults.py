@@ -225,10 +225,10 @@ async def test_a_memory_is_stored_updated_superseded_and_forgotten(server: Scrip
     remote_id = await stored(remote)
     second = revised()
     assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id=remote_id) == remote_id
-    (hit,) = await remote.search("fog still", limit=5, types=None, timeout_s=5)
+    (hit,) = await remote.search("fog still", space="Küste", limit=5, types=None, timeout_s=5)
     assert (hit.memory_id, hit.remote_id, hit.content) == (second.id, remote_id, second.content)
     await remote.forget(second, remote_id=None, idempotency_key=f"{second.id}.3")
-    assert await remote.search("fog", limit=5, types=None, timeout_s=5) == []
+    assert await remote.search("fog", space="Küste", limit=5, types=None, timeout_s=5) == []
     assert [call.method for call in server.effects] == ["store_memory", "update_memory", "forget_memory"]
 
 
@@ -242,7 +242,7 @@ async def test_the_deadline_is_five_seconds_unless_told_otherwise() -> None:
 async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: HubRemote) -> None:
     server.always("hang")
     with pytest.raises(RemoteUnavailable, match=r"within 50 ms"):
-        await remote.search("fog", limit=1, types=None, timeout_s=0.05)
+        await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=0.05)
 
 
 async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: ScriptedRemote, remote: HubRemote) -> None:
@@ -267,7 +267,7 @@ async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote,
 async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote) -> None:
     remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
     server.always("hang")
-    searches = (remote.search("fog", limit=1, types=None, timeout_s=SOON_S) for _ in range(120))
+    searches = (remote.search("fog", space="Küste", limit=1, types=None, timeout_s=SOON_S) for _ in range(120))
     outcomes = await asyncio.gather(*searches, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {RemoteUnavailable}
     server.always("ok")
@@ -293,9 +293,9 @@ async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for
     server.script("reset")
     assert (await once.connect()).honours_keys
     server.script("reset")
-    assert await once.search("fog", limit=1, types=None, timeout_s=5.0) == []
+    assert await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0) == []
     server.script("reset")
-    assert await once.working_memory(None, timeout_s=5.0) == []
+    assert await once.working_memory(None, space="Küste", timeout_s=5.0) == []
     server.script("reset")
     with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
         await stored(once)
@@ -313,10 +313,10 @@ async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote,
 async def test_a_read_that_breaks_every_connection_is_asked_twice_at_most(
     server: ScriptedRemote, once: HubRemote
 ) -> None:
-    await asyncio.gather(*(once.search("fog", limit=1, types=None, timeout_s=5.0) for _ in range(4)))
+    await asyncio.gather(*(once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0) for _ in range(4)))
     server.always("reset")
     with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
-        await once.search("fog", limit=1, types=None, timeout_s=5.0)
+        await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
     assert len(server.requests) == 6
 
 
@@ -339,7 +339,7 @@ async def test_closing_while_a_question_is_open_connects_to_nothing_again(
 ) -> None:
     await once.connect()
     server.script("hang")
-    asking = asyncio.create_task(once.search("fog", limit=1, types=None, timeout_s=5.0))
+    asking = asyncio.create_task(once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0))
     await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 2)
     await once.aclose()
     with pytest.raises(RemoteUnavailable):
@@ -353,7 +353,7 @@ async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_a
     await once.connect()
     server.always("truncated")
     with pytest.raises(RemoteUnavailable, match="broke"):
-        await once.search("fog", limit=1, types=None, timeout_s=5.0)
+        await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
     assert len(server.requests) == 2
 
 

@@ -43,7 +43,7 @@ def numbered(number: int, **changes: object) -> Memory:
 
 
 async def ids_found(remote: UltimateRemote, text: str, *types: MemoryType) -> list[str | None]:
-    hits = await remote.search(text, limit=10, types=types or None, timeout_s=10)
+    hits = await remote.search(text, space=PROJECT, limit=10, types=types or None, timeout_s=10)
     return [hit.memory_id for hit in hits]
 
 
@@ -74,8 +74,8 @@ async def test_memories_of_another_project_go_into_its_own_workflow(
 
 
 async def test_every_search_names_our_workflow(server: UltimateServer, remote: UltimateRemote) -> None:
-    await remote.search("fog", limit=3, types=None, timeout_s=10)
-    await remote.working_memory("watch-1", timeout_s=10)
+    await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10)
+    await remote.working_memory("watch-1", space=PROJECT, timeout_s=10)
     reads = server.named("hybrid_search_memories") + server.named("query_memories")
     assert len(reads) == 2
     assert {call.params["workflow_id"] for call in reads} == set(server.engine.data.workflows)
@@ -86,7 +86,7 @@ async def test_after_its_database_was_wiped_the_workflow_is_made_again(
 ) -> None:
     remote_id = await stored(remote)
     server.engine.wipe()
-    assert await remote.search("fog", limit=3, types=None, timeout_s=10) == []
+    assert await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10) == []
     await stored(remote, numbered(2))
     again = await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
     assert again != remote_id
@@ -97,9 +97,9 @@ async def test_a_workflow_that_is_slow_to_come_is_there_for_the_next_search(serv
     server.manners.slow_s = 0.5
     remote = ultimate_at(server.url)
     with pytest.raises(RemoteUnavailable) as late:
-        await remote.search("fog", limit=3, types=None, timeout_s=0.2)
+        await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=0.2)
     assert late.value.timed_out
-    assert await remote.search("fog", limit=3, types=None, timeout_s=10) == []
+    assert await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10) == []
     assert len(server.engine.data.workflows) == 1
     await remote.aclose()
 
@@ -402,7 +402,7 @@ async def test_what_other_clients_keep_in_our_workflow_is_found_as_theirs(
     (workflow_id,) = server.engine.data.workflows
     said = {"content": "Another agent saw fog.", "memory_type": "observation", "memory_level": "semantic"}
     server.engine.call("store_memory", {"workflow_id": workflow_id, **said, "importance": 5.5})
-    (hit,) = await remote.search("fog", limit=5, types=None, timeout_s=10)
+    (hit,) = await remote.search("fog", space=PROJECT, limit=5, types=None, timeout_s=10)
     assert hit.memory_id is None
     assert (hit.record["type"], hit.record["significance"]) == (MemoryType.SEMANTIC, 0.5)
     assert hit.record["metadata"] == {"kind": "observation"}
@@ -433,7 +433,7 @@ async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_go
 async def test_a_search_ends_at_its_deadline(server: UltimateServer, remote: UltimateRemote) -> None:
     server.script("hang", method="hybrid_search_memories")
     with pytest.raises(RemoteUnavailable) as late:
-        await remote.search("fog", limit=5, types=None, timeout_s=0.2)
+        await remote.search("fog", space=PROJECT, limit=5, types=None, timeout_s=0.2)
     assert late.value.timed_out
 
 
@@ -468,10 +468,10 @@ async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServ
 async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer, context_id: str) -> None:
     first, second = ultimate_at(server.url), ultimate_at(server.url)
     await stored(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, context_id=context_id)))
-    (hit,) = await second.working_memory(context_id, timeout_s=10)
+    (hit,) = await second.working_memory(context_id, space=PROJECT, timeout_s=10)
     assert (hit.memory_id, hit.record["scope"]["context_id"]) == ("memory-1", context_id)
-    assert await second.working_memory(None, timeout_s=10) != []
-    assert await second.working_memory("another", timeout_s=10) == []
+    assert await second.working_memory(None, space=PROJECT, timeout_s=10) != []
+    assert await second.working_memory("another", space=PROJECT, timeout_s=10) == []
     for one in (first, second):
         await one.aclose()
 
@@ -482,7 +482,7 @@ async def test_links_of_many_memories_are_asked_for_one_by_one_and_told_once(
     ids = [await stored(remote, numbered(number)) for number in range(6)]
     for source, target in itertools.pairwise(ids):
         await remote.link(RemoteLink(source, target, "causal", 0.5, None, PROJECT), idempotency_key="k", repeated=False)
-    links = await remote.linked([*ids, ids[0], "mem_gone"], timeout_s=10)
+    links = await remote.linked([*ids, ids[0], "mem_gone"], space=PROJECT, timeout_s=10)
     assert {(one["source_memory_id"], one["target_memory_id"]) for one in links} == set(itertools.pairwise(ids))
     assert len(server.named("get_linked_memories")) == 7
 
@@ -493,7 +493,7 @@ async def test_one_link_that_hangs_ends_them_all_at_the_deadline(
     ids = [await stored(remote, numbered(number)) for number in range(3)]
     server.script("ok", "hang", method="get_linked_memories")
     with pytest.raises(RemoteUnavailable) as late:
-        await remote.linked(ids, timeout_s=0.3)
+        await remote.linked(ids, space=PROJECT, timeout_s=0.3)
     assert late.value.timed_out
 
 
@@ -505,7 +505,7 @@ async def test_a_link_that_the_server_keeps_once_stays_as_it_is_there(server: Ul
     for strength in (0.5, 0.75):
         link = RemoteLink(*ends, "causal", strength, "so", PROJECT)
         await remote.link(link, idempotency_key=f"k{strength}", repeated=False)
-    assert [one["strength"] for one in await remote.linked(ends, timeout_s=10)] == [0.5]
+    assert [one["strength"] for one in await remote.linked(ends, space=PROJECT, timeout_s=10)] == [0.5]
     await remote.aclose()
 
 
@@ -527,7 +527,7 @@ async def test_on_an_older_server_too_a_thought_is_a_memory_that_can_be_linked_a
         second = await record(remote, thought(2), first)
         assert await record(remote, thought(2), first) == second
         await remote.link(RemoteLink(first, second, "follows", 1.0, None, PROJECT), idempotency_key="l", repeated=False)
-        assert len(await remote.linked([second], timeout_s=10)) == 1
+        assert len(await remote.linked([second], space=PROJECT, timeout_s=10)) == 1
         assert await remote.forget(thought(2), remote_id=second, idempotency_key="k") == second
         assert server.engine.data.rows[second].content == ultimate_wire.FORGOTTEN
         await remote.aclose()

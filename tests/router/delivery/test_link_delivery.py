@@ -508,7 +508,7 @@ async def test_the_hub_gets_links_and_thoughts_and_answers_with_both(tmp_path: P
 async def linked_there(url: str, remote_id: str | None) -> list[tuple[str, float]]:
     """Type and strength of the links that a server holds of a memory."""
     remote: HubRemote = remote_at(url, project="app")
-    found = await remote.linked([remote_id or ""], timeout_s=10)
+    found = await remote.linked([remote_id or ""], space="app", timeout_s=10)
     await remote.aclose()
     return [(link["link_type"], link["strength"]) for link in found]
 
