@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -14,12 +14,10 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import Standing
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
-
-Exported = Iterable[tuple[Memory, Standing]]
 
 
 def export(options: Options, out: Output) -> int:

@@ -25,7 +25,6 @@ from kingly_memory.validation import TAGS_LIMIT, Draft, draft, shown
 
 FORMAT = "notes"
 SUFFIXES = (".md", ".markdown")
-FRONT_MATTER_LIMIT_BYTES = 65_536
 _FILE_LIMIT_BYTES = 64 * 1_048_576
 
 _HEADING = re.compile(r"(?P<level>#{1,2})[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*$")
