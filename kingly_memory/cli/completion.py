@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kingly_memory.cli.commands import COMMON, Command, Options, commands, parameters_of
 from kingly_memory.cli.output import Answer, Output
-from kingly_memory.cli.parser import PROGRAM
+from kingly_memory.cli.parser import PROGRAM, next_words
 from kingly_memory.declare import Parameter
 from kingly_memory.errors import InvalidInput
 
@@ -45,9 +45,8 @@ def following(words: Sequence[str]) -> list[str]:
     known = {one.name: one for one in commands()}
     name = ""
     for word in before:
-        longer = f"{name} {word}".lstrip()
-        if any(f"{one} ".startswith(f"{longer} ") for one in known):
-            name = longer
+        if word in next_words(name, known):
+            name = f"{name} {word}".lstrip()
     command = known.get(name)
     takes = _taken(command)
     asked = takes.get(before[-1]) if before else None
@@ -56,8 +55,7 @@ def following(words: Sequence[str]) -> list[str]:
     elif last.startswith("-"):
         found = takes
     elif command is None:
-        begun = f"{name} ".lstrip()
-        found = (one.removeprefix(begun).partition(" ")[0] for one in known if one.startswith(begun))
+        found = next_words(name, known)
     else:
         found = ()
     return [one for one in dict.fromkeys(found) if one.startswith(last)]

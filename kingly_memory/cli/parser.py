@@ -106,10 +106,7 @@ class _Line:
         self._refuse(f"{word!r} is no command{of}{near or others}")
 
     def _next(self) -> Sequence[str]:
-        """The words that may come next in the command's name."""
-        begun = f"{self._name} ".lstrip()
-        rest = (name.removeprefix(begun) for name in self._known if name.startswith(begun))
-        return list(dict.fromkeys(name.partition(" ")[0] for name in rest))
+        return next_words(self._name, self._known)
 
     def _option(self, name: str, equals: str, value: str) -> None:
         one = self._takes.get(name)
@@ -178,6 +175,13 @@ class _Line:
         raise UsageError(self._name, problem, None if one is None else one.option)
 
 
+def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
+    """The words that may come next in the name of a command of which that much was said."""
+    start = f"{begun} ".lstrip()
+    rest = (name.removeprefix(start) for name in names if name.startswith(start))
+    return list(dict.fromkeys(name.partition(" ")[0] for name in rest))
+
+
 def _near(word: str, known: Iterable[str], dashes: str = "") -> str:
     from difflib import get_close_matches
 
@@ -199,11 +203,9 @@ def help_of(name: str) -> str:
         lines += [command.summary, "", *_rows((metavar(one), described(one)) for one in places)]
         lines += ["options:", *_rows((spelled(one), described(one)) for one in own if one.is_option)]
     else:
-        begun = f"{name} ".lstrip()
-        inner = [one for one in known if one.startswith(begun)]
-        first = dict.fromkeys(one.removeprefix(begun).partition(" ")[0] for one in inner)
         lines += [] if name else [DESCRIPTION]
-        lines += ["commands:", *_rows((word, _about(f"{begun}{word}", known)) for word in first)]
+        words = next_words(name, known)
+        lines += ["commands:", *_rows((word, _about(f"{name} {word}".lstrip(), known)) for word in words)]
     if command is None or not command.is_apart:
         lines += ["options of every command:", *_rows((spelled(one), described(one)) for one in COMMON)]
     return "\n".join(lines).rstrip()
