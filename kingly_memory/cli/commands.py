@@ -13,6 +13,10 @@ from kingly_memory.declare import NOT_GIVEN, Arg, Parameter, Type, Verb
 class Options(SimpleNamespace):
     """What a command line says, by the names of the parameters, and its `command`."""
 
+    def but(self, **said: Any) -> Options:
+        """The same, with that said instead."""
+        return Options(**{**vars(self), **said})
+
 
 class Command(NamedTuple):
     """One command. `target` names the function that does it, and is imported only when the command is used; without it
@@ -109,6 +113,8 @@ READ_HERE = {"list", "history", "remotes list", "outbox list"}
 """Verbs that are read from the store on this machine: that loads no router."""
 OF_REMOTES = {"remotes", "outbox", "sync"}
 """What cannot be done where the record of the added remotes cannot be read."""
+NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
+"""Commands that say so where the project has nothing, and other ones have; `status` says it always."""
 NAMED: Mapping[str, str] = {
     "history": "revisions",
     "outbox list": "entries",

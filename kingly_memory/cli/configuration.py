@@ -47,7 +47,7 @@ def config(options: Options, out: Output) -> Answer:
         taken = remove(found, project=project_of(start), now=now)
         return _told(options, taken)
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
-    place_of(Options(**{**vars(options), "token_file": None}), out)
+    place_of(options.but(token_file=None), out)
     command = installed_command()
     wish = Wish(
         command=command,

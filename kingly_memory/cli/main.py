@@ -9,10 +9,19 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, cast
 
-from kingly_memory.cli.commands import FILES, NAMED, OF_REMOTES, READ_HERE, Command, Options, parameters_of
+from kingly_memory.cli.commands import (
+    FILES,
+    NAMED,
+    NAMES_ELSEWHERE,
+    OF_REMOTES,
+    READ_HERE,
+    Command,
+    Options,
+    parameters_of,
+)
 from kingly_memory.cli.output import Answer, Output, facts
 from kingly_memory.cli.parser import UsageError, help_of, parse
-from kingly_memory.cli.place import NAMES_ELSEWHERE, arguments, elsewhere, place_of, reading, routing, whole_ids
+from kingly_memory.cli.place import arguments, elsewhere, place_of, reading, routing, whole_ids
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject

@@ -191,7 +191,7 @@ def sync_command(options: Options, remote: str, label: str | None = None) -> str
     several: alone it would be the first, which may be sent what is not for it."""
     if label is not None:
         return command(options, f"sync --remote-name {label}")
-    return command(Options(**{**vars(options), "remote": [remote]}), "sync")
+    return command(options.but(remote=[remote]), "sync")
 
 
 def is_about_a_token(link: JsonObject) -> bool:
@@ -206,7 +206,7 @@ def without_address(reason: str) -> str:
 
 def forget_remote_command(options: Options, address: str) -> str:
     """The command that takes a remote out of the same home, whatever remotes are in use here."""
-    return command(Options(**{**vars(options), "remote": None}), "remotes forget", address)
+    return command(options.but(remote=None), "remotes forget", address)
 
 
 def token_of(options: Options) -> str | None:
@@ -226,10 +226,6 @@ def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[Loc
 
     with warnings_on(out), closing(open_reader(place, meaning=meaning)) as reader:
         yield reader
-
-
-NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
-"""Commands that say so where the project has nothing, and other ones have; `status` and `doctor` say it always."""
 
 
 class Elsewhere(NamedTuple):
@@ -257,7 +253,7 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
     is_shared = place.home.parts[-2:] != HOME_FOLDER.parts  # by projects that have folders elsewhere
     if not held or (is_shared and not is_all):
         return None
-    whole, many = Options(**{**vars(options), "project": None}), counted(held.total(), "memory")
+    whole, many = options.but(project=None), counted(held.total(), "memory")
     if len(held) == 1:
         [name] = held
         there = f"{many} under {name!r}"
