@@ -83,7 +83,7 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
     if done.documents:
-        lines.append(f"  and {_documents(done)}")
+        lines.append(f"  and {_documents(done.documents)}")
     if done.log_lines:
         lines.append(f"  {counted(done.log_lines, 'record')} left the audit")
     if not done.is_complete:
@@ -93,7 +93,7 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
     return Answer(done.to_json(), lines)
 
 
-_PROJECTS = Table(
+projects_list_lines = Table(
     ("PROJECT", "MEMORIES", "ARCHIVED", "DOCUMENTS", "CHANGED", "USERS"),
     lambda one: (
         "(every project)" if one.name is None else one.name,
@@ -105,15 +105,11 @@ _PROJECTS = Table(
     ),
     "this home holds nothing yet",
 )
-projects_list_lines = _PROJECTS
 
 
 def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
-    documents = f" and {counted(moved.documents, 'document or log item', 'documents and log items')}"
     left = options.old if options.command.name == "projects rename" else options.source
-    lines = [
-        f"{counted(moved.memories, 'memory')}{documents * bool(moved.documents)} moved from {left} to {moved.into}"
-    ]
+    lines = [f"{_held(moved.memories, moved.documents)} moved from {left} to {moved.into}"]
     if moved.joined:
         lines.append(f"  {moved.joined:,} of them had the key of one that was there; its history has both")
     return lines
@@ -123,8 +119,7 @@ projects_merge_lines = projects_rename_lines
 
 
 def _what_goes(planned: Purged, options: Options) -> str:
-    memories = counted(len(planned.ids), "memory")
-    told = f"{memories} and {_documents(planned)}" if planned.documents else memories
+    told = _held(len(planned.ids), planned.documents)
     if options.user is not None or not planned.users:
         return told
     many = len(planned.users) - USERS_SHOWN
@@ -132,8 +127,13 @@ def _what_goes(planned: Purged, options: Options) -> str:
     return f"{told}, those of {', '.join(planned.users[:USERS_SHOWN])}{more} among them"
 
 
-def _documents(purged: Purged) -> str:
-    return counted(purged.documents, "document or log item", "documents and log items")
+def _held(memories: int, documents: int) -> str:
+    told = counted(memories, "memory")
+    return f"{told} and {_documents(documents)}" if documents else told
+
+
+def _documents(count: int) -> str:
+    return counted(count, "document or log item", "documents and log items")
 
 
 def _kept_elsewhere(purged: Purged) -> list[str]:

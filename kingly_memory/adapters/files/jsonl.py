@@ -29,6 +29,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
 from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
 from kingly_memory.validation import (
+    LARGEST_REVISION,
     METADATA_LIMIT_BYTES,
     USUAL,
     Imported,
@@ -144,7 +145,7 @@ def imported(
             raise InvalidInput("revision_of", f"{shown(memory_id)!r} is not the id of a memory")
     own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
     revision = data.get("revision")
-    number = 1 if own_id is None or revision is None else count("revision", revision, most=2**53)
+    number = 1 if own_id is None or revision is None else count("revision", revision, most=LARGEST_REVISION)
     named = {"origin": "import", **{name: data[name] for name in _SAID if data.get(name) is not None}}
     if own_id is None and "key" not in named:
         named["key"] = import_key(format_name, canonical(data))
