@@ -59,17 +59,14 @@ def import_path(options: Options, out: Output) -> int:
         raise InvalidInput("watch", f"{path} is no folder; name the folder of notes that is to be watched")
     with _file_of_standard_input() if options.path == "-" else nullcontext(path) as read, routing(place, out) as router:
         work = _Import(options, place, router, out)
-        code = work.run(read)
-        if options.watch:
-            _watch(path, work, out)
-            return 0
-    return code
+        return _watch(path, work, out) if options.watch else work.run(read)
 
 
-def _watch(path: Path, work: _Import, out: Output) -> None:
-    """Import the folder again whenever one of its files has changed, until interrupted."""
+def _watch(path: Path, work: _Import, out: Output) -> int:
+    """Import the folder, and again whenever one of its files has changed, until interrupted."""
+    before = notes.stamps(path)  # before the files are read: what changes meanwhile is read again
+    work.run(path)
     out.note(f"watching {path}; Ctrl-C ends it")
-    before = notes.stamps(path)
     try:
         while True:
             out.flush()
@@ -78,7 +75,7 @@ def _watch(path: Path, work: _Import, out: Output) -> None:
                 before = now
                 work.run(path, again=True)
     except KeyboardInterrupt:
-        return
+        return 0
 
 
 def _source(path: Path, options: Options, place: Place) -> Source:

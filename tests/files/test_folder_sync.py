@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kingly_memory.adapters.files.detect import Source, source
+from kingly_memory.dataclass import replace
 from tests.cli_runner import Run
 
 pytestmark = pytest.mark.requirement("N20")
@@ -251,3 +254,25 @@ def test_a_watched_folder_is_imported_again_when_a_file_changes(
     told = [line.partition(":")[2] for line in ran.out.splitlines() if "memor" in line]
     assert told == [" 4 new, 0 revised, 0 as before", " 1 new, 0 revised, 4 as before"]
     assert run("import", str(folder / "cats.md"), "--watch").code == 2
+
+
+def test_what_changes_while_a_watched_folder_is_read_for_the_first_time_is_imported_too(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_before_it_changed(path: Path, **said: Any) -> Source:
+        found = source(path, **said)
+        entries = [*found.entries]
+        (folder / "dogs.md").write_text("Dogs bark.\n")
+        return replace(found, entries=iter(entries))
+
+    looks = iter([None, KeyboardInterrupt()])
+
+    def sleep(_: float) -> None:
+        if (ending := next(looks)) is not None:
+            raise ending
+
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("kingly_memory.cli.importing.source", read_before_it_changed)
+    ran = run("import", str(folder), "--watch")
+    told = [line.partition(":")[2] for line in ran.out.splitlines() if "memor" in line]
+    assert told == [" 4 new, 0 revised, 0 as before", " 1 new, 0 revised, 4 as before"]
