@@ -10,7 +10,6 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
 from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
-from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
@@ -74,20 +73,14 @@ async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken
 
 
 def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> dict[str, int]:
-    """What it counts as. A memory whose id another project has got one that is derived from it."""
-    ends = (_end(transaction, one.source, context), _end(transaction, one.target, context))
-    rows = [write.find(transaction, context.space, end) for end in ends]
+    """What it counts as."""
+    source, target = (write.in_space(transaction, end, context.space)[0] for end in (one.source, one.target))
+    rows = [write.find(transaction, context.space, end) for end in (source, target)]
     if any(row is not None and row.standing is Standing.FORGOTTEN for row in rows):
         return {"left_out": 1}
     said = links.draft(one.link_type, one.strength, one.description)
-    _, is_news = linking.linked(transaction, *ends, said, context, created_at=one.created_at)
+    _, is_news = linking.linked(transaction, source, target, said, context, created_at=one.created_at)
     return {"links": int(is_news)}
-
-
-def _end(transaction: Transaction, memory_id: str, context: WriteContext) -> str:
-    row = transaction.row(memory_id)
-    is_another = row is not None and row.memory.scope.space != context.space
-    return derived_id(memory_id, context.space) if is_another else memory_id
 
 
 def _note_context(transaction: Transaction, one: ImportedContext, context: WriteContext) -> None:

@@ -241,11 +241,8 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
 
 def _import_earlier(transaction: Transaction, item: Imported, context: WriteContext) -> None:
     """What a memory said before, if the memory comes from the same file and has no history here."""
-    memory_id = MemoryId(item.id or "")
-    there = transaction.row(memory_id)
-    if there is not None and there.memory.scope.space != context.space:
-        memory_id = derived_id(memory_id, context.space)
-    if transaction.row(memory_id) is None and _by_key(transaction, context.space, item.draft.key) is None:
+    memory_id, there = in_space(transaction, item.id or "", context.space)
+    if there is None and _by_key(transaction, context.space, item.draft.key) is None:
         created_at = item.draft.created_at or context.now
         times = {"created_at": created_at, "updated_at": item.updated_at or created_at}
         transaction.keep_revision(item.draft.memory(memory_id, context.space, **times, revision=item.revision))
@@ -254,10 +251,7 @@ def _import_earlier(transaction: Transaction, item: Imported, context: WriteCont
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
     before, wanted_id = _by_key(transaction, context.space, item.draft.key), item.id
     if wanted_id is not None:
-        there = transaction.row(wanted_id)
-        if there is not None and there.memory.scope.space != context.space:
-            wanted_id = derived_id(wanted_id, context.space)
-            there = transaction.row(wanted_id)
+        wanted_id, there = in_space(transaction, wanted_id, context.space)
         if there is not None and there.is_tombstone:
             return _receipt(transaction, there.memory, context.routes), "purged"
         before = before or there
@@ -287,6 +281,16 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         if told is not None and told.standing is Standing.FORGOTTEN:
             _redact(transaction, told.memory, context)
     return receipt, "stored" if before is None else "revised"
+
+
+def in_space(transaction: Transaction, memory_id: str, space: str) -> tuple[MemoryId, Row | None]:
+    """What a file's memory of that id is called in a space, and its row there, if it has one. An id that the memory of
+    another space has gives way to one that is derived from it."""
+    row = transaction.row(memory_id)
+    if row is None or row.memory.scope.space == space:
+        return MemoryId(memory_id), row
+    derived = derived_id(memory_id, space)
+    return derived, transaction.row(derived)
 
 
 def _says_the_same(old: Memory, new: Memory) -> bool:
