@@ -61,6 +61,11 @@ def made_s(memory_id: str, unknown_s: float) -> float:
     return id_time_s(memory_id) if memory_id[14:15] == "7" else unknown_s
 
 
+def every_remote(transaction: Transaction) -> set[str]:
+    """The remotes that this home knows, and those that were taken out of it: what may have been told of a memory."""
+    return {*transaction.owners("remote"), *transaction.owners(FORMER)}
+
+
 def changes_before(transaction: Transaction, remote: str) -> int:
     """The number of the last change that the remote may have been told of before it was taken out of the home."""
     former = transaction.facet(FORMER, remote)

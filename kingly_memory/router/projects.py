@@ -23,7 +23,7 @@ from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction
 from kingly_memory.router import activity, delivery, known_remotes, lifetimes, write
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import FORMER, SENT_AS
+from kingly_memory.router.outbox import SENT_AS, every_remote
 from kingly_memory.router.purging import chosen
 from kingly_memory.router.thread_lookup import THREAD, into, texts
 from kingly_memory.router.write import WriteContext
@@ -179,7 +179,7 @@ def _part_from_remotes(transaction: Transaction, row: Row, context: WriteContext
     memory = row.memory
     scope = Scope(memory.scope.project, memory.scope.user)
     grave = replace(memory, id=derived_id(memory.id, f"moved from {scope.space}"), key=None, content="", title=None)
-    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+    for remote in every_remote(transaction):
         before = transaction.delivery(remote, memory.id)
         if before is None:
             continue

@@ -17,7 +17,7 @@ from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import contexts, delivery, summaries, write
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import FORMER
+from kingly_memory.router.outbox import every_remote
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import ATTENTION
 from kingly_memory.router.write import WriteContext
@@ -157,7 +157,7 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
 def _drop_copy(transaction: Transaction, memory: Memory) -> None:
     erase(transaction, memory.id)
     transaction.unlearn(memory)
-    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+    for remote in every_remote(transaction):
         transaction.set_delivery(remote, memory.id, None)
 
 
@@ -169,7 +169,7 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
     transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
     transaction.unlearn(memory)
     told = []
-    for remote in {*transaction.owners("remote"), *transaction.owners(FORMER)}:
+    for remote in every_remote(transaction):
         before = transaction.delivery(remote, memory.id)
         if before is not None:
             after = before if before.waits else delivery.wanted(before, 0, context.now_s)

@@ -31,7 +31,7 @@ from kingly_memory.router import archive, contexts, delivery, experiences, lifet
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import FORMER, first_delivery, told_before, withhold
+from kingly_memory.router.outbox import every_remote, first_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
@@ -520,7 +520,7 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]
     wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
     # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
-    for remote in {*wanting, *transaction.owners("remote"), *transaction.owners(FORMER)}:
+    for remote in {*wanting, *every_remote(transaction)}:
         before = transaction.delivery(remote, memory.id)
         if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, context):
             before = told_before(transaction, remote, memory, context.now_s)
