@@ -72,16 +72,27 @@ def write(
     return change
 
 
+def there(rows: DocumentRows, space: str, namespace: Namespace, key: str, now: datetime) -> Document | None:
+    """The document in that place. One that has ended is removed."""
+    found = rows.document(space, namespace, key)
+    if found is not None and found.is_over(now):
+        rows.remove(space, namespace, key)
+        return None
+    return found
+
+
+def next_version(rows: DocumentRows, space: str, old: Document | None) -> int:
+    """A version is never given again, so that nobody takes a stranger's document for the one that he has read."""
+    return (rows.last_version(space) if old is None else old.version) + 1
+
+
 def _write(rows: DocumentRows, space: str, write: Write, now: datetime) -> Outcome:
-    old = rows.document(space, write.namespace, write.key)
-    if old is not None and old.is_over(now):
-        rows.remove(space, write.namespace, write.key)
-        old = None
+    old = there(rows, space, write.namespace, write.key, now)
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
-        there = f"has version {found}" if found else "is not there"
+        is_now = f"has version {found}" if found else "is not there"
         raise VersionConflict(
-            f"the document {write.name[:200]!r} {there}, not version {write.if_version}; nothing was changed. "
+            f"the document {write.name[:200]!r} {is_now}, not version {write.if_version}; nothing was changed. "
             "Read it again, and decide by what it says now"
         )
     if write.removes:
@@ -89,8 +100,7 @@ def _write(rows: DocumentRows, space: str, write: Write, now: datetime) -> Outco
         return old
     ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)
     created_at = now if old is None else old.created_at
-    # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
-    version = (found or rows.last_version(space)) + 1
+    version = next_version(rows, space, old)
     document = Document(write.namespace, write.key, write.value, version, created_at, now, ends_at, write.ttl_s)
     rows.put(space, document, write.json, write.text)
     return document

@@ -13,7 +13,7 @@ from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
-from kingly_memory.router import linking, write
+from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import THREAD
 from kingly_memory.router.write import WriteContext
@@ -95,17 +95,13 @@ def _put(rows: DocumentRows, one: ImportedDocument, context: WriteContext) -> bo
     """Write a document as the file has it, unless it has ended, or what is here says the same or was written later."""
     document, space = one.document, context.space
     value = json_text("value", document.value)
-    there = rows.document(space, document.namespace, document.key)
-    if there is not None and there.is_over(context.now):
-        rows.remove(space, document.namespace, document.key)
-        there = None
-    is_here = there is not None and (json_text("value", there.value) == value or there.updated_at > document.updated_at)
+    old = documents.there(rows, space, document.namespace, document.key, context.now)
+    is_here = old is not None and (json_text("value", old.value) == value or old.updated_at > document.updated_at)
     if is_here or document.is_over(context.now):
         return False
-    # A version is never given again, so that nobody takes a stranger's document for the one that he has read.
-    before = rows.last_version(space) if there is None else there.version
+    version = max(document.version, documents.next_version(rows, space, old))
     text = mended(texts_in(document.value)) if one.found_by is None else one.found_by
-    rows.put(space, document._replace(version=max(document.version, before + 1)), value, text)
+    rows.put(space, document._replace(version=version), value, text)
     return True
 
 
