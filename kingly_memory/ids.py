@@ -51,6 +51,6 @@ def kept_id(remote: str, remote_id: str, project: str) -> MemoryId:
     return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")
 
 
-def id_time_s(memory_id: str) -> float:
-    """When a UUIDv7 was made, in Unix seconds."""
-    return int(memory_id[:8] + memory_id[9:13], 16) / 1000
+def made_s(memory_id: str, unknown_s: float) -> float:
+    """When the memory got its id, a UUIDv7, in Unix seconds. Ids from elsewhere do not say that."""
+    return int(memory_id[:8] + memory_id[9:13], 16) / 1000 if memory_id[14:15] == "7" else unknown_s

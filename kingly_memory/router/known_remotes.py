@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import MemoryId
+from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse, Standing
 from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.outbox import FORMER, changes_before, first_delivery, made_s
+from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
 from kingly_memory.router.routes import EVERYTHING, NOTHING, UNNAMED, Route, Routes
 
 AT_ONCE = 200

@@ -14,7 +14,7 @@ from functools import partial
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.ids import MemoryId, id_time_s
+from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, Row, Transaction
 from kingly_memory.router import delivery
@@ -54,11 +54,6 @@ def told_before(transaction: Transaction, remote: str, memory: Memory, now_s: fl
         return None
     change = max(memory.revision, changes_before(transaction, remote) + 1)
     return Delivery(wanted=change, due=now_s, first_sent=1)
-
-
-def made_s(memory_id: str, unknown_s: float) -> float:
-    """When the memory got its id, in Unix seconds. Ids from elsewhere do not say that."""
-    return id_time_s(memory_id) if memory_id[14:15] == "7" else unknown_s
 
 
 def every_remote(transaction: Transaction) -> set[str]:

@@ -20,11 +20,11 @@ from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import every_remote
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import ATTENTION
+from kingly_memory.router.view import pages
 from kingly_memory.router.write import WriteContext
 
 AT_ONCE = 50
 """Memories that are purged in one transaction."""
-PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,7 @@ class Gone(NamedTuple):
 
 def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
     """Every memory that passes the query's filters, whatever its standing, tombstones too."""
-    last = None
-    while rows := reader.page(query, list(Standing), PAGE, last, oldest_first=True):
-        yield from rows
-        last = rows[-1].position
+    return pages(reader, query, tuple(Standing))
 
 
 def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:

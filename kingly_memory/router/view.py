@@ -13,7 +13,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
-from kingly_memory.ids import MemoryId, id_time_s
+from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import (
     OUTBOX_STATES,
     JsonObject,
@@ -42,6 +42,7 @@ EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
 LAST_POSITION = 2**62
 SEEN = (Standing.LIVE, Standing.CACHED)
+KEPT = (Standing.LIVE, Standing.ARCHIVED)
 
 
 class Station(NamedTuple):
@@ -202,7 +203,7 @@ class View:
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
-        for rows in _pages(self._store.reader, Query("", self._station.space)):
+        for rows in _pages(self._store.reader, Query("", self._station.space), KEPT):
             for row, memory in zip(rows, self._ending([row.memory for row in rows]), strict=True):
                 yield memory, row.standing
 
@@ -371,19 +372,19 @@ class View:
         return self._clock.now().timestamp()
 
 
-def pages(reader: MemoryReader, query: Query) -> Iterator[Row]:
-    """Every live and archived memory that passes the query's filters, in the order they were first stored."""
-    for rows in _pages(reader, query):
+def pages(reader: MemoryReader, query: Query, standings: Sequence[Standing] = KEPT) -> Iterator[Row]:
+    """Every memory of these standings that passes the query's filters, in the order they were first stored."""
+    for rows in _pages(reader, query, standings):
         yield from rows
 
 
-def _pages(reader: MemoryReader, query: Query) -> Iterator[list[Row]]:
-    last, kept = None, (Standing.LIVE, Standing.ARCHIVED)
-    while rows := reader.page(query, kept, EXPORT_PAGE, last, oldest_first=True):
+def _pages(reader: MemoryReader, query: Query, standings: Sequence[Standing]) -> Iterator[list[Row]]:
+    last = None
+    while rows := reader.page(query, standings, EXPORT_PAGE, last, oldest_first=True):
         yield rows
         last = rows[-1].position
 
 
 def _waiting_since(memory_id: MemoryId, delivery: Delivery) -> float:
     """When the memory was stored, which its id says; ids from elsewhere do not, and its due time is the next best."""
-    return id_time_s(memory_id) if memory_id[14:15] == "7" else delivery.due or 0.0
+    return made_s(memory_id, delivery.due or 0.0)
