@@ -161,7 +161,8 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
     told apart from what was changed after the backup. A store that is there is put aside with `replace`, and refused
     without. `force` takes damaged records too. Raises InvalidInput, StoreBusy, StoreUnwritable, StoreUntrusted."""
     found = check(file, force=force)
-    folder, fresh = Folder(home), Folder(home, "store.restored")
+    folder = Folder(home)
+    fresh = folder.restored
     try:
         folder.make()
         with locked(folder.write_lock, lock_wait_s):

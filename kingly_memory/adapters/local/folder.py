@@ -51,6 +51,11 @@ class Folder:
         return Folder(self.home, "store.salvaged")
 
     @property
+    def restored(self) -> Folder:
+        """Where a backup becomes the store that will take this one's place."""
+        return Folder(self.home, "store.restored")
+
+    @property
     def quarantined(self) -> Path | None:
         """The newest damaged store that recovery has put aside, if there is one."""
         return max(self.home.glob("store.corrupt-*"), default=None)

@@ -36,8 +36,8 @@ def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lo
             if _holds(damaged, needles):
                 shutil.rmtree(damaged)
         with locked(folder.write_lock, lock_wait_s):  # whoever restores or recovers fills these two under it
-            for name in ("store.restored", "store.salvaged"):
-                for unfinished in _folders(folder.home, name):
+            for fresh in (folder.restored, folder.salvaged):
+                for unfinished in _folders(folder.home, fresh.name):
                     if _holds(unfinished, needles):
                         shutil.rmtree(unfinished)
         left_in = [
@@ -89,7 +89,7 @@ def _holds_space(aside: Path, space: str) -> bool:
     said = rows.dump(Scope.within(space).to_json())[1:].partition('"agent":')  # the space comes first in a record
     if _holds(aside, ["".join(said[:2]).encode()]):
         return True
-    database = aside / "cache.db"
+    database = Folder(aside.parent, aside.name).database
     if not database.is_file() or database.is_symlink():
         return False
     with suppress(sqlite3.Error), closing(safety.connect_read_only(database)) as connection:

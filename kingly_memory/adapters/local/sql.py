@@ -174,10 +174,11 @@ WRITE_RECORD = (
     f"ON CONFLICT(key, raw) DO UPDATE SET rowid = ?1, {_AS_WRITTEN}"
 )
 """diskcache's own `set` looks for the row first, each time. A row of that id in another place is damage."""
+DROP_VECTORS = "DELETE FROM km_vector WHERE memory = ?"
 DELETE_MEMORY = (
     "DELETE FROM Cache WHERE key = 'm:' || ? AND raw = 1",
     "DELETE FROM km_memory WHERE id = ?",
-    "DELETE FROM km_vector WHERE memory = ?",
+    DROP_VECTORS,
 )
 SAID_AT = (
     "SELECT rowid, value, tag FROM Cache "
@@ -210,8 +211,6 @@ MOVE_FACETS = DROP_FACETS.replace("DELETE FROM km_facet WHERE owner = ?", "{}").
 OWNERS = "SELECT owner FROM km_facet WHERE name = ? LIMIT 1000"
 NAMED = "SELECT owner, value FROM km_facet WHERE name = ? AND owner > ? ORDER BY owner LIMIT ?"
 ENDS_AT = "UPDATE km_memory SET ends_s = ? WHERE id = ?"
-
-DROP_VECTORS = "DELETE FROM km_vector WHERE memory = ?"
 
 # --- revisions and the change feed ------------------------------------------------------------------------------------
 
