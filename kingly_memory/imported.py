@@ -71,7 +71,7 @@ class NoteLinks:
 
 @dataclass(frozen=True, slots=True)
 class SameFolder:
-    """A folder that is a copy of a known one, or the known one in another place."""
+    """A folder that is a known one in another place."""
 
     folder: str
     known: str

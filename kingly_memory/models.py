@@ -304,7 +304,7 @@ class Query:
 
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
     may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
-    With `wide` what the user keeps for every project answers too.
+    With `wide` what the user keeps for every project answers too. `seen` are the briefs of what was on earlier pages.
     Without `neighbours` each memory answers for itself, whatever was said beside it; without `by_meaning` this machine
     looks at words alone. With `or_ended` memories that have ended answer when none that is alive does. The remote is
     asked for `remote_limit` hits, if that is said.
@@ -439,7 +439,7 @@ class Results:
     number of each hit's group by its id. `folded` names, by the id of a hit, the memories that say the same, and
     `more_folded` says how many more do where a budget had no room for their ids; `shown` says how each hit is shown
     where not all are shown whole; `verdicts` what came of checking it, where hits are. `asked` is what was looked up,
-    where that was taken out of a longer text.
+    where that was taken out of a longer text. `next` asks for the page behind this one; None where there is none.
     """
 
     hits: tuple[Hit, ...]

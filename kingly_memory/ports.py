@@ -137,7 +137,7 @@ class DocumentReader(Protocol):
         """The document in that place, also one that has ended."""
         ...
 
-    def found_by(self, project: str, namespace: Namespace, key: str) -> str:
+    def found_by(self, space: str, namespace: Namespace, key: str) -> str:
         """The text that searches find the document by."""
         ...
 
@@ -287,7 +287,8 @@ class Transaction(Protocol):
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def same_as(self, memory: Memory) -> Row | None:
-        """The latest live memory without a key that has the same text, title, type, metadata, origin and scope."""
+        """The latest live memory without a key that has the same text, title, type, metadata, origin and scope, as far
+        as a digest of these can tell."""
         ...
 
     def is_said_in(self, space: str, context_id: str) -> bool:
@@ -506,12 +507,12 @@ class VectorRows(Protocol):
         revision, in their order."""
         ...
 
-    def last_position(self) -> int:
-        """The position of the memory that was stored last, whoever's it is; 0 where there is none."""
-        ...
-
     def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
         """How many those are."""
+        ...
+
+    def last_position(self) -> int:
+        """The position of the memory that was stored last, whoever's it is; 0 where there is none."""
         ...
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:

@@ -107,7 +107,6 @@ class DiskStore:
         return scrub(self._folder, memory_ids, spaces, self._lock_wait_s)
 
     def recovered(self) -> str | None:
-        """The folder in which the newest damaged store is kept, if one ever had to be replaced and is still there."""
         quarantined = self._folder.quarantined
         return None if quarantined is None else str(quarantined)
 
