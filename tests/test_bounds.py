@@ -184,5 +184,5 @@ def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
     assert [record.getMessage() for record in caplog.records if first.id in record.getMessage()] == [
         f"the delivery of memory {first.id} is dead: what was noted of its delivery cannot be read"
     ]
-    assert store.write(outbox.retry(REMOTE, [first.id], NOON_S)).result() == 1
+    assert store.write(outbox.retry(REMOTE, [first.id], NOON_S, "alpha")).result() == 1
     assert [item.subject for item in store.write(claim).result()] == [first]

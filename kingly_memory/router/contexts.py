@@ -141,7 +141,7 @@ class Contexts:
         self,
         space: str,
         agent: str | None,
-        usual: str | None = None,
+        usual: str | None,
         *,
         reader: StoreReader,
         local: Visible,

@@ -381,9 +381,7 @@ class Engine:
             await self.follow(one)
         return [one.receipt for one in stored]
 
-    async def put_at_remotes(
-        self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None = None
-    ) -> Receipt:
+    async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None) -> Receipt:
         """Store a draft and wait for every remote that it is for. Raises RemoteUnavailable where one is required and
         has not taken it by then."""
         if require and draft.significance <= REMOTE_ABOVE:

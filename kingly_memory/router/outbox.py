@@ -316,10 +316,8 @@ def _each(
 # --- what the user asks for -------------------------------------------------------------------------------------------
 
 
-def retry(
-    remote: str, memory_ids: Collection[str], now_s: float, space: str | None = None
-) -> Callable[[Transaction], int]:
-    """Dead deliveries become due again, waiting ones become due now. Only the project's, if one is named."""
+def retry(remote: str, memory_ids: Collection[str], now_s: float, space: str) -> Callable[[Transaction], int]:
+    """The project's dead deliveries become due again, and its waiting ones become due now."""
     return _chosen(remote, memory_ids, space, lambda facet: delivery.retried(facet, now_s))
 
 
@@ -331,7 +329,7 @@ def drop(remote: str, memory_ids: Collection[str], space: str) -> Callable[[Tran
 
 
 def _chosen(
-    remote: str, memory_ids: Collection[str], space: str | None, move: Callable[[Delivery], Delivery | None]
+    remote: str, memory_ids: Collection[str], space: str, move: Callable[[Delivery], Delivery | None]
 ) -> Callable[[Transaction], int]:
     """Move those that are dead or waiting, and the project's. Returns how many."""
 
@@ -339,7 +337,7 @@ def _chosen(
         count = 0
         for memory_id in memory_ids:
             facet, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
-            own = space is None or (row is not None and row.memory.scope.space == space)
+            own = row is not None and row.memory.scope.space == space
             if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
                 transaction.set_delivery(remote, memory_id, move(facet))
                 count += 1

@@ -24,7 +24,6 @@ from tests.kill.remotes import ScriptedProcess
 from tests.kill.writer import Order
 from tests.scripted.remote import ScriptedRemote
 
-ENDS_S = 2.0
 ROOM_S = 20.0
 """A loaded machine's share; the figure says what it took."""
 

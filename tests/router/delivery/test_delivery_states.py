@@ -229,7 +229,7 @@ def user_does(state: State) -> Iterator[State]:
             yield state.changed(write.store(words(row.memory.revision + 1, significance), DESK))
         yield state.changed(write.forget("k", DESK))
         yield state.changed(write.restore("k", DESK))
-    yield state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s))
+    yield state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s, DESK.space))
 
 
 def process_does(state: State) -> Iterator[State]:
@@ -277,7 +277,7 @@ def delivered(state: State) -> State:
     """What becomes of it when nothing fails any more."""
     state = state if state.sent is None else acknowledged(state)
     for _ in range(2 * MOST_CHANGES):
-        state = leased(state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s)))
+        state = leased(state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s, DESK.space)))
         if state.sent is None:
             return state
         state = acknowledged(state)
