@@ -57,7 +57,7 @@ def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delive
 
 
 def released(before: Delivery, unleased: Delivery) -> Delivery:
-    """`unleased` is the facet before the lease."""
+    """`unleased` is the delivery before the lease."""
     return replace(before, state=DeliveryState.PENDING, owner=None, due=unleased.due, first_sent=unleased.first_sent)
 
 
@@ -113,7 +113,7 @@ def retried(before: Delivery, now_s: float) -> Delivery:
 
 
 def confirmed_change(sent: Delivery) -> int:
-    """Which change the answer to a store confirms, given the facet as it was leased.
+    """Which change the answer to a store confirms, given the delivery as it was leased.
 
     A remote may answer a repeated first store from the earlier try, which carried an older revision. Then only that one
     is confirmed, and the newer one follows as an update.
@@ -133,7 +133,7 @@ def outbox_of_links(remote: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """One delivery that this process may send: its facet before the lease and since, and its subject.
+    """One delivery that this process may send: as it was before the lease and is since, and its subject.
 
     `id` is its place in the outbox: the memory's id, or `<source>:<link id>`. `name` is what a log calls it, never its
     text. `first_key` is our id of the subject. `incarnation` is that of a home that was restored from a backup.
@@ -190,12 +190,12 @@ class DeliveryStatus(NamedTuple):
 
 
 def receipt_of(
-    memory: Memory, facets: Mapping[str, Delivery | None], routes: Routes | None, *, waits: bool = False
+    memory: Memory, deliveries: Mapping[str, Delivery | None], routes: Routes | None, *, waits: bool = False
 ) -> Receipt:
-    """The receipt of a memory with these delivery facets, by the remotes' stable names. `waits`: for a remote that is
+    """The receipt of a memory with these deliveries, by the remotes' stable names. `waits`: for a remote that is
     not named here."""
     known = () if routes is None else routes.known
-    each = {route.label: _status(memory, route, facets.get(route.name), routes) for route in known}
+    each = {route.label: _status(memory, route, deliveries.get(route.name), routes) for route in known}
     states = {one.state for one in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
     if memory.significance <= REMOTE_ABOVE:
@@ -229,17 +229,17 @@ def _not_significant(memory: Memory) -> str:
     return f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
 
 
-def _status(memory: Memory, route: Route, facet: Delivery | None, routes: Routes | None) -> DeliveryStatus:
-    remote_id = None if facet is None else facet.remote_id
+def _status(memory: Memory, route: Route, found: Delivery | None, routes: Routes | None) -> DeliveryStatus:
+    remote_id = None if found is None else found.remote_id
     if memory.significance <= REMOTE_ABOVE:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, _not_significant(memory), remote_id)
     if routes is not None and not routes.is_for(route.name, memory):
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, NOT_NAMED, remote_id)
-    if facet is None:
+    if found is None:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
-    if facet.state is DeliveryState.DELIVERED:
-        return DeliveryStatus(facet.state, "acknowledged by the remote", remote_id)
-    if facet.state is DeliveryState.DEAD:
-        return DeliveryStatus(facet.state, f"the remote refused it: {facet.last_error}", remote_id)
-    reason = facet.last_error or "waits in the outbox for the remote"
+    if found.state is DeliveryState.DELIVERED:
+        return DeliveryStatus(found.state, "acknowledged by the remote", remote_id)
+    if found.state is DeliveryState.DEAD:
+        return DeliveryStatus(found.state, f"the remote refused it: {found.last_error}", remote_id)
+    reason = found.last_error or "waits in the outbox for the remote"
     return DeliveryStatus(DeliveryState.PENDING, reason, remote_id)

@@ -161,40 +161,40 @@ class Claim:
         return change
 
     def _memory(self, transaction: Transaction, memory_id: str, taken: Collection[str]) -> Leased | None:
-        facet, row = transaction.delivery(self.remote, memory_id), transaction.row(memory_id)
-        if facet is None or row is None:
+        found, row = transaction.delivery(self.remote, memory_id), transaction.row(memory_id)
+        if found is None or row is None:
             transaction.set_delivery(self.remote, memory_id, None)
             return None
         memory, forgotten = row.memory, row.standing is Standing.FORGOTTEN
-        if facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            log.warning("the delivery of memory %s is dead: %s", memory_id, facet.last_error)
-            transaction.set_delivery(self.remote, memory_id, replace(facet, wanted=max(facet.wanted, memory.revision)))
-        elif self._waits_for_parent(transaction, row, facet, taken):
+        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            log.warning("the delivery of memory %s is dead: %s", memory_id, found.last_error)
+            transaction.set_delivery(self.remote, memory_id, replace(found, wanted=max(found.wanted, memory.revision)))
+        elif self._waits_for_parent(transaction, row, found, taken):
             pass
         elif memory.significance <= REMOTE_ABOVE and not forgotten:
-            transaction.set_delivery(self.remote, memory_id, delivery.at_rest(facet))
+            transaction.set_delivery(self.remote, memory_id, delivery.at_rest(found))
         elif not forgotten and not self.is_for(memory):  # whoever stored it did not know this policy
-            withhold(transaction, self.remote, memory_id, facet)
+            withhold(transaction, self.remote, memory_id, found)
         else:
-            leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
+            leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(self.remote, memory_id, leased)
             sent_as = memory.metadata.get(SENT_AS, memory.id) if row.is_tombstone else memory.id
             sent = replace(memory, id=MemoryId(str(sent_as)))
-            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, sent, facet, leased, forgotten)
+            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, sent, found, leased, forgotten)
         return None
 
-    def _waits_for_parent(self, transaction: Transaction, row: Row, facet: Delivery, taken: Collection[str]) -> bool:
+    def _waits_for_parent(self, transaction: Transaction, row: Row, found: Delivery, taken: Collection[str]) -> bool:
         """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
         parent_id = thoughts.parent_of(row.memory) if thoughts.is_thought(row.memory) else None
-        if parent_id is None or parent_id in taken or facet.remote_id is not None or row.standing is Standing.FORGOTTEN:
+        if parent_id is None or parent_id in taken or found.remote_id is not None or row.standing is Standing.FORGOTTEN:
             return False
         ahead = transaction.delivery(self.remote, parent_id)
         if ahead is None or ahead.due is None or not is_awaited(transaction.row(parent_id), ahead, row.memory):
             return False
         is_pending = ahead.state is DeliveryState.PENDING
         due = ahead.due if is_pending else min(ahead.due, self.now_s + LEASED_ELSEWHERE_S)
-        if (facet.state, facet.due) != (DeliveryState.PENDING, due):
-            transaction.set_delivery(self.remote, row.memory.id, delivery.held(facet, due))
+        if (found.state, found.due) != (DeliveryState.PENDING, due):
+            transaction.set_delivery(self.remote, row.memory.id, delivery.held(found, due))
         return True
 
     def _link(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
@@ -202,33 +202,33 @@ class Claim:
         again."""
         outbox = outbox_of_links(self.remote)
         source, _, link_id = item_id.rpartition(":")
-        facet, link = transaction.delivery(outbox, item_id), links.find(transaction, source, link_id)
+        found, link = transaction.delivery(outbox, item_id), links.find(transaction, source, link_id)
         ends = None if link is None else _ends(transaction, self.remote, link)
-        if facet is None or link is None:
+        if found is None or link is None:
             transaction.set_delivery(outbox, item_id, None)
-        elif facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            log.warning("the delivery of link %s is dead: %s", link_id, facet.last_error)
-            transaction.set_delivery(outbox, item_id, facet)
+        elif found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            log.warning("the delivery of link %s is dead: %s", link_id, found.last_error)
+            transaction.set_delivery(outbox, item_id, found)
         elif ends is None:
-            resting = replace(facet, state=DeliveryState.DELIVERED, due=None, owner=None)
+            resting = replace(found, state=DeliveryState.DELIVERED, due=None, owner=None)
             transaction.set_delivery(outbox, item_id, resting)
         else:
-            leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
+            leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(outbox, item_id, leased)
             name = f"link {link.source} {link.link_type} {link.target}"
-            return Leased(outbox, item_id, name, link.id, ends, facet, leased)
+            return Leased(outbox, item_id, name, link.id, ends, found, leased)
         return None
 
 
-def is_awaited(parent: Row | None, facet: Delivery | None, child: Memory) -> bool:
+def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> bool:
     """True while the remote is still to be told of a thought that another one follows.
 
     A parent that stays here, was forgotten or dropped, or that the remote will not take keeps nobody waiting.
     """
-    if parent is None or facet is None or facet.remote_id is not None or facet.due is None:
+    if parent is None or found is None or found.remote_id is not None or found.due is None:
         return False
     is_for_it = parent.standing is not Standing.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
-    return is_for_it and facet.waits and thoughts.follows(child, parent.memory)
+    return is_for_it and found.waits and thoughts.follows(child, parent.memory)
 
 
 def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | None:
@@ -243,12 +243,12 @@ def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | Non
 
 def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:
     """What the remote calls a memory that may be there: one above 0.3, or our copy of what the remote holds itself."""
-    row, facet = transaction.row(memory_id), transaction.delivery(remote, memory_id)
-    if row is None or facet is None or row.standing is Standing.FORGOTTEN:
+    row, found = transaction.row(memory_id), transaction.delivery(remote, memory_id)
+    if row is None or found is None or row.standing is Standing.FORGOTTEN:
         return None
     if row.memory.significance <= REMOTE_ABOVE and row.standing is not Standing.CACHED:
         return None
-    return facet.remote_id
+    return found.remote_id
 
 
 # --- what became of it ------------------------------------------------------------------------------------------------
@@ -282,10 +282,10 @@ def give_back(items: Iterable[Leased], owner: str) -> Callable[[Transaction], No
 def reclaim(outbox: str, item_ids: Collection[str], owner: str, now_s: float) -> Callable[[Transaction], None]:
     """Take back what a process leased that no longer delivers. Whether its sends arrived is not known."""
 
-    def move(facet: Delivery) -> Delivery:
-        if facet.state is not DeliveryState.LEASED or facet.owner == owner:
-            return facet
-        return delivery.postponed(facet, "the process that was sending it ended", now_s)
+    def move(found: Delivery) -> Delivery:
+        if found.state is not DeliveryState.LEASED or found.owner == owner:
+            return found
+        return delivery.postponed(found, "the process that was sending it ended", now_s)
 
     return _each(outbox, item_ids, move)
 
@@ -293,10 +293,10 @@ def reclaim(outbox: str, item_ids: Collection[str], owner: str, now_s: float) ->
 def hasten(outbox: str, item_ids: Collection[str], now_s: float) -> Callable[[Transaction], None]:
     """Make due what waits for later. What is due already keeps its place, before what has failed meanwhile."""
 
-    def move(facet: Delivery) -> Delivery:
-        if facet.state is not DeliveryState.PENDING or facet.due is None:
-            return facet
-        return replace(facet, due=min(facet.due, now_s))
+    def move(found: Delivery) -> Delivery:
+        if found.state is not DeliveryState.PENDING or found.due is None:
+            return found
+        return replace(found, due=min(found.due, now_s))
 
     return _each(outbox, item_ids, move)
 
@@ -306,8 +306,8 @@ def _each(
 ) -> Callable[[Transaction], None]:
     def change(transaction: Transaction) -> None:
         for item_id in item_ids:
-            facet = transaction.delivery(outbox, item_id)
-            if facet is not None and (after := move(facet)) != facet:
+            found = transaction.delivery(outbox, item_id)
+            if found is not None and (after := move(found)) != found:
                 transaction.set_delivery(outbox, item_id, after)
 
     return change
@@ -318,13 +318,13 @@ def _each(
 
 def retry(remote: str, memory_ids: Collection[str], now_s: float, space: str) -> Callable[[Transaction], int]:
     """The project's dead deliveries become due again, and its waiting ones become due now."""
-    return _chosen(remote, memory_ids, space, lambda facet: delivery.retried(facet, now_s))
+    return _chosen(remote, memory_ids, space, lambda found: delivery.retried(found, now_s))
 
 
 def drop(remote: str, memory_ids: Collection[str], space: str) -> Callable[[Transaction], int]:
     """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
     return _chosen(
-        remote, memory_ids, space, lambda facet: None if facet.remote_id is None else delivery.at_rest(facet)
+        remote, memory_ids, space, lambda found: None if found.remote_id is None else delivery.at_rest(found)
     )
 
 
@@ -336,10 +336,10 @@ def _chosen(
     def change(transaction: Transaction) -> int:
         count = 0
         for memory_id in memory_ids:
-            facet, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
+            found, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
             own = row is not None and row.memory.scope.space == space
-            if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                transaction.set_delivery(remote, memory_id, move(facet))
+            if found is not None and own and found.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+                transaction.set_delivery(remote, memory_id, move(found))
                 count += 1
         return count
 
@@ -375,18 +375,18 @@ class OutboxEntry:
         }
 
 
-def entry(memory: Memory, facet: Delivery, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
+def entry(memory: Memory, found: Delivery, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
     """What the outbox shows of a delivery. `next_probe` is when an offline link is tried again, else None."""
-    due = facet.due if facet.due is None or next_probe is None else max(facet.due, next_probe)
+    due = found.due if found.due is None or next_probe is None else max(found.due, next_probe)
     due_s = None if due is None else due - now_s
     return OutboxEntry(
         memory.id,
         memory.key,
-        facet.state,
-        facet.attempts,
+        found.state,
+        found.attempts,
         due_s,
-        facet.last_error,
+        found.last_error,
         remote,
         next_probe is not None,
-        facet.remote_id,
+        found.remote_id,
     )
