@@ -13,6 +13,8 @@ from kingly_memory import Settings
 
 Arm = Callable[[int], Awaitable[object]]
 """One way of doing the thing; called with the number of the sample."""
+WARM_UP, BLOCK = 3, 50
+"""Calls of each way that are not measured, and samples of one way in a row where ways take turns in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,38 +109,36 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return ordered[int(rank) - 1]
 
 
-async def alternate(arms: Mapping[str, Arm], samples: int, *, warm_up: int = 3) -> dict[str, list[float]]:
+async def alternate(arms: Mapping[str, Arm], samples: int) -> dict[str, list[float]]:
     """Seconds per call of each arm. Arms take turns, another one begins each round, so that noise falls on all."""
     names = list(arms)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for round_number in range(-warm_up, samples):
+    for round_number in range(-WARM_UP, samples):
         turn = round_number % len(names)
         for name in names[turn:] + names[:turn]:
             began = time.perf_counter()
-            await arms[name](round_number + warm_up)
+            await arms[name](round_number + WARM_UP)
             took = time.perf_counter() - began
             if round_number >= 0:
                 seconds[name].append(took)
     return seconds
 
 
-async def in_blocks(
-    arms: Mapping[str, Arm], samples: int, *, block: int = 50, warm_up: int = 3
-) -> dict[str, list[float]]:
+async def in_blocks(arms: Mapping[str, Arm], samples: int) -> dict[str, list[float]]:
     """Seconds per call of each arm, in blocks by turns; the number of a sample never repeats within an arm.
 
     For arms that share a disk: one after the other they would wait for each other's flushes.
     """
     names = list(arms)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(warm_up):
+    for number in range(WARM_UP):
         for name in names:
             await arms[name](number)
-    for turn, first in enumerate(range(0, samples, block)):
+    for turn, first in enumerate(range(0, samples, BLOCK)):
         begin = turn % len(names)
         for name in names[begin:] + names[:begin]:
-            for number in range(first, min(first + block, samples)):
-                seconds[name].append(await timed(arms[name](warm_up + number)))
+            for number in range(first, min(first + BLOCK, samples)):
+                seconds[name].append(await timed(arms[name](WARM_UP + number)))
     return seconds
 
 

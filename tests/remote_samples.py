@@ -92,7 +92,7 @@ def ultimate_at(url: str, *, project: str = "Küste", **options: Any) -> Ultimat
 
 def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:
     """Takes what is theirs out of the options."""
-    limits = {name: options.pop(name) for name in ("connect_timeout_s", "reply_limit_bytes") if name in options}
+    limits = {name: options.pop(name) for name in ["reply_limit_bytes"] if name in options}
     patience = {name: options.pop(name) for name in ("tries", "pause_s") if name in options}
     transport = Transport(endpoint(url), clock=clock, token=token, **limits)
     return transport, Persistence(clock, **{"pause_s": 0.0, **patience})

@@ -104,6 +104,7 @@ class Reply:
                 await asyncio.sleep(0)
 
 
+CONNECT_TIMEOUT_S = 2.0
 Reading = Callable[[Reply], Awaitable[T]]
 """What becomes of a reply. It runs while the connection is held, and may leave the rest of the reply unread."""
 
@@ -117,7 +118,6 @@ class Transport:
         *,
         clock: Clock,
         token: Token = None,
-        connect_timeout_s: float = 2.0,
         reply_limit_bytes: int = 1_048_576,
     ) -> None:
         self.endpoint = endpoint
@@ -127,7 +127,6 @@ class Transport:
         self._has_to_look = False
         with suppress(RemoteUnauthorised):  # the first call raises it; what needs no remote goes on
             self._look_up(None)
-        self._connect_timeout_s = connect_timeout_s
         self._reply_limit_bytes = reply_limit_bytes
         self._client: httpx.AsyncClient | None = None
         self.heard_s = -math.inf
@@ -239,7 +238,7 @@ class Transport:
         try:
             self._client = httpx.AsyncClient(
                 headers=headers,
-                timeout=httpx.Timeout(None, connect=self._connect_timeout_s),
+                timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
                 trust_env=not self.endpoint.loopback,
                 # Our own context: `trust_env`, off at home, would leave out SSL_CERT_FILE together with the proxies.
                 # Plain HTTP needs no certificates, and loading them takes 30 ms: this context trusts nobody.
@@ -258,7 +257,7 @@ class Transport:
         """Why there is no answer, in the system's words or ours, and which proxy stands between."""
         origin = self.endpoint.origin
         if isinstance(problem, httpx.ConnectTimeout):
-            return f"{origin}: no connection within {self._connect_timeout_s:g} s"
+            return f"{origin}: no connection within {CONNECT_TIMEOUT_S:g} s"
         # UnicodeError: a host such as `xn--.com`, which looks encoded and cannot be decoded.
         if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
             return f"{origin}: the address cannot be used"
