@@ -80,6 +80,11 @@ class Parameter(NamedTuple):
         return "remote_label" if self.name == "remote" and self.arg.option else self.name
 
     @property
+    def usual(self) -> Any:
+        """What holds where nothing is said, as help and schemas tell it."""
+        return self.arg.usual if self.default is None else self.default
+
+    @property
     def tool_name(self) -> str:
         return self.arg.tool or self.name
 

@@ -242,7 +242,7 @@ def described(one: Parameter) -> str:
         words += f" ({', '.join(arg.choices)})"
     if (arg.least, arg.most) == (0, 1):
         words = f"0 to 1, {words}"
-    default = one.arg.usual if one.default is None else one.default
+    default = one.usual
     if one.is_option and default != "" and isinstance(default, str | int | float) and not isinstance(default, bool):
         words += f" (default {default:g})" if isinstance(default, float | int) else f" (default {default})"
     if one.is_option and one.type == "texts":

@@ -89,7 +89,7 @@ def _tool(name: str, verb: Verb) -> Tool:
 
 def _schema(one: Parameter) -> JsonObject:
     """What the argument may be. Other spellings are accepted and not told of: each argument would be offered twice."""
-    arg, default = one.arg, one.arg.usual if one.default is None else one.default
+    arg, default = one.arg, one.usual
     told: JsonObject = {"description": arg.words}
     if one.type == "text or texts":
         told["anyOf"] = [_TEXT, {**_TYPES["texts"], "minItems": 1, "maxItems": int(arg.most or 1)}]

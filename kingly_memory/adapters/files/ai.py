@@ -17,7 +17,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.atomic import made_folder, replacing
-from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
+from kingly_memory.adapters.files.reading import OWN_ID, Problem, are_pairs, json_value, opened, point_in_time
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
@@ -43,7 +43,6 @@ _OWN_FIELDS = ("content", "timestamp", "created_at", "memory_id", "standing", "r
 _RECORDED = ("type", "significance", "confidence", "tags", "title", "agent")
 """What our exports say of a memory beyond the seed's fields, under `record`."""
 _STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FIELDS = frozenset(
     "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
     "last_active merged_into".split()
@@ -243,7 +242,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> Im
 
 def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
     own, given = message.get("id"), message.get("memory_id")
-    if given is not None and (not isinstance(given, str) or not _ID.fullmatch(given)):
+    if given is not None and (not isinstance(given, str) or not OWN_ID.fullmatch(given)):
         raise InvalidInput(f"{where}.memory_id", "is not the id of a memory")
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields, foreign
 from kingly_memory.adapters.files.reading import (
+    OWN_ID,
     Entry,
     Problem,
     attempt,
@@ -54,7 +54,6 @@ _KNOWN = {*_SAID, *_SCOPED, *_OURS}
 _OF_A_LINK = ("source", "target", "link_type", "strength", "description", "created_at")
 _LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def is_entry(data: Any) -> bool:
@@ -141,9 +140,9 @@ def imported(
     memory_id, is_earlier = data.get("id"), data.get("revision_of") is not None
     if is_earlier:
         memory_id = data["revision_of"]
-        if not (isinstance(memory_id, str) and _ID.fullmatch(memory_id)):
+        if not (isinstance(memory_id, str) and OWN_ID.fullmatch(memory_id)):
             raise InvalidInput("revision_of", f"{shown(memory_id)!r} is not the id of a memory")
-    own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
+    own_id = memory_id if isinstance(memory_id, str) and OWN_ID.fullmatch(memory_id) else None
     revision = data.get("revision")
     number = 1 if own_id is None or revision is None else count("revision", revision, most=LARGEST_REVISION)
     named = {"origin": "import", **{name: data[name] for name in _SAID if data.get(name) is not None}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -19,7 +20,8 @@ from kingly_memory.validation import Imported, mended, moment, shown
 T = TypeVar("T")
 DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
 """A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""
-
+OWN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""The id of a memory of ours."""
 _MILLISECONDS_FROM = 1e11
 """Timestamps from here on are milliseconds: as seconds they would lie beyond the year 5000."""
 
