@@ -46,6 +46,8 @@ def config(options: Options, out: Output) -> Answer:
         found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
         taken = remove(found, project=project_of(start), now=now)
         return _told(options, taken)
+    if options.everywhere:
+        raise InvalidInput("everywhere", "is not written for a host, which works in one project; leave it out")
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
     place_of(options.but(token_file=None), out)
     command = installed_command()

@@ -40,6 +40,9 @@ def add(options: Options, out: Output) -> Answer:
     """The token comes from --token-file (`-` is standard input) or from the variables, never from the command line."""
     from kingly_memory.app import home_remotes
 
+    if options.everywhere:
+        kept = "it is added for one project, and gets what that keeps for every project too"
+        raise InvalidInput("everywhere", f"is no place for a remote: {kept}; leave it out")
     is_typed = options.token_file == "-"  # noqa: S105  # a place
     typed = sys.stdin.readline().strip() if is_typed else ""
     if is_typed and not typed:

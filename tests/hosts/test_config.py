@@ -97,6 +97,8 @@ def test_options_of_the_command_line_end_up_with_the_server_and_the_hooks(run: R
     assert entry["args"][-2:] == ["--token-file", str(project / "t")]
     command = settings["content"]["hooks"]["Stop"][0]["hooks"][0]["command"]
     assert shlex.split(command)[:3] == [f"KINGLY_HOME={home}", "KINGLY_PROJECT=shop", "KINGLY_AGENT=ada"]
+    refused = run("config", "claude-code", "--everywhere")
+    assert (refused.code, refused.out, "which works in one project" in refused.err) == (2, "", True)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,17 @@ def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: Scripte
 # --- adding ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_remote_is_added_for_one_project_and_gets_what_that_keeps_for_every_project_too(
+    run: Run, server: ScriptedRemote
+) -> None:
+    refused = run("remotes", "add", "team", server.url, "--everywhere")
+    assert (refused.code, "is added for one project" in refused.err) == (2, True)
+    assert run("remotes", "--json").json["remotes"] == []
+    run("remotes", "add", "team", server.url)
+    run("store", "for all", "--everywhere", "--wait", "5")
+    assert contents(server) == ["for all"]
+
+
 @pytest.mark.requirement("N3")
 def test_what_is_stored_goes_to_an_added_remote_from_then_on(run: Run, server: ScriptedRemote) -> None:
     run("store", "before")
