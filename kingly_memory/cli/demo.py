@@ -189,8 +189,10 @@ def held(url: str) -> dict[str, list[str]]:
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end the block as Ctrl-C does: by leaving every block, so that child processes go too."""
+    received: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:
+        received.append(number)
         raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
@@ -202,3 +204,5 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if received:  # Python passes over what is raised inside a finalizer, and then the block goes on to its end
+        raise SystemExit(128 + received[0])

@@ -91,9 +91,21 @@ def test_the_demo_stopped_in_the_middle_leaves_nothing_behind(scratch: Path, num
         running.send_signal(number)
         # Python itself ends with the signal when Ctrl-C met it inside exec(), which making a dataclass is.
         assert running.wait(timeout=30) in (code, -number)
-        assert running.stderr.read() == ""
+        said = running.stderr.read()
+        assert said == "" or said.startswith("Exception ignored in")  # a signal that came inside a finalizer
     assert not is_running(pid)
     assert list(scratch.iterdir()) == []
+
+
+def test_a_signal_inside_a_finalizer_ends_the_demo_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+    class Passing:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit, match="143"), demo._ended_by_signals():
+        Passing()
 
 
 def test_a_hub_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
