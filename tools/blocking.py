@@ -19,6 +19,8 @@ from pathlib import Path
 from textwrap import indent
 from types import ModuleType
 
+from tools import declared
+
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "kingly_memory" / "blocking.py"
 
@@ -94,10 +96,15 @@ def written() -> str:
         f"from typing import TYPE_CHECKING\n\n{_imports(needed.values)}\n\n"
         f"if TYPE_CHECKING:\n{indent(_imports(needed.types), '    ')}\n\n\n{classes}\n"
     )
-    return ruff(["format"], ruff(["check", "--select", "I", "--fix"], body))
+    return _ruff(["format"], _ruff(["check", "--select", "I", "--fix"], body))
 
 
-def ruff(arguments: list[str], text: str, target: Path = TARGET) -> str:
+def table() -> str:
+    """The table of the declarations, formatted."""
+    return _ruff(["format"], declared.written(), declared.TARGET)
+
+
+def _ruff(arguments: list[str], text: str, target: Path = TARGET) -> str:
     command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename", str(target), "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  # our own
     return done.stdout
@@ -235,6 +242,4 @@ def _origins(module: ModuleType) -> dict[str, tuple[str, str]]:
 
 if __name__ == "__main__":
     TARGET.write_text(written(), encoding="utf-8")
-    from tools import declared
-
-    declared.TARGET.write_text(declared.written(), encoding="utf-8")
+    declared.TARGET.write_text(table(), encoding="utf-8")

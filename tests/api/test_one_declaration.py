@@ -18,6 +18,7 @@ from kingly_memory.server.tools import TOOLSETS, tool_verbs
 from tests.cli_runner import Run
 from tests.mcp_sessions import session
 from tools import declared
+from tools.blocking import table
 
 
 @verb("shout", "memory_shout", "memory", "Shout", reads=True)
@@ -44,7 +45,7 @@ def loud(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_is_what_is_declared() -> None:
-    assert declared.TARGET.read_text(encoding="utf-8") == declared.written(), "run: python -m tools.blocking"
+    assert declared.TARGET.read_text(encoding="utf-8") == table(), "run: python -m tools.blocking"
 
 
 @pytest.mark.usefixtures("loud")
