@@ -1,8 +1,9 @@
 """What `dataclasses` gives, without its price at the start of a process.
 
 The standard decorator writes and compiles the source of each method: 0.6 ms a class, of which opening a router needs
-over a hundred, and 6 ms for the modules that do it. Here all classes share methods that look the fields up. Type
-checkers see the standard decorator, and the functions of `dataclasses` take the instances.
+over a hundred, and 6 ms for the modules that do it. Here all classes share methods that look the fields up, but for
+`__init__`, which is compiled when a class has its first instance. Type checkers see the standard decorator, and the
+functions of `dataclasses` take the instances.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ else:
             elif name in cls.__dict__:
                 delattr(cls, name)
         cls.__fields_by_name__ = known
-        cls.__usual__ = {name: one.default for name, one in known.items()}
         for name in ("__dataclass_fields__", "__signature__"):
             setattr(cls, name, _Standard(name))
         cls.__match_args__ = tuple(name for name, one in known.items() if not one.is_named)
@@ -81,33 +81,25 @@ else:
         return cls
 
     def _init_of(cls):
-        known, names = cls.__fields_by_name__, cls.__match_args__
-        usual = cls.__usual__
-        made = [(name, one.default_factory) for name, one in known.items() if one.default_factory]
-        needed = [name for name, one in known.items() if one.default is _MISSING and not one.default_factory]
-        checks = hasattr(cls, "__post_init__")
-
         def __init__(self, *given, **said):  # noqa: N807
-            values = usual.copy()
-            values.update(zip(names, given))  # noqa: B905  # too many are found out below
-            values.update(said)
-            for name, make in made:
-                if values[name] is _MISSING:
-                    values[name] = make()
-            for name in needed:
-                if values[name] is _MISSING:
-                    raise TypeError(f"{cls.__name__}() needs {name}")
-            if given and said and not said.keys().isdisjoint(names[: len(given)]):
-                twice = ", ".join(name for name in names[: len(given)] if name in said)
-                raise TypeError(f"{cls.__name__}() was given {twice} twice")
-            if len(values) > len(usual) or len(given) > len(names):
-                wrong = ", ".join(values.keys() - usual.keys()) or f"{len(given)} values"
-                raise TypeError(f"{cls.__name__}() does not take {wrong}")
-            object.__setattr__(self, "__dict__", values)
-            if checks:
-                self.__post_init__()
+            cls.__init__ = made = _compiled_init(cls)
+            made(self, *given, **said)
 
         return __init__
+
+    def _compiled_init(cls):
+        """The method that takes the fields as arguments. Compiled for the first instance: most classes have none."""
+        taken, values, names = {False: [], True: []}, [], {"_set": object.__setattr__, "_MISSING": _MISSING}
+        for name, one in cls.__fields_by_name__.items():
+            has_none = one.default is _MISSING and not one.default_factory
+            names |= {f"_usual_{name}": one.default, f"_make_{name}": one.default_factory}
+            taken[one.is_named].append(name if has_none else f"{name}=_usual_{name}")
+            made = f"_make_{name}() if {name} is _MISSING else {name}" if one.default_factory else name
+            values.append(f"{name!r}: {made}")
+        arguments = ", ".join(["self", *taken[False], *["*", *taken[True]] * bool(taken[True])])
+        check = "; self.__post_init__()" if hasattr(cls, "__post_init__") else ""
+        exec(f"def __init__({arguments}): _set(self, '__dict__', {{{', '.join(values)}}}){check}", names)  # noqa: S102
+        return names["__init__"]
 
     def _repr(self):
         shown = (f"{name}={getattr(self, name)!r}" for name, one in self.__fields_by_name__.items() if one.repr)

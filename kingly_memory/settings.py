@@ -208,7 +208,7 @@ class Pace(_Checked):
     lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails", _PAUSE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings(_Checked):
     """Every figure a user may change. Times are in seconds unless a name says otherwise, sizes in bytes.
 

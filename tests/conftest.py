@@ -31,7 +31,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Nor is a search cut, unless a test says when: others use the machine too.
 PATIENCE = {"local_search_s": 30.0}
-vars(Settings)["__usual__"].update(PATIENCE)
+Settings()  # the first one has `__init__` compiled
+vars(Settings)["__init__"].__kwdefaults__.update(PATIENCE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell: processes that tests start would not hear of it either.
