@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
-from mcp_types import TextContent, TextResourceContents
+from mcp_types import TextContent
 
 from kingly_memory.models import JsonObject
 from kingly_memory.place import Place
@@ -49,12 +49,6 @@ class Session:
         assert isinstance(content, TextContent)
         assert result.is_error, content.text
         return content.text
-
-    async def resource(self, uri: str) -> Any:
-        [content] = (await self.client.read_resource(uri)).contents
-        assert isinstance(content, TextResourceContents)
-        assert content.mime_type == "application/json"
-        return json.loads(content.text)
 
 
 def server(

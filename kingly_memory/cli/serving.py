@@ -40,10 +40,10 @@ def mcp(options: Options, out: Output) -> int:
     from kingly_memory.server.memory_server import run, server_of  # the SDK, which no other command needs
     from kingly_memory.server.tools import chosen
 
-    with warnings_to_stderr():  # before the SDK looks for handlers: without one it writes each line itself
+    with warnings_to_stderr():
         server = server_of(place, settings, chosen(options.tools), shared=options.http)
         if not options.http:
-            run(server.run_stdio_async())
+            run(server.run_stdio())
             return 0
         from kingly_memory.server.web import serve
 

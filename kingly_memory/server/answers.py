@@ -219,8 +219,8 @@ def history(result: Sequence[Memory], *_: Any) -> JsonObject:
     return {"revisions": [{name: one[name] for name in names} for one in shown]}
 
 
-def context_shown(context: WorkingContext, said: Mapping[str, Any], _: object = None) -> JsonObject:
-    """What is at hand, for a tool or a resource. Raises InvalidInput when nothing is known of a context."""
+def at_hand(context: WorkingContext, said: Mapping[str, Any], _: object) -> JsonObject:
+    """Raises InvalidInput when nothing is known of a context."""
     if not len(context) and context.reason is None and said["context_id"] != "current":
         problem = f"nothing is at hand in {shown(said['context_id'])!r}: it is new, or was left too long ago"
         raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
@@ -341,7 +341,7 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "memory_get": got,
     "memory_forget": forgotten,
     "memory_history": history,
-    "memory_get_working_context": context_shown,
+    "memory_get_working_context": at_hand,
     "assess_task_confidence": assessed,
     "record_thought": thought,
     "alma_get_weak_memories": weak,

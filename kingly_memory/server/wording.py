@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from mcp.server.mcpserver.exceptions import ResourceError
-
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.validation import mended, shown
@@ -31,7 +29,9 @@ def tool_sentence(verb: Verb, error: Exception, given: Collection[str] = ()) -> 
         return mended(f"{_as_called(verb, error.field, given)}: {error.problem}")
     if isinstance(error, KinglyMemoryError):
         return mended(str(error))
-    report("McpToolFailed", str(verb.tool), error)
+    frame = next(reversed(traceback.extract_tb(error.__traceback__)), None)
+    place = "nowhere" if frame is None else f"{Path(frame.filename).name}:{frame.lineno}"
+    log.error("McpToolFailed %s: %s at %s", verb.tool, type(error).__name__, place)
     return UNEXPECTED
 
 
@@ -41,13 +41,6 @@ def _as_called(verb: Verb, field: str, given: Collection[str]) -> str:
         return field
     one = next((one for one in verb.of("tool") if field in (one.name, *one.arg.also)), None)
     return field if one is None else next((name for name in one.arg.also if name in given), one.tool_name)
-
-
-def resource_error(name: str, error: Exception) -> ResourceError:
-    if isinstance(error, KinglyMemoryError):
-        return ResourceError(mended(str(error)))
-    report("McpResourceFailed", name, error)
-    return ResourceError(UNEXPECTED)
 
 
 def unknown_arguments(tool: str, strange: Iterable[str], known: Iterable[str]) -> str:
@@ -65,13 +58,3 @@ def unknown_tool(name: str, known: Iterable[str], toolset: str | None) -> str:
     near = get_close_matches(name[:_NAME_CHARACTERS], names, n=_PROBLEMS, cutoff=0.4) or names[:_PROBLEMS]
     has = f"this server has {', '.join(near)} and {len(names) - len(near)} others"
     return f"unknown tool {mended(name)[:_NAME_CHARACTERS]!r}; {has}"
-
-
-def unknown_prompt(name: str, known: Iterable[str]) -> str:
-    return f"unknown prompt {mended(name)[:_NAME_CHARACTERS]!r}; this server has {', '.join(known) or 'none'}"
-
-
-def report(event: str, name: str, error: BaseException) -> None:
-    frame = next(reversed(traceback.extract_tb(error.__traceback__)), None)
-    place = "nowhere" if frame is None else f"{Path(frame.filename).name}:{frame.lineno}"
-    log.error("%s %s: %s at %s", event, name, type(error).__name__, place)

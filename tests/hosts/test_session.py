@@ -72,4 +72,4 @@ async def test_the_written_configuration_starts_an_agent_that_works_with_the_hub
         hub.start()
         assert run("sync", "--remote", hub.url).code == 0
         await works(agent, "dashboard", "hybrid")
-        assert (await agent.resource("kingly://status"))["outbox"]["dead"] == 0
+        assert run("status", "--remote", hub.url, "--json").json["outbox"]["dead"] == 0

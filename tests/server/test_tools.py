@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, TextContent, Tool
+from mcp_types import INVALID_PARAMS, Tool
 
 from kingly_memory.api.tools import MOST_KEYS
 from kingly_memory.app.opening import MemoryRouter
@@ -77,14 +77,13 @@ def test_what_a_host_sees_by_default_is_at_most_2500_tokens(tmp_path: Path) -> N
     """By the tokenizer of Llama 2, which takes about a sixth more of such texts than cl100k."""
     from tokenizers import Tokenizer
 
-    listings = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
     with wire(tmp_path / "home", tools=None) as speaking:
-        told = [speaking.shaken["result"], *map(speaking.ask, listings)]
+        told = [speaking.shaken["result"], speaking.ask("tools/list")]
     vocabulary = files("wordllama") / "tokenizers" / "l2_supercat_tokenizer_config.json"
     tokenizer = Tokenizer.from_str(vocabulary.read_text(encoding="utf-8"))
     texts = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in told]
     tokens = [len(tokenizer.encode(text).ids) for text in texts]
-    print(f"{sum(tokens):,} tokens at start:", dict(zip(("initialize", *listings), tokens, strict=True)))  # noqa: T201  # shown by -s
+    print(f"{sum(tokens):,} tokens at start:", dict(zip(("initialize", "tools/list"), tokens, strict=True)))  # noqa: T201  # shown by -s
     assert "memory_intelligent_store" in texts[1]
     assert sum(tokens) <= 2_500
 
@@ -448,13 +447,12 @@ async def test_a_task_is_assessed_by_how_similar_ones_ended(tmp_path: Path, name
     assert after["assessment_id"]
 
 
-async def test_thoughts_of_a_chain_are_numbered_and_can_be_read_in_order(tmp_path: Path) -> None:
+async def test_thoughts_of_a_chain_are_numbered_and_told_in_order(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         first = await client.ok("record_thought", content="reads fail", thought_type="evidence")
         second = await client.ok("record_thought", content="the cache is stale", chain_id=first["chain_id"])
-        assert (first["position"], second["position"], first["storage_layers"]) == (1, 2, ["local"])
-        chain = await client.resource(f"kingly://thoughts/{first['chain_id']}")
-    assert [one["content"] for one in chain["thoughts"]] == ["reads fail", "the cache is stale"]
+    assert (first["position"], second["position"], first["storage_layers"]) == (1, 2, ["local"])
+    assert [one["content"] for one in second["chain"]] == ["reads fail", "the cache is stale"]
 
 
 async def test_linked_memories_are_shown_on_request(tmp_path: Path) -> None:
@@ -471,40 +469,11 @@ async def test_linked_memories_are_shown_on_request(tmp_path: Path) -> None:
     assert "the disk was full" in json.dumps(context["related_memories"])
 
 
-# --- resources and the prompt ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_status_and_contexts_are_resources(tmp_path: Path, mode: str) -> None:
-    async with session(tmp_path / "home", mode=mode) as client:
-        await client.ok("memory_intelligent_store", key="k", content="at hand", context_id="../team/9")
-        assert (await client.resource("kingly://status"))["memories"]["total"] == 1
-        context = await client.resource("kingly://context/..%2Fteam%2F9")
-        assert [memory["content"] for memory in context["local_state"]] == ["at hand"]
-        assert (await client.resource("kingly://context/current"))["context_id"] == "../team/9"
-        templates = (await client.client.list_resource_templates()).resource_templates
-        assert [one.uri_template for one in templates] == [
-            "kingly://context/{context_id}",
-            "kingly://thoughts/{chain_id}",
-        ]
-
-
-async def test_a_resource_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+async def test_a_context_shows_the_beginning_of_long_memories(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
-        with pytest.raises(Exception, match="context_id: has 600 characters"):
-            await client.client.read_resource(f"kingly://context/{'x' * 600}")
-
-
-async def test_a_context_is_the_same_as_a_resource_as_from_its_tool(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        text = "é" * 2 * SHOWN_CHARACTERS
-        await client.ok("memory_intelligent_store", key="k", content=text, context_id="deploy")
-        shown = await client.resource("kingly://context/deploy")
-        assert shown == await client.ok("memory_get_working_context", context_id="deploy")
-        assert (len(shown["local_state"][0]["content"]), shown["local_state"][0]["cut"]) == (SHOWN_CHARACTERS, True)
-        sentence = await client.error("memory_get_working_context", context_id="nowhere")
-        with pytest.raises(Exception, match=re.escape(sentence)):
-            await client.client.read_resource("kingly://context/nowhere")
+        await client.ok("memory_intelligent_store", key="k", content="é" * 2 * SHOWN_CHARACTERS, context_id="../team/9")
+        [shown] = (await client.ok("memory_get_working_context", context_id="../team/9"))["local_state"]
+    assert (len(shown["content"]), shown["cut"]) == (SHOWN_CHARACTERS, True)
 
 
 async def test_where_clients_share_a_server_none_of_them_is_given_anothers_context(tmp_path: Path) -> None:
@@ -517,22 +486,8 @@ async def test_where_clients_share_a_server_none_of_them_is_given_anothers_conte
             ("assess_task_confidence", {"task": "x", "context_id": "current"}),
         ):
             assert (await client.error(tool, **given)).startswith("context_id: 'current' is nobody's here")
-        with pytest.raises(Exception, match="name the context"):
-            await client.client.read_resource("kingly://context/current")
         assert (await client.ok("memory_get_working_context", context_id="deploy"))["memory_count"] == 1
         assert (await client.ok("memory_get", key_or_id="k"))["memory"]["content"] == "x"
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_prompt_teaches_when_to_store_and_names_only_tools_that_are_there(tmp_path: Path, mode: str) -> None:
-    async with session(tmp_path / "home", mode=mode) as client:
-        [prompt] = (await client.client.list_prompts()).prompts
-        [message] = (await client.client.get_prompt(prompt.name, {"context_id": "deploy-42"})).messages
-        names = {tool.name for tool in (await client.client.list_tools()).tools}
-    assert isinstance(message.content, TextContent)
-    words = set(message.content.text.replace(":", " ").replace(",", " ").replace(".", " ").split())
-    assert {word for word in words if "_" in word and not word.endswith(("_id", "_type"))} <= names
-    assert "'deploy-42'" in message.content.text
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
@@ -627,7 +582,7 @@ def test_arguments_are_read_as_hosts_send_them(tool: str, name: str, sent: Any, 
 
 @pytest.mark.requirement("N12")
 @pytest.mark.parametrize("mode", ERAS)
-async def test_tools_and_prompts_that_are_not_there_are_protocol_errors(
+async def test_tools_that_are_not_there_are_protocol_errors(
     tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with session(tmp_path / "home", mode=mode, toolsets=chosen(None)) as client:
@@ -637,13 +592,6 @@ async def test_tools_and_prompts_that_are_not_there_are_protocol_errors(
         ):
             with pytest.raises(MCPError, match=re.escape(sentence)) as unknown:
                 await client.client.call_tool(tool, {})
-            assert unknown.value.code == INVALID_PARAMS
-        for prompt, arguments, sentence in (
-            ("divine", None, "unknown prompt 'divine'; this server has use_memory"),
-            ("use_memory", {"topic": "x"}, "topic: unknown argument; use_memory takes context_id"),
-        ):
-            with pytest.raises(MCPError, match=re.escape(sentence)) as unknown:
-                await client.client.get_prompt(prompt, arguments)
             assert unknown.value.code == INVALID_PARAMS
     assert caplog.messages == []
 
@@ -672,8 +620,6 @@ async def test_what_nobody_foresaw_is_one_masked_sentence_and_a_line_in_the_log(
     caplog.set_level(logging.DEBUG)
     async with Client(failing(RuntimeError("canary")), mode="legacy") as client:
         assert await Session(client).error("memory_get", key_or_id="k") == UNEXPECTED
-        with pytest.raises(Exception, match="something unexpected happened"):
-            await client.read_resource("kingly://status")
     assert "canary" not in caplog.text
     assert "McpToolFailed memory_get: RuntimeError at test_tools.py" in caplog.text
 
@@ -705,7 +651,6 @@ async def test_a_lone_surrogate_in_an_answer_is_mended(tmp_path: Path, monkeypat
         monkeypatch.setattr(MemoryRouter, "status", broken)
         found = await client.ok("memory_status")
         assert (found["home"], found["more"]) == ("a\ufffdb\0", {"\ufffd": ["\ufffd"]})
-        assert (await client.resource("kingly://status"))["home"] == "a\ufffdb\0"
 
 
 async def test_the_router_is_opened_once_however_many_calls_come_at_once(tmp_path: Path) -> None:
