@@ -22,6 +22,7 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import new_id
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.settings import Pace
 from kingly_memory.validation import draft
 
 BACKLOG = 1_000
@@ -127,7 +128,7 @@ async def _drained(plan: Plan, place: Place, folder: Path) -> list[Figure]:
     memory; every turn has fresh servers and homes."""
     bare: list[Took] = []
     control: list[Took] = []
-    ways: dict[int, list[Took]] = {1: [], Settings().sends_at_once: []}
+    ways: dict[int, list[Took]] = {1: [], Settings().pace.sends_at_once: []}
     for turn in range(1 if plan.is_quick else TURNS):
         texts = [note.content for note in plan.writer.notes(min(plan.samples, BACKLOG))]
         posted = [bare, control] if turn % 2 else [control, bare]
@@ -162,7 +163,7 @@ async def _caught_up(place: Place, folder: Path, texts: Sequence[str], at_once: 
     """Until everything that was stored while the server was down has been acknowledged by it: with the talks come
     whispers of them."""
     server = place.server(folder / "server")
-    settings = by_words(sends_at_once=at_once)
+    settings = by_words(pace=Pace(sends_at_once=at_once))
     async with MemoryRouter.open(folder / "home", remote=place.address(server), settings=settings) as memory:
         for number, text in enumerate(texts):
             await memory.store(text, context_id=f"talk {number % TALKS}" if at_once > 1 else None)

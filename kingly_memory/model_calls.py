@@ -8,13 +8,15 @@ import logging
 from kingly_memory.errors import LanguageModelError
 from kingly_memory.ports import Clock, LanguageModel
 
+TIMEOUT_S = 10.0
+"""Of one question: a model on this machine needs some seconds, and a search waits for several."""
 LETTING_GO_S = 1.0
 """What a model gets to end a call whose time is over."""
 
 log = logging.getLogger("kingly_memory.models")
 
 
-async def answer(model: LanguageModel, prompt: str, timeout_s: float, clock: Clock | None = None) -> str:
+async def answer(model: LanguageModel, prompt: str, timeout_s: float = TIMEOUT_S, clock: Clock | None = None) -> str:
     """The model's reply, `timeout_s` later at most, by that clock. Raises LanguageModelError, nothing else."""
     call = asyncio.ensure_future(_asked(model, prompt, timeout_s))
     over = asyncio.Event()

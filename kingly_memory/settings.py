@@ -56,9 +56,7 @@ _TIME = Range(above=True, unit_s=1)
 """A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
 _PAUSE = Range(unit_s=1)
 _LIFETIME = Range(most=MOST_LIFETIME_S, above=True, endless=True, unit_s=1)
-_HOURS = Range(above=True, unit_s=3_600)
 _DAYS = Range(above=True, unit_s=86_400)
-_OWN_DAYS = Range(unit_s=86_400)
 _SHARE = Range(most=1)
 MOST_SURPRISE = 0.65
 """A few complete surprises in a row do not reach more."""
@@ -139,39 +137,27 @@ class Lifetimes(_Checked):
 
 
 @dataclass(frozen=True)
-class HalfLives(_Checked):
-    """After how many days without use half of a memory's strength is left, by type."""
-
-    table = "half_lives"
-    default: float = _setting(30.0, "memories of every type that has no half-life of its own", _DAYS)
-    working: float = _setting(0.0, "working memories; 0 for `default`", _OWN_DAYS)
-    episodic: float = _setting(0.0, "episodic memories; 0 for `default`", _OWN_DAYS)
-    semantic: float = _setting(0.0, "semantic memories; 0 for `default`", _OWN_DAYS)
-    procedural: float = _setting(0.0, "procedural memories; 0 for `default`", _OWN_DAYS)
-
-
-@dataclass(frozen=True)
 class Tiers(_Checked):
-    """What each tier is, and what lifts a memory into the next one."""
+    """What each tier is, and what lifts a memory into the next one: the seed's figures, said in Python alone."""
 
     table = "tiers"
     fast_threshold: float = _setting(0.8, "significance from which a memory is placed in `fast`", _SHARE)
     fast_ttl_s: float = _setting(60.0, "how long a memory may be idle in `fast`", _TIME)
     fast_max_items: int = _setting(1_000, "memories of a project that `fast` has room for", _COUNT)
-    fast_half_life_hours: float = _setting(1.0, "hours in which importance halves in `fast`", _HOURS)
+    fast_half_life_hours: float = _setting(1.0, "hours in which importance halves in `fast`", _TIME)
     medium_threshold: float = _setting(0.5, "significance from which a memory is placed in `medium`", _SHARE)
     medium_ttl_s: float = _setting(3_600.0, "how long a memory may be idle in `medium`", _TIME)
     medium_max_items: int = _setting(500, "memories of a project that `medium` has room for", _COUNT)
-    medium_half_life_hours: float = _setting(24.0, "hours in which importance halves in `medium`", _HOURS)
+    medium_half_life_hours: float = _setting(24.0, "hours in which importance halves in `medium`", _TIME)
     slow_threshold: float = _setting(
         0.3, "significance from which a memory is placed in `slow`, less is `glacial`", Range(above=True, most=1)
     )
     slow_ttl_s: float = _setting(86_400.0, "how long `slow` keeps a memory that has just come or was revised", _TIME)
     slow_max_items: int = _setting(200, "memories of a project that `slow` has room for", _COUNT)
-    slow_half_life_hours: float = _setting(168.0, "hours in which importance halves in `slow`", _HOURS)
+    slow_half_life_hours: float = _setting(168.0, "hours in which importance halves in `slow`", _TIME)
     glacial_ttl_s: float = _setting(604_800.0, "how long a memory may be idle in `glacial`", _TIME)
     glacial_max_items: int = _setting(100, "memories of a project that `glacial` has room for", _COUNT)
-    glacial_half_life_hours: float = _setting(720.0, "hours in which importance halves in `glacial`", _HOURS)
+    glacial_half_life_hours: float = _setting(720.0, "hours in which importance halves in `glacial`", _TIME)
     promotion_accesses: int = _setting(5, "uses since its last move that lift a memory by a tier", _COUNT)
     surprise_threshold: float = _setting(
         0.6, "surprise from which a memory is lifted by a tier", Range(above=True, most=MOST_SURPRISE)
@@ -203,6 +189,7 @@ class Pace(_Checked):
     lease_size: int = _setting(32, "memories claimed at a time", _COUNT)
     refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead", _COUNT)
     poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored", _TIME)
+    sends_at_once: int = _setting(4, "memories under way to a remote at once, one of a context", _COUNT)
     usage_flush_s: float = _setting(5.0, "how often uses are written down", _TIME)
     closing_s: float = _setting(0.25, "how long closing waits for deliveries under way", _PAUSE)
     lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails", _PAUSE)
@@ -246,10 +233,6 @@ class Settings(_Checked):
         ("auto", "json-call", "mcp"),
     )
     probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
-    sends_at_once: int = _setting(
-        4, "memories under way to the remote at once, one of a context; 1 for one by one", _COUNT
-    )
-    reply_limit_bytes: int = _setting(1_048_576, "longest reply of a remote that is read")
     remote_policy: str = _setting(
         "first",
         "which memories go to which of several remotes: `first`, `all`, or rules such as `tag:private=home, *=team`",
@@ -262,17 +245,12 @@ class Settings(_Checked):
     )
     sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never", _PAUSE)
     decay_enabled: bool = _setting(True, "whether memories fade; off, the policy `strength` archives nothing")
-    decaying_accesses: bool = _setting(False, "whether what uses have added to a memory's strength fades too")
+    default_half_life_days: float = _setting(
+        30.0, "days without use after which half of a memory's strength is left", _DAYS
+    )
     forget_threshold: float = _setting(0.1, "strength below which a memory may be forgotten", _SHARE)
     auto_forget_enabled: bool = _setting(False, "whether a sweep asks the policy `strength` without being told to")
     tiers_enabled: bool = _setting(False, "whether a sweep asks the policy `tiers` without being told to")
-    remote_cache_lifetime_s: float = _setting(
-        604_800.0, "life of copies of what only the remote held", Range(most=MOST_LIFETIME_S, unit_s=1)
-    )
-    verification_threshold: float = _setting(
-        0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE
-    )
-    llm_timeout_s: float = _setting(10.0, "deadline of one question to the language model", _TIME)
     compression_enabled: bool = _setting(True, "whether what is learned is compressed; off, it is kept as it is")
     compression_level: str = _setting(
         "medium", "how much compression leaves out unless it is told", ("none", "light", "medium", "aggressive")
@@ -284,7 +262,6 @@ class Settings(_Checked):
     )
     capture_most: int = _setting(50, "statements kept each time a hook captures; 0 switches that off")
     lifetimes: Lifetimes = Lifetimes()
-    half_lives: HalfLives = HalfLives()
     tiers: Tiers = Tiers()
     pace: Pace = Pace()
 
@@ -305,14 +282,16 @@ class Settings(_Checked):
         return cls(**changes)
 
 
-TABLES: Mapping[str, Any] = {one.name: one.default for one in fields(Settings) if isinstance(one.default, _Checked)}
+TABLES: Mapping[str, Any] = {"lifetimes": Settings().lifetimes, "pace": Settings().pace}
 """The settings that have keys of their own, with the default of each."""
+PUBLIC = tuple(one for one in fields(Settings) if one.metadata or one.name in TABLES)
+"""Those that a file and the environment can say, and the documentation lists."""
 
 
 def settings_by_name() -> dict[str, Field[Any]]:
-    """Every setting by the name that a file gives it: a key of a table has that before it, as in `pace.poll_s`."""
+    """Every setting by the name that a file gives it: `lifetimes.working` for a key of a table."""
     found: dict[str, Field[Any]] = {}
-    for one in fields(Settings):
+    for one in PUBLIC:
         keys = fields(TABLES[one.name]) if one.name in TABLES else ()
         found |= {f"{one.name}.{key.name}": key for key in keys} or {one.name: one}
     return found
@@ -336,7 +315,7 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
     env = os.environ if environment is None else environment
     found = _said_in_file(home, env)
     known = settings_by_name()
-    for one in fields(Settings):
+    for one in PUBLIC:
         variable = f"KINGLY_{one.name.upper()}"
         if variable not in env:
             continue

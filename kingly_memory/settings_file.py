@@ -20,7 +20,7 @@ DOTS = 200
 
 SEEDS_KEYS: Mapping[str, str] = {
     "alma.decay.enabled": "decay_enabled",
-    "alma.decay.default_half_life_days": "half_lives.default",
+    "alma.decay.default_half_life_days": "default_half_life_days",
     "alma.decay.forget_threshold": "forget_threshold",
     "alma.decay.auto_forget_enabled": "auto_forget_enabled",
     "alma.retrieval.mode_aware": "mode_aware",
@@ -36,8 +36,8 @@ SEEDS_KEYS: Mapping[str, str] = {
 def parsed(path: Path, content: bytes, known: Collection[str]) -> dict[str, tuple[str, object]]:
     """For each setting that the file speaks of, the key under which it does and the value, which is not checked yet.
 
-    `known` are the names of all settings, `pace.poll_s` for one in a table. Raises InvalidSetting for a content that is
-    no TOML or YAML, a key that does not exist, and a setting that is said twice.
+    `known` are the names of all settings, `lifetimes.working` for one in a table. Raises InvalidSetting for a content
+    that is no TOML or YAML, a key that does not exist, and a setting that is said twice.
     """
     found: dict[str, tuple[str, object]] = {}
     for key, value in _leaves(_data(path, content), path, (*known, *SEEDS_KEYS)):

@@ -10,7 +10,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
-from kingly_memory.settings import HalfLives, Lifetimes, Settings, Tiers, said, settings_by_name
+from kingly_memory.settings import Lifetimes, Settings, said, settings_by_name
 from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process
@@ -132,7 +132,7 @@ def test_the_seeds_keys_and_our_own_names_set_the_same(home: Path) -> None:
     assert told(home) == Settings(
         call_timeout_s=7,
         decay_enabled=False,
-        half_lives=HalfLives(default=12.5),
+        default_half_life_days=12.5,
         forget_threshold=0.2,
         auto_forget_enabled=True,
         mode_aware=False,
@@ -147,30 +147,28 @@ def test_the_environment_wins_over_the_file(home: Path) -> None:
     path = beside(home, "[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = 12")
     env = own(KINGLY_FORGET_THRESHOLD="0.3")
     settings = Settings.from_environment(env, home)
-    assert (settings.forget_threshold, settings.half_lives.default) == (0.3, 12)
+    assert (settings.forget_threshold, settings.default_half_life_days) == (0.3, 12)
     sources = {name: one.by for name, one in said(env, home).items()}
     assert sources == {
         "forget_threshold": "KINGLY_FORGET_THRESHOLD",
-        "half_lives.default": f"alma.decay.default_half_life_days in {path}",
+        "default_half_life_days": f"alma.decay.default_half_life_days in {path}",
     }
 
 
-@pytest.mark.requirement("ALM-090", "ARG-019", "ARG-025")
+@pytest.mark.requirement("ALM-090")
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         (
             "config.toml",
-            "[lifetimes]\nworking = '1h'\n[half_lives]\nsemantic = '2w'\n[tiers]\nfast_half_life_hours = '1d'",
+            "default_half_life_days = '2w'\n[lifetimes]\nworking = '1h'",
         ),
-        ("config.yaml", "lifetimes: {working: 3600}\nhalf_lives: {semantic: 14}\ntiers: {fast_half_life_hours: 24}"),
+        ("config.yaml", "lifetimes: {working: 3600}\ndefault_half_life_days: 14"),
     ],
 )
 def test_a_table_of_the_file_says_its_keys_in_any_unit(home: Path, name: str, text: str) -> None:
     beside(home, text, name)
-    assert told(home) == Settings(
-        lifetimes=Lifetimes(working=3_600), half_lives=HalfLives(semantic=14), tiers=Tiers(fast_half_life_hours=24)
-    )
+    assert told(home) == Settings(lifetimes=Lifetimes(working=3_600), default_half_life_days=14)
 
 
 def test_one_variable_says_a_table_and_wins_key_by_key(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +240,7 @@ def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
         ("lifetimes = 7", "lifetimes: .*it is a group; put the names beneath it"),
         ("[lifetimes]\nworkin = 7", r"lifetimes\.workin: .*no such setting; the nearest is lifetimes\.working$"),
         ("[lifetimes]\nworking = 'soon'", r"lifetimes\.working in .*: 'soon' is not a number above 0"),
-        ("[half_lives]\ndefault = '7'", r"half_lives\.default in .*: '7' is not a number above 0"),
+        ("default_half_life_days = '7'", r"default_half_life_days in .*: '7' is not a number above 0"),
         ("a = " + "[" * 5_000 + "]" * 5_000, "nested too deeply|no TOML"),
         ("#" * (LIMIT_BYTES + 1), "has more than 65,536 bytes"),
     ],

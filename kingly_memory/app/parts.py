@@ -210,9 +210,7 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     call_s = settings.call_timeout_s
 
     def part(one: Reached) -> RemotePart:
-        transport = Transport(
-            one.endpoint, token=_token(one.place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes
-        )
+        transport = Transport(one.endpoint, token=_token(one.place), clock=clock)
         spoken = dialects(settings.dialect, transport, space=place.space, call_timeout_s=call_s)
         name = one.endpoint.remote_name
         lead = Leadership(place.home / f"deliver-{name}.lock")
@@ -327,7 +325,7 @@ async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tupl
 
     try:
         there = endpoint(place.url)
-        transport = Transport(there, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
+        transport = Transport(there, token=place.token, clock=clock)
     except InvalidInput as error:
         raise InvalidSetting("llm_token" if error.field == "token" else "llm_url", error.problem) from None
     async with OpenAiHttpModel(transport, model=place.model, path=there.path) as model:

@@ -12,7 +12,7 @@ from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
 from kingly_memory.cli.parser import described, positional, spelled
 from kingly_memory.dataclass import fields
 from kingly_memory.declare import Parameter
-from kingly_memory.settings import TABLES, Settings, written
+from kingly_memory.settings import PUBLIC, TABLES, written
 
 _HEAD = """\
 # The command line
@@ -68,13 +68,13 @@ OpenAI-compatible endpoint, such as `http://localhost:11434/v1`), `KINGLY_LLM_MO
 _TABLES_HEAD = """\
 ## Tables
 
-Four settings are tables of keys. Keys that you do not name keep their defaults. In Python each is a value:
+Two settings are tables of keys. Keys that you do not name keep their defaults. In Python each is a value:
 
 ```python
 from kingly_memory import Settings
-from kingly_memory.settings import HalfLives, Lifetimes
+from kingly_memory.settings import Lifetimes
 
-settings = Settings(lifetimes=Lifetimes(working=3600, semantic=90 * 86400), half_lives=HalfLives(default=60))
+settings = Settings(lifetimes=Lifetimes(working=3600, semantic=90 * 86400))
 ```
 
 In a settings file each is a table, and in the environment one variable:
@@ -86,7 +86,7 @@ semantic = "90d"
 ```
 
 ```bash
-export KINGLY_LIFETIMES="working=1h, semantic=90d" KINGLY_HALF_LIVES="default=60d"
+export KINGLY_LIFETIMES="working=1h, semantic=90d"
 ```"""
 
 
@@ -94,7 +94,7 @@ def settings_reference() -> str:
     """The page as Markdown."""
     rows = (
         f"| `{one.name}` | `KINGLY_{one.name.upper()}` | {written(one.default)} | {one.metadata['meaning']} |"
-        for one in fields(Settings)
+        for one in PUBLIC
         if one.name not in TABLES
     )
     return "\n".join([_SETTINGS_HEAD, *rows, "", _TABLES_HEAD, *(line for name in TABLES for line in _table(name)), ""])

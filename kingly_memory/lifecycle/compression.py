@@ -103,7 +103,6 @@ class CompressionConfig:
     enabled: bool = True
     level: CompressionLevel | str = CompressionLevel.MEDIUM
     llm_required: bool = False
-    llm_timeout_s: float = 30.0
 
 
 def level_named(value: object) -> CompressionLevel:
@@ -346,7 +345,7 @@ class MemoryCompressor:
                     f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
                 )
             prompt = await asyncio.to_thread(question, said, chosen, MOST_FACTS[chosen])
-            extract = compression_model.extract(await answer(model, prompt, self._config.llm_timeout_s))
+            extract = compression_model.extract(await answer(model, prompt))
             if extract is None:
                 raise LanguageModelError("its reply has none of the sections that it was asked for")
         except LanguageModelError as error:
@@ -359,7 +358,7 @@ class MemoryCompressor:
 
     async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
         try:
-            return await answer(model, prompt, self._config.llm_timeout_s)
+            return await answer(model, prompt)
         except LanguageModelError:
             return None
 

@@ -6,7 +6,7 @@ within 0 and 1, where `accesses` is min(0.4, ln(1 + n) · 0.1) and `reinforcemen
 last 7 days. Days count in fractions. What lies in the future, because a clock was set back, counts as now.
 
 What a memory has gained by uses does not fade, so three uses keep one of significance 0.5 above 0.1 for ever, at 0.104:
-what was useful several times is not forgotten. `StrengthRules(decaying_accesses=True)` lets that fade too.
+what was useful several times is not forgotten.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Self
 
-from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
 from kingly_memory.settings import Range, Settings
 from kingly_memory.validation import share, shown
@@ -44,38 +44,29 @@ class StrengthState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StrengthRules:
-    """The figures of the rule, by default the seed's. `half_life_days` names the types that differ from the default.
+    """The figures of the rule, by default the seed's. `half_life_days` is that of memories that have none of their own.
 
     Below `forget_threshold` a memory is forgettable, from there to below `weak_below` weak, from `strong_from` strong
     (a fresh memory of significance 0.5 has 0.75). With `fades` off, no memory loses anything by idleness.
     """
 
-    default_half_life_days: float = 30.0
-    half_life_days: Mapping[MemoryType, float] = field(default_factory=dict)
+    half_life_days: float = 30.0
     forget_threshold: float = 0.1
     weak_below: float = 0.3
     strong_from: float = 0.7
-    decaying_accesses: bool = False
     fades: bool = True
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """A threshold above where weak or strong begins moves that along."""
-        own = {kind: float(getattr(settings.half_lives, kind.value)) for kind in MemoryType}
         threshold = settings.forget_threshold
         return cls(
-            default_half_life_days=settings.half_lives.default,
-            half_life_days={kind: days for kind, days in own.items() if days},
+            half_life_days=settings.default_half_life_days,
             forget_threshold=threshold,
             weak_below=max(cls().weak_below, threshold),
             strong_from=max(cls().strong_from, threshold),
-            decaying_accesses=settings.decaying_accesses,
             fades=settings.decay_enabled,
         )
-
-    def half_life(self, kind: MemoryType) -> float:
-        """The half-life in days of memories of that type that have none of their own."""
-        return self.half_life_days.get(kind, self.default_half_life_days)
 
 
 SEEDS_RULES = StrengthRules()
@@ -85,7 +76,7 @@ SEEDS_RULES = StrengthRules()
 class Strength(Plain):
     """The facet `strength:<id>`: what was said about how long a memory should last. Without it the default holds.
 
-    `half_life_days` None means that of its type; `initial` (0 to 1) is what fading begins from; `reinforced` are the
+    `half_life_days` None means the usual one; `initial` (0 to 1) is what fading begins from; `reinforced` are the
     latest reinforcements in Unix seconds, oldest first. Raises InvalidInput.
     """
 
@@ -118,7 +109,6 @@ class Vitals:
     significance: float = 0.5
     accesses: int = 0
     strength: Strength = Strength()
-    type: MemoryType = MemoryType.SEMANTIC
 
     @classmethod
     def of(cls, memory: Memory, strength: Strength, *, accesses: int = 0, last_used: float | None = None) -> Vitals:
@@ -126,24 +116,23 @@ class Vitals:
         used = () if last_used is None else (last_used,)
         written = (memory.created_at.timestamp(), memory.updated_at.timestamp())
         touched_s = max(*written, *used, *strength.reinforced)
-        return cls(touched_s, memory.significance, accesses, strength, memory.type)
+        return cls(touched_s, memory.significance, accesses, strength)
 
     def idle_days(self, now_s: float) -> float:
         return max(now_s - self.touched_s, 0.0) / DAY_S
 
     def half_life_days(self, rules: StrengthRules = SEEDS_RULES) -> float:
         own = self.strength.half_life_days
-        return rules.half_life(self.type) if own is None else own
+        return rules.half_life_days if own is None else own
 
     def recent(self, now_s: float) -> list[float]:
         """The reinforcements that still count."""
         return [at for at in self.strength.reinforced if now_s - at < REINFORCED_FOR_S]
 
-    def gains(self, rules: StrengthRules) -> tuple[float, float]:
-        """What fades, and what stays for ever."""
-        accesses = min(ACCESS_MOST, math.log1p(self.accesses) * ACCESS_STEP)
-        initial = self.strength.initial
-        return (initial + accesses, 0.0) if rules.decaying_accesses else (initial, accesses)
+    @property
+    def lasting(self) -> float:
+        """What uses have added, which stays for ever."""
+        return min(ACCESS_MOST, math.log1p(self.accesses) * ACCESS_STEP)
 
     @property
     def factor(self) -> float:
@@ -153,8 +142,7 @@ class Vitals:
 def current(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float:
     """The strength, 0 to 1. It never rises by itself, and neither an access nor a reinforcement lowers it."""
     left = math.exp(-RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules))) if rules.fades else 1.0
-    fading, lasting = vitals.gains(rules)
-    total = fading * left + lasting + _bonus(len(vitals.recent(now_s)))
+    total = vitals.strength.initial * left + vitals.lasting + _bonus(len(vitals.recent(now_s)))
     return min(1.0, max(0.0, total * vitals.factor))
 
 
@@ -171,7 +159,7 @@ def days_until_forgotten(vitals: Vitals, now_s: float, rules: StrengthRules = SE
     None when it never will."""
     if current(vitals, now_s, rules) < rules.forget_threshold:
         return 0.0
-    fading, lasting = vitals.gains(rules)
+    fading, lasting = vitals.strength.initial, vitals.lasting
     lapses = sorted(at + REINFORCED_FOR_S for at in vitals.recent(now_s))
     # Between two lapses the bonus is constant, so in each stretch the strength only fades.
     for lapsed, (begin_s, end_s) in enumerate(zip([now_s, *lapses], [*lapses, math.inf], strict=True)):

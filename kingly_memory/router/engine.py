@@ -530,14 +530,7 @@ class Engine:
     def retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
         from kingly_memory.router.search.verified import VerifiedRetriever
 
-        return VerifiedRetriever(
-            self.searching,
-            model,
-            self.settings.verification_threshold,
-            clock=self.clock,
-            llm_timeout_s=self.settings.llm_timeout_s,
-            model_is_here=is_here,
-        )
+        return VerifiedRetriever(self.searching, model, clock=self.clock, model_is_here=is_here)
 
     def note_found(self, memory_ids: Sequence[str]) -> None:
         """A search has answered with these, which are alive: each was used, and the search found something or not. What

@@ -78,9 +78,7 @@ async def _compressed(
 ) -> CompressedMemory:
     """The text by that model, else by that of the settings, else by rules."""
     settings = engine.settings
-    config = CompressionConfig(
-        settings.compression_enabled, settings.compression_level, settings.llm_required, settings.llm_timeout_s
-    )
+    config = CompressionConfig(settings.compression_enabled, settings.compression_level, settings.llm_required)
     async with AsyncExitStack() as stack:
         model, is_here = language_model, False
         if model is None and config.enabled:

@@ -199,7 +199,7 @@ class RemoteConnection:
         self._wake.clear()
         if self._link.is_connected or await self._link.probe():
             if self._sends and await self._lead():
-                window = SendWindow(self._services.settings.sends_at_once)
+                window = SendWindow(self._services.settings.pace.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
                     await self._sender.send_batch(due, window, early=False)
             if self._link.is_connected:
@@ -241,7 +241,7 @@ class RemoteConnection:
 
     async def _send_all(self, name: str, end: float) -> None:
         failed: frozenset[str] = frozenset()
-        window = SendWindow(self._services.settings.sends_at_once)
+        window = SendWindow(self._services.settings.pace.sends_at_once)
         while self._services.clock.monotonic() < end and self._sender.may_send:
             batch = await self._sender.send_batch(name, window, early=True, failed=failed, end=end)
             if not batch.size:

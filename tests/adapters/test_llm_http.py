@@ -16,6 +16,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.llm.openai_http import call_path
+from kingly_memory.adapters.remote.http import REPLY_LIMIT_BYTES
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting, LanguageModelError
 from kingly_memory.place import ModelPlace
@@ -24,7 +25,7 @@ from kingly_memory.settings import Pace, Settings
 from tests.chat_server import CALL, Answer, ChatServer, chatting, reply, said
 from tests.cli_runner import Run
 
-SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0), reply_limit_bytes=10_000)
+SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0))
 PATIENCE_S = 20.0
 """More than any answer takes; only what never comes is cut by less."""
 TOKEN = "t0ken-of-a-model"
@@ -108,8 +109,8 @@ BAD: dict[str, tuple[Answer, str]] = {
     "no text": (reply(said(None)), "holds no text"),
     "an empty text": (reply(said(" \n")), "holds no text"),
     "an error in a success": (reply({"error": "out of memory"}), "the call failed"),
-    "too long": (reply(said("x" * 10_000)), "longer than 10,000 bytes"),
-    "endless": (endless, "longer than 10,000 bytes"),
+    "too long": (reply(said("x" * REPLY_LIMIT_BYTES)), "longer than 1,048,576 bytes"),
+    "endless": (endless, "longer than 1,048,576 bytes"),
     "compressed": (reply(gzip.compress(b"x" * 1_000_000), content_encoding="gzip"), "compressed"),
     "not let in": (reply({}, status=401), "HTTP 401: the token was not accepted"),
     "not there": (reply({}, status=404), "HTTP 404: Not Found"),

@@ -22,7 +22,6 @@ from kingly_memory.lifecycle.decay import (
     explained,
     state,
 )
-from kingly_memory.models import MemoryType
 from tests.lifecycle.samples import DAY_S, NOON_S, memory, samples
 
 
@@ -69,22 +68,11 @@ def test_what_was_used_keeps_a_floor_for_ever(accesses: int, floor: float) -> No
     assert current(idle(1e6, accesses=accesses), NOON_S) == pytest.approx(floor, abs=6e-5)
 
 
-def test_the_floor_goes_when_accesses_are_to_decay_too() -> None:
-    fading = StrengthRules(decaying_accesses=True)
-    vitals = idle(365, accesses=60)
-    assert current(vitals, NOON_S, fading) < 0.001
-    assert current(idle(0, accesses=60), NOON_S, fading) == current(idle(0, accesses=60), NOON_S)
-    assert days_until_forgotten(vitals, NOON_S) is None
-    assert days_until_forgotten(idle(0, accesses=60), NOON_S, fading) == pytest.approx(30 / 0.693 * math.log(1.4 * 7.5))
-
-
 def test_a_memory_with_a_half_life_of_its_own_fades_by_that() -> None:
-    rules = StrengthRules(half_life_days={MemoryType.PROCEDURAL: 90})
-    procedural = idle(90, type=MemoryType.PROCEDURAL)
-    half = current(idle(30), NOON_S)
-    assert current(procedural, NOON_S, rules) == half
-    assert current(replace(procedural, strength=Strength(half_life_days=180.0)), NOON_S, rules) > half
-    assert current(idle(30, type=MemoryType.EPISODIC), NOON_S, rules) == half
+    assert days_until_forgotten(idle(365, accesses=60), NOON_S) is None
+    half, rules = current(idle(30), NOON_S), StrengthRules(half_life_days=90)
+    assert current(idle(90), NOON_S, rules) == half
+    assert current(replace(idle(90), strength=Strength(half_life_days=180.0)), NOON_S, rules) > half
 
 
 @pytest.mark.requirement("ALM-034")
@@ -142,9 +130,7 @@ def test_a_half_life_that_is_not_above_zero_is_refused(days: Any) -> None:
 
 @pytest.mark.requirement("ALM-090")
 def test_the_rules_are_the_designs_unless_they_are_changed() -> None:
-    assert (SEEDS_RULES.default_half_life_days, SEEDS_RULES.forget_threshold) == (30.0, 0.1)
-    assert SEEDS_RULES.half_life(MemoryType.WORKING) == 30.0
-    assert StrengthRules(default_half_life_days=7).half_life(MemoryType.SEMANTIC) == 7
+    assert (SEEDS_RULES.half_life_days, SEEDS_RULES.forget_threshold) == (30.0, 0.1)
 
 
 days = st.floats(-400, 40_000)
@@ -155,9 +141,8 @@ shares = st.floats(0, 1)
 
 rules = st.builds(
     StrengthRules,
-    default_half_life_days=st.floats(0.001, 10_000),
+    half_life_days=st.floats(0.001, 10_000),
     forget_threshold=st.floats(0, 0.3),
-    decaying_accesses=st.booleans(),
     fades=st.booleans(),
 )
 
@@ -176,7 +161,6 @@ vitals_of_all_sorts = st.builds(
     significance=shares,
     accesses=st.integers(0, 10**6),
     strength=strengths,
-    type=st.sampled_from(MemoryType),
 )
 
 

@@ -34,7 +34,7 @@ from kingly_memory.lifecycle.tiers import (
     succeeded,
     surprised,
 )
-from kingly_memory.models import MemoryType, Tier
+from kingly_memory.models import Tier
 from tests.lifecycle.samples import DAY_S, HOUR_S, MINUTE_S, NOON_S, placed, subject
 
 SEEDS_TTL_S = {Tier.FAST: MINUTE_S, Tier.MEDIUM: HOUR_S, Tier.SLOW: DAY_S, Tier.GLACIAL: 7 * DAY_S}
@@ -75,9 +75,9 @@ def test_forgetting_that_is_switched_off_keeps_everything() -> None:
 
 @pytest.mark.requirement("ALM-090")
 def test_threshold_and_half_lives_are_the_users() -> None:
-    rules = StrengthRules(forget_threshold=0.2, half_life_days={MemoryType.PROCEDURAL: 365})
-    assert isinstance(faded(subject(days_old=60), NOON_S, rules), Archive)
-    assert isinstance(faded(subject(days_old=60, type=MemoryType.PROCEDURAL), NOON_S, rules), Keep)
+    assert isinstance(faded(subject(days_old=60), NOON_S, StrengthRules(forget_threshold=0.2)), Archive)
+    slow = StrengthRules(forget_threshold=0.2, half_life_days=365)
+    assert isinstance(faded(subject(days_old=60), NOON_S, slow), Keep)
 
 
 @pytest.mark.requirement("ALM-039")

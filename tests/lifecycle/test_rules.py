@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS
-from kingly_memory.models import MemoryType, Tier
-from kingly_memory.settings import TABLES, HalfLives, Tiers
+from kingly_memory.models import Tier
+from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 
@@ -26,20 +25,15 @@ QUICK: dict[str, Any] = {"durability": "process", "pace.usage_flush_s": 1e9}
 
 def settings_of(said: dict[str, Any]) -> Settings:
     """Settings by the names that a file gives them."""
-    of_tables: dict[str, dict[str, Any]] = {name: {} for name in ("", *TABLES)}
+    own: dict[str, Any] = {}
+    tables: dict[str, Any] = {"tiers": Tiers(), "pace": Pace()}
     for name, value in said.items():
         table, _, key = name.rpartition(".")
-        of_tables[table][key] = value
-    own = of_tables.pop("")
-    return Settings(**own, **{name: replace(TABLES[name], **changes) for name, changes in of_tables.items()})
-
-
-@pytest.mark.requirement("ALM-028")
-@pytest.mark.parametrize("kind", MemoryType)
-def test_each_type_can_have_a_half_life_of_its_own(kind: MemoryType) -> None:
-    own: dict[str, Any] = {kind.value: 7}
-    rules = LifecycleRules.of(Settings(half_lives=HalfLives(default=20, **own))).strength
-    assert {one: rules.half_life(one) for one in MemoryType} == {**dict.fromkeys(MemoryType, 20), kind: 7}
+        if table:
+            tables[table] = replace(tables[table], **{key: value})
+        else:
+            own[key] = value
+    return Settings(**own, **tables)
 
 
 @pytest.mark.requirement("ARG-006", "ARG-025")
@@ -89,7 +83,6 @@ def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
             "setting tiers.surprise_threshold: 0.9 is not a number above 0 and at most 0.65",
         ),
         ({"tiers.medium_max_items": 0}, "setting tiers.medium_max_items: 0 is not a whole number of 1 or more"),
-        ({"half_lives.semantic": -1}, "setting half_lives.semantic: -1 is not a number of 0 or more"),
     ],
 )
 def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
@@ -97,9 +90,6 @@ def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
 ) -> None:
     with pytest.raises(InvalidSetting, match=f"^{sentence}"):
         settings_of(said)
-
-
-COUNTS = st.integers(1, 10**12)
 
 
 # --- through the router ---------------------------------------------------------------------------------------------
@@ -128,17 +118,6 @@ async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
         weak = await memory.weak()
         assert (weak.forgettable, weak.recoverable) == ((), ())
         assert (await memory.sweep(["strength"])).archived == 0
-
-
-@pytest.mark.parametrize(("is_on", "floor"), [(False, 0.104), (True, 0.0)])
-async def test_what_uses_have_added_fades_where_the_setting_says_so(tmp_path: Path, is_on: bool, floor: float) -> None:
-    clock = ManualClock()
-    async with opened(tmp_path / "home", clock, decaying_accesses=is_on) as memory:
-        await memory.store("a note", key="note")
-        for _ in range(3):
-            await memory.mark_used(["note"])
-        clock.jump(10_000 * DAY_S)
-        assert (await told(memory))["strength"]["strength"] == pytest.approx(floor, abs=1e-3)
 
 
 @pytest.mark.requirement("ALM-088")

@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import Standing
-from kingly_memory.settings import HalfLives, Lifetimes, Tiers
+from kingly_memory.settings import Lifetimes, Tiers
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
@@ -58,8 +58,8 @@ async def test_unknown_words_are_named_with_those_that_are_known(memory: MemoryR
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("half_lives.default", lambda: Settings(half_lives=HalfLives(default=0))),
-        ("half_lives.default", lambda: Settings(half_lives=HalfLives(default=-1))),
+        ("default_half_life_days", lambda: Settings(default_half_life_days=0)),
+        ("default_half_life_days", lambda: Settings(default_half_life_days=-1)),
         ("forget_threshold", lambda: Settings(forget_threshold=-0.1)),
         ("sweep_interval_s", lambda: Settings(sweep_interval_s=-1)),
         ("lifetimes.semantic", lambda: Settings(lifetimes=Lifetimes(semantic=-1))),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.settings import HalfLives, Pace
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.mcp_sessions import session
 
@@ -54,7 +54,7 @@ async def test_weak_memories_are_those_of_this_project_and_agent(tmp_path: Path)
 async def test_recoverable_memories_come_with_their_strength(tmp_path: Path) -> None:
     home = tmp_path / "home"
     settings = Settings(
-        durability="process", pace=Pace(closing_s=0.0), half_lives=HalfLives(default=1.0), forget_threshold=0.0
+        durability="process", pace=Pace(closing_s=0.0), default_half_life_days=1.0, forget_threshold=0.0
     )
     async with session(home, settings=settings) as client:
         await client.ok("memory_intelligent_store", key="k", content="x", significance=0.0)

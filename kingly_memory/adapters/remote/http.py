@@ -41,6 +41,8 @@ T = TypeVar("T")
 Token = str | Callable[[], str | None] | None
 """The token, or what looks it up: at the start, whenever it was refused, and as long as there is none."""
 
+REPLY_LIMIT_BYTES = 1_048_576
+"""Of a reply that is read: what is longer is no answer to a question of ours."""
 _MOST_REDIRECTS = 3
 _FOLLOWED = frozenset({307, 308})
 """The redirects that keep method and body. They are followed to the same origin only."""
@@ -118,7 +120,7 @@ class Transport:
         *,
         clock: Clock,
         token: Token = None,
-        reply_limit_bytes: int = 1_048_576,
+        reply_limit_bytes: int = REPLY_LIMIT_BYTES,
     ) -> None:
         self.endpoint = endpoint
         self.clock = clock

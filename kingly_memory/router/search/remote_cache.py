@@ -19,6 +19,8 @@ from kingly_memory.router.erasing import erase
 from kingly_memory.settings import Settings
 from kingly_memory.validation import draft, moment
 
+LIFETIME_S = 7 * 86_400.0
+"""Of a copy: what nobody has found for a week is asked for again."""
 UNSAVED = -1
 """The position of a row that is not in the store yet."""
 CURSOR = "cursor"
@@ -125,7 +127,7 @@ class RemoteCache:
             fresh = list(self._fresh.values())
         if not fresh:
             return None
-        lifetime = Lifetime(self._clock.now().timestamp() + self._settings.remote_cache_lifetime_s)
+        lifetime = Lifetime(self._clock.now().timestamp() + LIFETIME_S)
 
         def change(transaction: Transaction) -> list[Copy]:
             known = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])

@@ -9,7 +9,7 @@ from typing import Any
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, LanguageModelError
-from kingly_memory.model_calls import answer
+from kingly_memory.model_calls import TIMEOUT_S, answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
 from kingly_memory.retrieval.claims import CLAIM_READ, Sources, cross_verify, most_similar
@@ -55,7 +55,6 @@ class VerifiedRetriever:
         *,
         clock: Clock | None = None,
         verification_s: float = 30.0,
-        llm_timeout_s: float = 10.0,
         llm_at_once: int = 4,
         model_is_here: bool = False,
     ) -> None:
@@ -64,7 +63,6 @@ class VerifiedRetriever:
         self._threshold = validation.share("verification_threshold", verification_threshold)
         self._clock = clock or _system_clock()
         self._verification_s = verification_s
-        self._llm_timeout_s = llm_timeout_s
         self._llm_at_once = llm_at_once
         self._model_is_here = model_is_here
 
@@ -171,7 +169,7 @@ class VerifiedRetriever:
                 if left_s <= 0:
                     return undecided("the model was not asked, since the time was over")
                 try:
-                    reply = await answer(self._model, one, min(self._llm_timeout_s, left_s), self._clock)
+                    reply = await answer(self._model, one, min(TIMEOUT_S, left_s), self._clock)
                 except LanguageModelError as error:
                     unanswered += 1
                     return undecided(f"the model gave no answer: {error.reason}")

@@ -206,7 +206,9 @@ async def test_a_backlog_goes_several_at_once_as_soon_as_the_remote_has_taken_on
 async def test_with_one_at_once_everything_goes_one_by_one(
     disk: LateStore, remote: Turnstile, clock: ManualClock
 ) -> None:
-    async with router_over(disk, remote, clock, settings=replace(CALM, sends_at_once=1)) as memory:
+    async with router_over(
+        disk, remote, clock, settings=replace(CALM, pace=replace(CALM.pace, sends_at_once=1))
+    ) as memory:
         await clock.settle()
         await backlog(memory, remote, clock, "one", "two", "three")
         while remote.inside:

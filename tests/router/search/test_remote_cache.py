@@ -180,7 +180,7 @@ async def test_life_of_a_copy_ends_however_often_it_is_used(bench: Bench) -> Non
         bench.says("deploy on tuesday")
         await found(router)
         await router._engine.flush()
-        bench.clock.jump(CALM.remote_cache_lifetime_s - 1)
+        bench.clock.jump(remote_cache.LIFETIME_S - 1)
         assert await kept(router) == ["deploy on tuesday"]
         await router._engine.flush()
         bench.clock.jump(1)
@@ -193,7 +193,7 @@ async def test_copy_whose_life_is_over_comes_back_when_the_remote_still_has_it(b
         bench.says("deploy on tuesday")
         await found(router)
         await router._engine.flush()
-        bench.clock.jump(CALM.remote_cache_lifetime_s)
+        bench.clock.jump(remote_cache.LIFETIME_S)
         if swept:
             assert (await router.sweep()).erased == 1
         assert await texts(router) == ["deploy on tuesday"]
@@ -284,7 +284,7 @@ async def test_erased_copy_leaves_nothing_behind(bench: Bench) -> None:
         await found(router)
         await router._engine.flush()
         assert router._engine.store.reader.by_remote_id(REMOTE, ["theirs"])
-        bench.clock.jump(CALM.remote_cache_lifetime_s)
+        bench.clock.jump(remote_cache.LIFETIME_S)
         await router.sweep()
         assert router._engine.store.reader.by_remote_id(REMOTE, ["theirs"]) == {}
 

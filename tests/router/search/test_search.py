@@ -23,7 +23,7 @@ from kingly_memory.ports import Forgotten, Remote, RemoteHit, RemoteInfo, Remote
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.search import request, search
+from kingly_memory.router.search import remote_cache, request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
@@ -246,7 +246,7 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
     (hit,) = await bench.router.search("deploy")
     assert hit.memory.origin == "remote"
     assert (await bench.router.status())["memories"]["total"] == 0
-    bench.clock.jump(SETTINGS.remote_cache_lifetime_s)
+    bench.clock.jump(remote_cache.LIFETIME_S)
     assert await bench.texts("deploy") == []
 
 

@@ -239,7 +239,7 @@ async def test_a_model_that_hangs_costs_its_deadline_and_leaves_memories_uncerta
     model = kind(clock=clock)
     model.hang()
     found = shelf("Deploys need two reviews.", "Deploys need three reviews.")
-    retriever = VerifiedRetriever(found, model, clock=clock, llm_timeout_s=10)
+    retriever = VerifiedRetriever(found, model, clock=clock)
     under_way = asyncio.create_task(retriever.retrieve_verified(ASKED))
     await model.until_asked(2)
     await clock.advance(9.9)
