@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
-from kingly_memory.models import Backup, Memory
+from kingly_memory.models import Backup, JsonObject, Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Remote, Scrubbed, Transaction
 from kingly_memory.router.engine import Engine
@@ -24,6 +26,7 @@ from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 
 T = TypeVar("T")
+R = TypeVar("R", bound=FakeRemote)
 
 REMOTE = "feedfacefeedface"
 CALM = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0))
@@ -113,6 +116,55 @@ def router_over(
         language_model=partial(language_model, settings, clock),
     )
     return MemoryRouter(engine)
+
+
+@dataclass(frozen=True)
+class Scene(Generic[R]):
+    """A router at work, with its disk, its remote and their clock."""
+
+    memory: MemoryRouter
+    disk: PromptStore
+    remote: R
+    clock: ManualClock
+
+    async def stored(self, *contents: str, significance: float = 0.5) -> list[str]:
+        """Store each under its own words as key, a millisecond apart; returns the ids."""
+        return await stored(self.memory, self.clock, *contents, significance=significance)
+
+    @property
+    def link_state(self) -> str:
+        return str(self._status()["link"]["state"])
+
+    @property
+    def outbox(self) -> tuple[int, int, int]:
+        """How many are pending, leased and dead."""
+        counts = self._status()["outbox"]
+        return counts["pending"], counts["leased"], counts["dead"]
+
+    @property
+    def links(self) -> JsonObject:
+        """How many links wait, and how many are dead."""
+        return self._status().get("links") or {"pending": 0, "dead": 0}
+
+    def _status(self) -> JsonObject:
+        return self.memory._engine.view.status()
+
+
+@asynccontextmanager
+async def at_work(disk: PromptStore, remote: R, clock: ManualClock, **how: Any) -> AsyncIterator[Scene[R]]:
+    """A router that has met its remote; `how` as for `router_over`."""
+    async with router_over(disk, remote, clock, **how) as memory:
+        await clock.settle()
+        yield Scene(memory, disk, remote, clock)
+
+
+async def stored(memory: MemoryRouter, clock: ManualClock, *contents: str, significance: float = 0.5) -> list[str]:
+    """As a scene stores them, by a router of one's own."""
+    ids: list[str] = []
+    for content in contents:
+        ids.append((await memory.store(content, key=content, significance=significance)).id)
+        clock.tick(0.001)
+    return ids
 
 
 def facet_of(store: PromptStore, memory_id: str) -> Delivery | None:

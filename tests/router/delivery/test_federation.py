@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
-from kingly_memory.errors import RemoteUnauthorised
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
@@ -30,21 +29,6 @@ QUICK = Settings(
     remote_search_s=0.1,
     embedder="none",
 )
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
-def team(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
-
-
-@pytest.fixture
-def home(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
 
 
 def hit(content: str, relevance: float, remote_id: str = "r1", memory_id: str | None = None) -> RemoteHit:
@@ -273,19 +257,6 @@ async def test_each_link_is_probed_by_itself(
         assert states == {"team": LinkState.OFFLINE, "home": LinkState.CONNECTED}
 
 
-async def test_a_refused_token_pauses_one_remote_alone(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
-        await clock.settle()
-        team.script(RemoteUnauthorised(401))
-        await memory.store("one")
-        await clock.settle()
-        await memory.store("two")
-        await clock.settle()
-        assert (held(team), held(home)) == ([], ["one", "two"])
-
-
 async def test_waiting_is_for_every_remote_that_the_policy_names(
     disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
 ) -> None:
@@ -391,28 +362,6 @@ async def test_whose_link_changed_and_who_did_not_take_a_memory_is_named(
     assert "the remote home is back" in told
 
 
-async def test_a_sync_that_fails_at_one_remote_is_done_at_the_others(
-    disk: PromptStore, clock: ManualClock, home: FakeRemote
-) -> None:
-    class Broken(FakeRemote):
-        """An adapter that raises what the port does not know."""
-
-        async def connect(self) -> RemoteInfo:
-            raise ArithmeticError
-
-    async with federated(disk, {"team": Broken(clock=clock), "home": home}, clock, says="*=home") as memory:
-        await clock.settle()
-        home.hang()
-        await memory.store("note")
-        syncing = asyncio.ensure_future(memory.sync())
-        await clock.settle()
-        assert not syncing.done()
-        home.go_on()
-        with pytest.raises(ArithmeticError):
-            await syncing
-        assert held(home) == ["note"]
-
-
 async def test_one_remote_without_a_name_looks_as_it_always_did(
     disk: PromptStore, clock: ManualClock, team: FakeRemote
 ) -> None:
@@ -459,20 +408,6 @@ async def opened(
 
 def contents(server: ScriptedRemote) -> list[str]:
     return [json.loads(call.params["content"])["content"] for call in server.effects if call.method == "store_memory"]
-
-
-async def test_a_hung_server_takes_nothing_from_another(tmp_path: Path) -> None:
-    with ScriptedRemote(always="hang") as hung, ScriptedRemote() as fine:
-        async with opened(tmp_path, hung, fine, settings=replace(QUICK, remote_search_s=1.0)) as memory:
-            receipt = await memory.store("deploys need two reviews")
-            await asyncio.to_thread(fine.wait_until, lambda one: contents(one) == ["deploys need two reviews"])
-            found = await memory.search("deploys")
-            assert found.source is Source.HYBRID
-            assert (set(found.layers), set(found.failures)) == ({"local", "home"}, {"team"})
-            pending = (await memory.outbox(remote="team"))[0]
-            assert (pending.id, pending.remote) == (receipt.id, "team")
-        assert contents(hung) == []
-    assert "kingly-delivery" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 @pytest.mark.requirement("KNG-090")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, MemoryType, Query, Standing
-from kingly_memory.ports import RemoteHit, RemoteInfo, Transaction
+from kingly_memory.models import DeliveryState, JsonObject, MemoryType, Query, Standing
+from kingly_memory.ports import Transaction
 from kingly_memory.router import known_remotes
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -41,29 +41,11 @@ class MortalStore(PromptStore):
         return super().write(change)
 
 
-class Silent(FakeRemote):
-    """Never says whether it is there."""
-
-    async def connect(self) -> RemoteInfo:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
 @pytest.fixture
 def gone(clock: ManualClock) -> FakeRemote:
     remote = FakeRemote(clock=clock)
     remote.down = True
     return remote
-
-
-@pytest.fixture
-def team(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
 
 
 def again(disk: PromptStore) -> PromptStore:
@@ -104,27 +86,6 @@ async def test_status_tells_what_waits_for_a_remote_that_is_not_in_use(
             assert (await memory.status())["elsewhere"] == [{"endpoint": "fake://gone", "waiting": 1}]
 
 
-async def test_status_is_silent_of_a_remote_for_which_nothing_waits(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
-        await memory.store("hello")
-        await memory.sync()
-    async with federated(again(disk), {}, clock) as memory:
-        assert "elsewhere" not in (await memory.status())
-        [listed] = await memory.remotes()
-        assert listed.to_json() == {
-            "endpoint": "fake://team",
-            "name": None,
-            "in_use": False,
-            "since": clock.now().isoformat(timespec="seconds"),
-            "earlier": False,
-            "delivered": 1,
-            "waiting": 0,
-            "dead": 0,
-        }
-
-
 async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_what_waits(
     disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
 ) -> None:
@@ -141,22 +102,6 @@ async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_w
         ("fake://team", "team", True, 1, 0),
         ("fake://a", None, False, 0, 1),
     ]
-
-
-async def test_copies_of_what_was_found_at_a_remote_are_not_counted_as_brought_there(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    team.elsewhere = [RemoteHit("r1", "of somebody else", 0.9, None)]
-    async with federated(disk, {"team": team}, clock) as memory:
-        await memory.store("somebody of ours")
-        await memory.sync()
-        assert len(await memory.search("somebody")) == 2
-    async with federated(again(disk), {}, clock) as memory:
-        assert [one["facet"]["state"] for one in rows_of(disk, "team") if "remote_id" in one["facet"]] == [
-            "delivered",
-            "delivered",
-        ]
-        assert [one.delivered for one in await memory.remotes()] == [1]
 
 
 async def test_status_tells_what_is_sent_at_first_contact(
@@ -370,14 +315,6 @@ async def test_a_process_that_uses_it_brings_everything_there_again_when_it_is_t
         assert [one.delivered for one in await memory.remotes()] == [1]
 
 
-async def test_a_sync_without_time_does_not_say_that_all_is_well(disk: PromptStore, clock: ManualClock) -> None:
-    async with federated(disk, {}, clock) as memory:
-        await memory.store("earlier")
-    async with federated(again(disk), {"team": Silent(clock=clock)}, clock) as memory:
-        report = await memory.sync(timeout=0)
-        assert (report.link, report.reason) == (LinkState.OFFLINE, "team: not contacted yet")
-
-
 async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_named(
     disk: PromptStore, clock: ManualClock, team: FakeRemote
 ) -> None:
@@ -404,23 +341,6 @@ async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the
     async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
         await memory.sync()
     assert held(team) == ["revised since"]
-
-
-async def test_what_is_forgotten_before_it_was_sent_again_is_forgotten_there_too(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as user:
-        await user.store("before", key="before")
-        await user.store("of no weight", key="light", significance=0.2)
-        await user.sync()
-        async with federated(again(disk), {}, clock) as other:
-            await other.forget_remote("fake://team")
-        await user.forget("light")
-        assert rows_of(disk, "team") == []
-        await user.forget("before")
-        await user.sync()
-        assert held(team) == []
-        assert [(one.in_use, one.waiting) for one in await user.remotes()] == [(True, 0)]
 
 
 async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:

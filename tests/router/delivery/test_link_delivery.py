@@ -3,66 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.cognition.links import Link
-from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.models import JsonObject, LinkState, Memory, Source
+from kingly_memory.models import Memory, Source
 from kingly_memory.ports import Delivery, RemoteLink
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.outbox import link_item
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import remote_at
-from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
+from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, Scene, at_work, held, router_over, stored
 from tests.scripted.remote import ScriptedRemote
 
 BUSY = RemoteUnavailable("HTTP 503", reached=True)
-GONE = RemoteUnavailable("connection refused")
 NO_REPLY = Lost(RemoteUnavailable("connection reset"))
 CLEARLY_NOT = RemoteRefused("HTTP 422", clear=True)
 PERHAPS_NOT = RemoteRefused("HTTP 404", clear=False)
 UNKNOWN = RemoteRefused("HTTP 404 (unknown method)", clear=True, unknown_method=True)
+At = Scene[ChoosyRemote]
 
 
-@pytest.fixture
-def remote(clock: ManualClock) -> ChoosyRemote:
-    return ChoosyRemote(clock=clock)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
-async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with opened(disk, remote, clock) as router:
-        await clock.settle()
-        yield router
-
-
-def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock, *, earlier: bool = False) -> MemoryRouter:
-    return router_over(disk, remote, clock, earlier=earlier)
-
-
-async def stored(memory: MemoryRouter, clock: ManualClock, *keys: str, significance: float = 0.5) -> None:
-    """Store each under its own words as key, a millisecond apart."""
-    for key in keys:
-        await memory.store(key, key=key, significance=significance)
-        clock.tick(0.001)
-
-
-async def linked(memory: MemoryRouter, clock: ManualClock, source: str, target: str, *, strength: float = 1.0) -> Link:
+async def linked(at: Scene[Any], source: str, target: str, *, strength: float = 1.0) -> Link:
     """Link two memories and let what can be sent be sent."""
-    link = await memory.link_memories(source, target, strength=strength)
-    await clock.settle()
+    link = await at.memory.link_memories(source, target, strength=strength)
+    await at.clock.settle()
     return link
 
 
@@ -77,10 +49,6 @@ def keys_used(remote: FakeRemote) -> list[str]:
     return [call.arguments["idempotency_key"] for call in remote.named("link")]
 
 
-def waiting(memory: MemoryRouter) -> JsonObject:
-    return memory._engine.view.status().get("links") or {"pending": 0, "dead": 0}
-
-
 def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
     outbox = outbox_of_links(REMOTE)
     return disk.reader.deliveries([outbox], [link_item(link)])[outbox].get(link_item(link))
@@ -90,15 +58,13 @@ def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
 
 
 @pytest.mark.requirement("KNG-053")
-async def test_a_link_between_what_is_delivered_is_delivered_at_once(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "cause", "effect")
-    await clock.settle()
-    link = await memory.link_memories("cause", "effect", "causal", 0.75, "it led to it")
-    await clock.settle()
-    (call,) = remote.named("link")
-    ids = {held.key: remote_id for remote_id, held in remote.memories.items()}
+async def test_a_link_between_what_is_delivered_is_delivered_at_once(at: At) -> None:
+    await at.stored("cause", "effect")
+    await at.clock.settle()
+    link = await at.memory.link_memories("cause", "effect", "causal", 0.75, "it led to it")
+    await at.clock.settle()
+    (call,) = at.remote.named("link")
+    ids = {held.key: remote_id for remote_id, held in at.remote.memories.items()}
     assert call.arguments == {
         "link": RemoteLink(ids["cause"], ids["effect"], "causal", 0.75, "it led to it", "app"),
         "idempotency_key": link.id,
@@ -110,10 +76,9 @@ async def test_a_link_waits_for_the_memories_it_names(
     disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.down = True
-    async with opened(disk, remote, clock) as memory:
-        await clock.settle()
-        await stored(memory, clock, "cause", "effect")
-        link = await linked(memory, clock, "cause", "effect")
+    async with at_work(disk, remote, clock) as at:
+        await at.stored("cause", "effect")
+        link = await linked(at, "cause", "effect")
         remote.against["effect"] = BUSY
         remote.down = False
         await clock.advance(301)
@@ -125,84 +90,39 @@ async def test_a_link_waits_for_the_memories_it_names(
         assert (told(remote), keys_used(remote)) == ([("cause", "effect", "related", 1.0)], [link.id])
 
 
-async def test_links_of_an_outage_arrive_after_it_and_once_each(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b", "c")
-    await clock.settle()
-    remote.down = True
-    await memory.sync(timeout=1)
-    for ends in (("a", "b"), ("b", "c"), ("c", "a")):
-        await linked(memory, clock, *ends)
-    assert (remote.named("link"), waiting(memory)) == ([], {"pending": 3, "dead": 0})
-    remote.down = False
-    await clock.advance(300)
-    assert [one[:2] for one in told(remote)] == [("a", "b"), ("b", "c"), ("c", "a")]
-    assert (len(keys_used(remote)), waiting(memory)) == (3, {"pending": 0, "dead": 0})
-
-
-async def test_memories_go_before_links(memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.down = True
-    await memory.sync(timeout=1)
-    await linked(memory, clock, "a", "b")
-    await stored(memory, clock, "c", "d")
-    remote.down = False
-    await clock.advance(300)
-    assert [call.name for call in remote.calls[-3:]] == ["store", "store", "link"]
-
-
-async def test_a_link_that_fails_holds_up_no_memory(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(BUSY)
-    await linked(memory, clock, "a", "b")
-    await stored(memory, clock, "c")
-    await clock.settle()
-    assert held(remote) == ["a", "b", "c"]
-    assert (remote.links, waiting(memory)) == ([], {"pending": 1, "dead": 0})
-    await clock.advance(301)
-    assert [one[:2] for one in told(remote)] == [("a", "b")]
+async def test_memories_go_before_links(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    await linked(at, "a", "b")
+    await at.stored("c", "d")
+    at.remote.down = False
+    await at.clock.advance(300)
+    assert [call.name for call in at.remote.calls[-3:]] == ["store", "store", "link"]
 
 
 async def test_a_remote_that_gets_earlier_memories_gets_the_links_between_them(
     tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
-    async with opened(PromptStore(tmp_path / "home"), None, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock) as memory:
         await stored(memory, clock, "a", "b")
         link = await memory.link_memories("a", "b")
-    async with opened(PromptStore(tmp_path / "home"), remote, clock, earlier=True):
-        await clock.settle()
+    async with at_work(PromptStore(tmp_path / "home"), remote, clock, earlier=True):
         assert (told(remote), keys_used(remote)) == ([("a", "b", "related", 1.0)], [link.id])
 
 
-async def test_sync_sends_links_that_are_not_due_yet(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(BUSY)
-    await linked(memory, clock, "a", "b")
-    await memory.sync(timeout=1)
-    assert len(told(remote)) == 1
-
-
-async def test_a_retry_after_for_a_link_holds_memories_back_too(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(RemoteUnavailable("HTTP 429", retry_after_s=120, reached=True))
-    await linked(memory, clock, "a", "b")
-    await stored(memory, clock, "c")
-    await clock.advance(119)
-    assert held(remote) == ["a", "b"]
-    await clock.advance(11)
-    assert held(remote) == ["a", "b", "c"]
-    assert len(told(remote)) == 1
+async def test_a_retry_after_for_a_link_holds_memories_back_too(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.script(RemoteUnavailable("HTTP 429", retry_after_s=120, reached=True))
+    await linked(at, "a", "b")
+    await at.stored("c")
+    await at.clock.advance(119)
+    assert held(at.remote) == ["a", "b"]
+    await at.clock.advance(11)
+    assert held(at.remote) == ["a", "b", "c"]
+    assert len(told(at.remote)) == 1
 
 
 # --- what never travels -----------------------------------------------------------------------------------------------
@@ -210,122 +130,75 @@ async def test_a_retry_after_for_a_link_holds_memories_back_too(
 
 @pytest.mark.requirement("KNG-002")
 @pytest.mark.parametrize("quiet", ["source", "target", "both"])
-async def test_a_link_of_what_stays_on_this_machine_stays_too(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, quiet: str
-) -> None:
-    await stored(memory, clock, "source", significance=0.3 if quiet in ("source", "both") else 0.9)
-    await stored(memory, clock, "target", significance=0.3 if quiet in ("target", "both") else 0.9)
-    link = await linked(memory, clock, "source", "target")
-    await memory.sync(timeout=1)
-    assert remote.named("link") == []
-    assert (await memory.links("source"), waiting(memory)) == ((link,), {"pending": 0, "dead": 0})
+async def test_a_link_of_what_stays_on_this_machine_stays_too(at: At, quiet: str) -> None:
+    await at.stored("source", significance=0.3 if quiet in ("source", "both") else 0.9)
+    await at.stored("target", significance=0.3 if quiet in ("target", "both") else 0.9)
+    link = await linked(at, "source", "target")
+    await at.memory.sync(timeout=1)
+    assert at.remote.named("link") == []
+    assert (await at.memory.links("source"), at.links) == ((link,), {"pending": 0, "dead": 0})
 
 
-async def test_a_link_follows_when_its_end_becomes_significant(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "quiet", significance=0.3)
-    await stored(memory, clock, "loud")
-    await linked(memory, clock, "quiet", "loud")
-    await stored(memory, clock, "quiet", significance=0.9)
-    await clock.settle()
-    assert told(remote) == [("quiet", "loud", "related", 1.0)]
+async def test_a_link_follows_when_its_end_becomes_significant(at: At) -> None:
+    await at.stored("quiet", significance=0.3)
+    await at.stored("loud")
+    await linked(at, "quiet", "loud")
+    await at.stored("quiet", significance=0.9)
+    await at.clock.settle()
+    assert told(at.remote) == [("quiet", "loud", "related", 1.0)]
 
 
-async def test_a_link_made_after_its_end_became_insignificant_stays_until_it_rises_again(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    await stored(memory, clock, "a", significance=0.1)
-    await linked(memory, clock, "a", "b", strength=0.25)
-    assert remote.named("link") == []
-    await stored(memory, clock, "a", significance=0.9)
-    await clock.settle()
-    assert told(remote) == [("a", "b", "related", 0.25)]
+async def test_a_link_to_what_was_forgotten_before_it_was_sent_is_not_sent_until_it_is_restored(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    await linked(at, "a", "b")
+    await at.memory.forget("b")
+    at.remote.down = False
+    await at.clock.advance(300)
+    assert (held(at.remote), at.remote.named("link"), at.links["pending"]) == (["a"], [], 0)
+    await at.memory.restore("b")
+    await at.clock.settle()
+    assert told(at.remote) == [("a", "b", "related", 1.0)]
 
 
-async def test_a_link_to_what_was_forgotten_before_it_was_sent_is_not_sent_until_it_is_restored(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.down = True
-    await memory.sync(timeout=1)
-    await linked(memory, clock, "a", "b")
-    await memory.forget("b")
-    remote.down = False
-    await clock.advance(300)
-    assert (held(remote), remote.named("link"), waiting(memory)["pending"]) == (["a"], [], 0)
-    await memory.restore("b")
-    await clock.settle()
-    assert told(remote) == [("a", "b", "related", 1.0)]
-
-
-async def test_a_link_to_what_was_erased_is_dropped(
-    memory: MemoryRouter, disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await memory.store("scratch", key="scratch", type="working")
-    await stored(memory, clock, "a")
-    await clock.settle()
-    remote.down = True
-    await memory.sync(timeout=1)
-    link = await linked(memory, clock, "scratch", "a")
-    clock.jump(1_801)
-    await memory.sweep()
-    assert await memory.get("scratch") is None
-    remote.down = False
-    await memory.sync(timeout=1)
-    assert (remote.named("link"), facet_of(disk, link)) == ([], None)
+async def test_a_link_to_what_was_erased_is_dropped(at: At) -> None:
+    await at.memory.store("scratch", key="scratch", type="working")
+    await at.stored("a")
+    await at.clock.settle()
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    link = await linked(at, "scratch", "a")
+    at.clock.jump(1_801)
+    await at.memory.sweep()
+    assert await at.memory.get("scratch") is None
+    at.remote.down = False
+    await at.memory.sync(timeout=1)
+    assert (at.remote.named("link"), facet_of(at.disk, link)) == ([], None)
 
 
 # --- once, and in its newest form -------------------------------------------------------------------------------------
 
 
-async def test_the_same_link_again_is_not_sent_again(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    for _ in range(3):
-        await linked(memory, clock, "a", "b")
-    assert len(keys_used(remote)) == 1
-
-
-async def test_a_new_strength_is_a_change_of_the_same_link(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    link = await linked(memory, clock, "a", "b", strength=0.25)
+async def test_a_new_strength_is_a_change_of_the_same_link(at: At) -> None:
+    await at.stored("a", "b")
+    link = await linked(at, "a", "b", strength=0.25)
     for strength in (0.5, 0.75):
-        await linked(memory, clock, "a", "b", strength=strength)
-    assert keys_used(remote) == [link.id, f"{link.id}.2", f"{link.id}.3"]
-    assert told(remote) == [("a", "b", "related", 0.75)]
+        await linked(at, "a", "b", strength=strength)
+    assert keys_used(at.remote) == [link.id, f"{link.id}.2", f"{link.id}.3"]
+    assert told(at.remote) == [("a", "b", "related", 0.75)]
 
 
-async def test_a_link_whose_reply_is_lost_is_repeated_under_its_key(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(NO_REPLY)
-    link = await linked(memory, clock, "a", "b")
-    await clock.advance(301)
-    assert keys_used(remote) == [link.id, link.id]
-    assert [call.arguments["repeated"] for call in remote.named("link")] == [False, True]
-    assert remote.effects.count(link.id) == 1
-
-
-async def test_a_change_made_while_the_reply_was_lost_follows_under_a_key_of_its_own(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(NO_REPLY)
-    link = await linked(memory, clock, "a", "b", strength=0.25)
-    await linked(memory, clock, "a", "b", strength=0.5)
-    await clock.advance(301)
-    assert (keys_used(remote)[0], keys_used(remote)[-1]) == (link.id, f"{link.id}.2")
-    assert told(remote) == [("a", "b", "related", 0.5)]
+async def test_a_link_whose_reply_is_lost_is_repeated_under_its_key(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.script(NO_REPLY)
+    link = await linked(at, "a", "b")
+    await at.clock.advance(301)
+    assert keys_used(at.remote) == [link.id, link.id]
+    assert [call.arguments["repeated"] for call in at.remote.named("link")] == [False, True]
+    assert at.remote.effects.count(link.id) == 1
 
 
 async def test_links_are_made_anew_when_a_server_gives_their_end_another_id(tmp_path: Path, clock: ManualClock) -> None:
@@ -336,11 +209,10 @@ async def test_links_are_made_anew_when_a_server_gives_their_end_another_id(tmp_
             return await super().store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
 
     remote = Replacing(clock=clock)
-    async with opened(PromptStore(tmp_path / "home"), remote, clock) as memory:
-        await clock.settle()
-        await stored(memory, clock, "a", "b")
-        link = await linked(memory, clock, "a", "b")
-        await memory.update("a", content="a, said otherwise")
+    async with at_work(PromptStore(tmp_path / "home"), remote, clock) as at:
+        await at.stored("a", "b")
+        link = await linked(at, "a", "b")
+        await at.memory.update("a", content="a, said otherwise")
         await clock.settle()
         newest = [remote_id for remote_id, held in remote.memories.items() if held.key == "a"][-1]
         assert keys_used(remote) == [link.id, f"{link.id}.2"]
@@ -352,89 +224,46 @@ async def test_links_are_made_anew_when_a_server_gives_their_end_another_id(tmp_
 
 @pytest.mark.parametrize("refusal", [CLEARLY_NOT, UNKNOWN])
 async def test_a_link_that_is_clearly_refused_is_dead_and_said_so_and_the_others_go_on(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, caplog: pytest.LogCaptureFixture, refusal: Exception
+    at: At, caplog: pytest.LogCaptureFixture, refusal: Exception
 ) -> None:
-    await stored(memory, clock, "a", "b", "c")
-    await clock.settle()
+    await at.stored("a", "b", "c")
+    await at.clock.settle()
     assert isinstance(refusal, RemoteRefused)
-    remote.script(refusal)
-    link = await memory.link_memories("a", "b", description="a private reason")
-    await clock.settle()
-    await linked(memory, clock, "b", "c")
-    assert [one[:2] for one in told(remote)] == [("b", "c")]
-    assert waiting(memory) == {"pending": 0, "dead": 1}
+    at.remote.script(refusal)
+    link = await at.memory.link_memories("a", "b", description="a private reason")
+    await at.clock.settle()
+    await linked(at, "b", "c")
+    assert [one[:2] for one in told(at.remote)] == [("b", "c")]
+    assert at.links == {"pending": 0, "dead": 1}
     (said,) = [record.getMessage() for record in caplog.records if "delivery of" in record.getMessage()]
     assert link.source in said
     assert link.target in said
     assert refusal.reason in said
     assert "private" not in said
-    await clock.advance(3_600)
-    assert len(keys_used(remote)) == 2
+    await at.clock.advance(3_600)
+    assert len(keys_used(at.remote)) == 2
 
 
-async def test_a_dead_link_is_tried_again_when_the_memories_are_linked_again(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(CLEARLY_NOT)
-    await linked(memory, clock, "a", "b")
-    await linked(memory, clock, "a", "b")
-    assert told(remote) == [("a", "b", "related", 1.0)]
-    assert waiting(memory) == {"pending": 0, "dead": 0}
+async def test_a_dead_link_is_tried_again_when_the_memories_are_linked_again(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.script(CLEARLY_NOT)
+    await linked(at, "a", "b")
+    await linked(at, "a", "b")
+    assert told(at.remote) == [("a", "b", "related", 1.0)]
+    assert at.links == {"pending": 0, "dead": 0}
 
 
-async def test_a_link_that_is_refused_without_a_reason_is_dead_after_ten_times(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(*[PERHAPS_NOT] * 20)
-    await linked(memory, clock, "a", "b")
-    await clock.advance(2 * 3_600)
-    assert (len(keys_used(remote)), waiting(memory)) == (10, {"pending": 0, "dead": 1})
-
-
-async def test_a_refused_token_kills_no_link(memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(RemoteUnauthorised(401))
-    await linked(memory, clock, "a", "b")
-    assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
-    await memory.sync(timeout=1)
-    assert len(told(remote)) == 1
-
-
-async def test_links_that_fail_bring_the_connection_down_like_memories(
-    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    await stored(memory, clock, "a", "b")
-    await clock.settle()
-    remote.script(GONE)
-    await linked(memory, clock, "a", "b")
-    assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
-    await clock.advance(301)
-    assert len(told(remote)) == 1
+async def test_a_link_that_is_refused_without_a_reason_is_dead_after_ten_times(at: At) -> None:
+    await at.stored("a", "b")
+    await at.clock.settle()
+    at.remote.script(*[PERHAPS_NOT] * 20)
+    await linked(at, "a", "b")
+    await at.clock.advance(2 * 3_600)
+    assert (len(keys_used(at.remote)), at.links) == (10, {"pending": 0, "dead": 1})
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
-
-
-async def test_a_process_that_is_killed_before_it_sends_a_link_leaves_it_to_the_next(
-    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    killed = PromptStore(tmp_path / "home")
-    async with opened(killed, remote, clock) as memory:
-        await stored(memory, clock, "a", "b")
-        await clock.settle()
-        remote.down = True
-        link = await memory.link_memories("a", "b")
-        killed.die()
-    remote.down = False
-    async with opened(PromptStore(tmp_path / "home"), remote, clock):
-        await clock.settle()
-        assert keys_used(remote)[-1] == link.id
-        assert told(remote) == [("a", "b", "related", 1.0)]
 
 
 async def test_a_process_that_is_killed_before_it_notes_the_answer_repeats_the_link_without_another_effect(
@@ -448,43 +277,12 @@ async def test_a_process_that_is_killed_before_it_notes_the_answer_repeats_the_l
             killed.die()
 
     remote = Killing(clock=clock)
-    async with opened(killed, remote, clock) as memory:
-        await clock.settle()
-        await stored(memory, clock, "a", "b")
-        link = await linked(memory, clock, "a", "b")
-    async with opened(PromptStore(tmp_path / "home"), remote, clock):
-        await clock.settle()
+    async with at_work(killed, remote, clock) as at:
+        await at.stored("a", "b")
+        link = await linked(at, "a", "b")
+    async with at_work(PromptStore(tmp_path / "home"), remote, clock):
         assert keys_used(remote) == [link.id, link.id]
         assert remote.effects.count(link.id) == 1
-
-
-async def test_only_the_process_that_delivers_sends_links(
-    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
-) -> None:
-    home, idle = tmp_path / "home", FakeRemote(clock=clock)
-    async with opened(PromptStore(home), remote, clock) as leader:
-        await clock.settle()
-        other = router_over(PromptStore(home), idle, clock, leads=lambda: False)
-        async with other:
-            await stored(leader, clock, "a", "b")
-            await clock.settle()
-            link = await linked(other, clock, "a", "b")
-            await clock.advance(20)
-            assert (keys_used(remote), keys_used(idle)) == ([link.id], [])
-
-
-async def test_looking_for_links_writes_nothing(
-    memory: MemoryRouter, disk: PromptStore, remote: ChoosyRemote, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await stored(memory, clock, "a", "b", "c")
-    await clock.settle()
-    await linked(memory, clock, "a", "b")
-    remote.script(CLEARLY_NOT)
-    await linked(memory, clock, "b", "c")
-    written: list[object] = []
-    monkeypatch.setattr(disk, "write", written.append)
-    await clock.advance(600)
-    assert written == []
 
 
 # --- a real server ----------------------------------------------------------------------------------------------------

@@ -151,21 +151,6 @@ async def test_a_call_that_began_before_the_remote_answered_does_not_break_the_l
     assert not link.is_connected
 
 
-async def test_of_calls_that_fail_side_by_side_the_one_with_the_most_tries_counts(tmp_path: Path) -> None:
-    clock = ManualClock()
-    link = keeper(PromptStore(tmp_path / "home"), clock)
-    reset, began_s = RemoteUnavailable("connection reset"), clock.monotonic()
-    clock.tick(1)
-    await link.failed(reset, since_s=began_s)
-    clock.tick(1)
-    await link.failed(reset, since_s=began_s)
-    assert link.current().failures == 1
-    await link.failed(reset, tries=2, since_s=began_s)
-    assert link.current().failures == 2
-    await link.failed(reset, tries=3, since_s=began_s)
-    assert not link.is_connected
-
-
 async def test_a_call_that_was_beside_two_failures_in_a_row_counts_neither_again(tmp_path: Path) -> None:
     clock = ManualClock()
     link = keeper(PromptStore(tmp_path / "home"), clock)

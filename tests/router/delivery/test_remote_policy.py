@@ -135,21 +135,6 @@ def test_a_settings_file_beside_the_home_may_say_the_policy(tmp_path: Path) -> N
 # --- on a disk ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
-def team(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
-
-
-@pytest.fixture
-def home(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
-
-
 async def test_memories_go_where_the_policy_says_and_receipts_tell(
     disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
 ) -> None:
@@ -162,16 +147,6 @@ async def test_memories_go_where_the_policy_says_and_receipts_tell(
     assert {label: at["delivery"] for label, at in ours.remotes.items()} == {"team": "pending", "home": "local_only"}
     assert mine.remotes["team"]["reason"] == "remote_policy names no remote for it"
     assert (small.delivery, small.reason) == (DeliveryState.LOCAL_ONLY, "significance 0.3 is not above 0.3")
-
-
-async def test_a_memory_that_no_rule_names_stays_here_and_says_why(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock, says="procedural=team") as memory:
-        receipt = await memory.store("a fact")
-        await memory.sync()
-    assert (receipt.delivery, receipt.reason) == (DeliveryState.LOCAL_ONLY, "remote_policy names no remote for it")
-    assert team.effects == []
 
 
 async def test_who_stores_without_knowing_the_policy_has_it_kept_by_who_delivers(
@@ -270,24 +245,6 @@ async def test_links_and_thoughts_follow_their_memories(
         await memory.sync()
         assert [(len(one.links), len(one.named("record_thought"))) for one in (team, home)] == [(1, 1), (0, 0)]
     assert set(thought.receipt.remotes) == {"team", "home"}
-
-
-async def test_a_home_may_go_from_one_remote_to_two_and_back(
-    clock: ManualClock, team: FakeRemote, home: FakeRemote, tmp_path: Path
-) -> None:
-    async with federated(PromptStore(tmp_path / "home"), {"team": team}, clock) as memory:
-        await memory.store("one")
-        await memory.sync()
-    both = {"team": team, "home": home}
-    async with federated(PromptStore(tmp_path / "home"), both, clock, says="all", earlier=True) as memory:
-        await memory.store("two")
-        await memory.sync()
-    assert [sorted(held(one)) for one in (team, home)] == [["one", "two"], ["one", "two"]]
-    async with federated(PromptStore(tmp_path / "home"), {"team": team}, clock) as memory:
-        await memory.store("three")
-        await memory.sync()
-        assert [len(one.effects) for one in (team, home)] == [3, 2]
-        assert (await memory.status())["outbox"]["pending"] == 0
 
 
 class Guarded(FakeRemote):

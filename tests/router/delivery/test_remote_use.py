@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kingly_memory.models import DeliveryState, MemoryType, RemoteUse
@@ -12,16 +10,6 @@ from tests.federation_bench import facet_at, federated, name_of
 from tests.router_bench import PromptStore, held
 
 ONCE, ASK = RemoteUse.ONCE, RemoteUse.ASK
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
-def team(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
 
 
 def again(disk: PromptStore) -> PromptStore:
@@ -49,25 +37,6 @@ async def test_a_remote_that_is_only_asked_gets_the_question_and_nothing_else(
         assert "earlier" not in (await memory.status())["outbox"]
     assert {call.name for call in team.calls} == {"connect", "search"}
     assert enrolled(again(disk)) == []
-
-
-@pytest.mark.requirement("N3")
-async def test_what_waits_for_a_remote_is_not_sent_by_who_only_asks_it(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    team.down = True
-    async with federated(disk, {"team": team}, clock) as memory:
-        await memory.store("waits")
-        await memory.sync()
-    team.down = False
-    async with federated(again(disk), {"team": team}, clock, use=ASK) as memory:
-        await clock.advance(1_000)  # the link has recovered by then
-        assert (await memory.status())["remotes"]["team"]["state"] == "connected"
-        assert (await memory.status())["outbox"]["pending"] == 1
-    assert held(team) == []
-    async with federated(again(disk), {"team": team}, clock) as memory:
-        await memory.sync()
-    assert held(team) == ["waits"]
 
 
 # --- once -----------------------------------------------------------------------------------------------------------

@@ -154,17 +154,6 @@ async def test_memories_stored_in_an_outage_arrive_once_and_in_order(tmp_path: P
         assert [sent["content"] for sent in stores(server)] == ["before", *(f"during {n}" for n in range(5))]
 
 
-async def test_a_session_that_the_server_forgot_is_nobodys_trouble(tmp_path: Path) -> None:
-    with ScriptedRemote(mcp=McpStyle(lost="400")) as server:
-        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=PATIENT) as memory:
-            await memory.store("fog before", wait=5)
-            server.forget_sessions()
-            receipt = await memory.store("fog after", significance=0.8, require_remote=True)
-            assert receipt.id
-            assert (await memory.search("fog")).source is Source.HYBRID
-        assert len(server.effects) == 2
-
-
 async def test_a_server_without_memory_tools_is_a_remote_that_is_offline_and_says_why(tmp_path: Path) -> None:
     with SdkProcess("--stock") as server:
         async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=PATIENT) as memory:
@@ -173,19 +162,6 @@ async def test_a_server_without_memory_tools_is_a_remote_that_is_offline_and_say
             assert (report.pending, report.link) == (1, LinkState.OFFLINE)
             assert (await memory.search("fog")).hits
             assert "the server offers no memory tools" in str(await memory.status())
-
-
-async def test_cold_start_with_the_remote_down_recovers_later(tmp_path: Path, server: ScriptedRemote) -> None:
-    server.stop()
-    home = tmp_path / "home"
-    async with MemoryRouter.open(home, server.url, project="app", settings=QUICK) as memory:
-        await memory.store("cold", wait=5)
-    server.start()
-    async with MemoryRouter.open(home, server.url, project="app", settings=QUICK) as memory:
-        assert (await memory.search("cold")).source is Source.LOCAL_FALLBACK
-        assert (await memory.sync(timeout=10)).pending == 0
-        assert (await memory.search("cold")).source is Source.HYBRID
-    assert len(stores(server)) == 1
 
 
 @pytest.mark.requirement("N3")
@@ -207,18 +183,6 @@ async def test_a_remote_named_later_gets_what_was_stored_before_only_where_that_
     assert {sent["content"] for sent in stores(server)} == there
     told = f"earlier memories above significance 0.3 that go to {server.url}: 1"
     assert (told in caplog.messages) is deliver_earlier
-
-
-async def test_forgetting_and_restoring_are_delivered_too(memory: MemoryRouter, server: ScriptedRemote) -> None:
-    await memory.store("gone and back", key="k", wait=5)
-    await memory.forget("k")
-    await memory.sync(timeout=5)
-    assert server.effects[-1].method == "forget_memory"
-    assert len(await memory.search("gone back")) == 0
-    await memory.restore("k")
-    await memory.sync(timeout=5)
-    assert [call.method for call in server.effects] == ["store_memory", "forget_memory", "update_memory"]
-    assert len(await memory.search("gone back")) == 1
 
 
 @pytest.mark.requirement("KNG-005")
@@ -258,15 +222,6 @@ async def test_dead_letter_can_be_listed_retried_and_dropped(memory: MemoryRoute
     await memory.sync(timeout=5)
     assert await memory.outbox() == []
     assert {sent["content"] for sent in stores(server)} == {"poison", "healthy"}
-
-
-async def test_dropped_letter_stays_here_and_never_leaves(memory: MemoryRouter, server: ScriptedRemote) -> None:
-    server.script("status=422", method="store_memory")
-    receipt = await memory.store("keep me here", key="p", wait=5)
-    assert await memory.outbox_drop([receipt.id]) == 1
-    await memory.sync(timeout=5)
-    assert stores(server) == []
-    assert await memory.get("p") is not None
 
 
 @pytest.mark.requirement("KNG-068")
