@@ -39,15 +39,15 @@ def brief(memory_id: str) -> str:
     return b2a_base64(digest, newline=False).decode().replace("+", "-").replace("/", "_")
 
 
-def derived_id(memory_id: str, project: str) -> MemoryId:
-    """Another id of the same time: what that memory is called in another project, whenever it is asked."""
-    digest = sha256(f"{memory_id}:{project}".encode()).hexdigest()
+def derived_id(memory_id: str, where: str) -> MemoryId:
+    """Another id of the same time: what that memory is called in another space or context, whenever it is asked."""
+    digest = sha256(f"{memory_id}:{where}".encode()).hexdigest()
     return MemoryId(f"{memory_id[:15]}{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
 
 
-def kept_id(remote: str, remote_id: str, project: str) -> MemoryId:
-    """The id of a project's copy of what only the remote holds: the same in every process, and of no time."""
-    digest = sha256(json.dumps([remote, remote_id, project]).encode()).hexdigest()
+def kept_id(remote: str, remote_id: str, space: str) -> MemoryId:
+    """The id of a space's copy of what only the remote holds: the same in every process, and of no time."""
+    digest = sha256(json.dumps([remote, remote_id, space]).encode()).hexdigest()
     return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")
 
 

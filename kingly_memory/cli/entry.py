@@ -11,8 +11,6 @@ from typing import NoReturn
 
 SELDOM = 50_000
 """Objects between two garbage collections. Python's own 700 costs the loading of modules a twentieth of its time."""
-_WITH_A_VALUE = {"--home", "--project", "--user", "--agent", "--token-file"}
-"""Options of every command whose next word is no verb."""
 
 
 def run() -> NoReturn:
@@ -45,11 +43,13 @@ def is_hook(arguments: Sequence[str]) -> bool:
     veto."""
     if "hook" not in arguments or arguments[0] == "hook":
         return "hook" in arguments
-    from kingly_memory.cli.commands import commands
+    from kingly_memory.cli.commands import COMMON, REMOTE, commands
 
+    # `--remote` may stand alone before the verb.
+    with_a_value = {f"--{one.option}" for one in COMMON if one.type != "flag" and one is not REMOTE}
     verbs = {command.name.partition(" ")[0] for command in commands()}
     before = ["", *arguments]
-    named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in _WITH_A_VALUE)
+    named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in with_a_value)
     return next(named, None) == "hook"
 
 

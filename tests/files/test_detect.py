@@ -26,8 +26,6 @@ from tests.files.samples import LIMIT, parted
         ("old.json", '{"memories": {"a": "b"}}', Format.LEGACY),
         ("old.json", '{"key": "a", "value": "b"}', Format.LEGACY),
         ("one.json", '{"content": "a", "messages": []}', Format.JSONL),
-        ("quick_cache.json", "{}", Format.KINGLY),
-        ("renamed.json", '{"layout": "kingly", "memories": []}', Format.KINGLY),
         ("note.md", "# Title", Format.NOTES),
         ("mem0.json", '{"results": [{"id": "1", "memory": "likes tea"}]}', Format.MEM0),
         ("memory", '{"type":"entity","name":"Ann","entityType":"person","observations":[]}', Format.JSONL),
@@ -37,13 +35,6 @@ from tests.files.samples import LIMIT, parted
 def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: Format) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert source(tmp_path / name, content_limit_bytes=LIMIT).format is expected
-
-
-def test_a_folder_holds_notes_unless_it_holds_a_quick_cache(tmp_path: Path) -> None:
-    assert source(tmp_path, content_limit_bytes=LIMIT).format is Format.NOTES
-    (tmp_path / "quick_cache.json").write_text("{}")
-    assert source(tmp_path, content_limit_bytes=LIMIT).format is Format.KINGLY
-    assert source(tmp_path, content_limit_bytes=LIMIT, format_name="notes").format is Format.NOTES
 
 
 @pytest.mark.parametrize("format_name", [one for one in Format if one is not Format.HOME])

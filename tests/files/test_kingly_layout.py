@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import kingly_layout
-from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from tests.files.samples import LIMIT, NOON, as_draft, from_a_file, memories, parted
+from tests.files.samples import NOON
 
 
 def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:
@@ -45,16 +42,6 @@ def written(folder: Path, name: str) -> Any:
 
 def write(folder: Path, *held: Memory) -> dict[str, int]:
     return kingly_layout.write(folder, held, project="p", now=NOON)
-
-
-@given(st.lists(memories, max_size=4))
-def test_the_quick_cache_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, held: list[Memory]) -> None:
-    folder = tmp_path_factory.mktemp("layout")
-    write(folder, *held)
-    found = source(folder, content_limit_bytes=LIMIT)
-    items, problems = parted(found.entries)
-    assert (found.format, problems) == (Format.KINGLY, [])
-    assert [(item.draft, item.id) for item in items] == [(from_a_file(as_draft(one)), one.id) for one in held]
 
 
 @pytest.mark.requirement("KNG-049")
@@ -105,36 +92,3 @@ def test_the_files_are_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     files = list(folder.iterdir())
     assert sorted(path.name for path in files) == ["quick_cache.json", "session_state.json", "task_history.json"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-
-
-def test_a_quick_cache_written_to_the_design_document_can_be_imported(tmp_path: Path) -> None:
-    said = {
-        "memory_type": "skill_development",
-        "significance": 0.8,
-        "context_id": "c",
-        "timestamp": 1683554160000,
-        "x": 1,
-    }
-    cache = tmp_path / "quick_cache.json"
-    cache.write_text(json.dumps({"deploy": {"content": "two reviews", "metadata": said}, "plain": {"content": "y"}}))
-    [deploy, plain], problems = parted(source(cache, content_limit_bytes=LIMIT).entries)
-    assert problems == []
-    assert (deploy.draft.key, deploy.draft.type, deploy.draft.significance) == ("deploy", MemoryType.PROCEDURAL, 0.8)
-    assert (deploy.draft.context_id, deploy.draft.metadata) == ("c", {"x": 1})
-    assert deploy.draft.created_at is not None
-    assert deploy.draft.created_at.isoformat() == "2023-05-08T13:56:00+00:00"
-    assert plain.draft.key == "plain"
-
-
-def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
-    content = {"layout": "kingly", "memories": [1, {"content": ""}, {"content": "good", "metadata": {"timestamp": []}}]}
-    items, problems = parted(kingly_layout.entries(content, Path("q"), content_limit_bytes=LIMIT))
-    assert items == []
-    assert problems == [
-        "item 1: item: is not an object with key, content and metadata",
-        "item 2: content: is empty; say what is to be remembered",
-        "item 3: created_at: expected a date and time, not list",
-    ]
-    assert parted(kingly_layout.entries(7, Path("q"), content_limit_bytes=LIMIT))[1] == [
-        ": is not a list or object of {key, content, metadata}"
-    ]

@@ -57,13 +57,10 @@ def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(
 
 
 @pytest.mark.requirement("KNG-049")
-def test_the_kingly_layout_is_written_and_read_back(run: Run, tmp_path: Path) -> None:
+def test_the_kingly_layout_is_written(run: Run, tmp_path: Path) -> None:
     run("store", "one", "--key", "a", "--type", "working", "--context", "c")
     ran = run("export", "--layout", "kingly", str(tmp_path / "views"), "--json").json
     assert ran["files"] == {"quick_cache.json": 1, "session_state.json": 1, "task_history.json": 0}
-    taken = run("import", str(tmp_path / "views"), "--home", str(tmp_path / "other"), "--json").json
-    assert (taken["format"], taken["stored"]) == ("kingly", 1)
-    assert run("get", "a", "--home", str(tmp_path / "other"), "--json").json["scope"]["context_id"] == "c"
 
 
 @pytest.mark.requirement("KNG-087")

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
+from kingly_memory.adapters.files import ai, foreign, jsonl, legacy, notes, old_home
 from kingly_memory.adapters.files.ai import AiEntry
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
@@ -28,7 +28,6 @@ class Format(StrEnum):
     JSONL = jsonl.FORMAT
     NOTES = notes.FORMAT
     LEGACY = legacy.FORMAT
-    KINGLY = kingly_layout.FORMAT
     AI = ai.FORMAT
     MEM0 = foreign.MEM0
     TEXT = foreign.TEXT
@@ -65,35 +64,56 @@ def source(
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
     opened(path).close()
+    found, content = given or _by_name(path), None
+    if found in (None, Format.MEM0, Format.LEGACY):
+        if found is None and _is_jsonl(path):
+            found = Format.JSONL
+        else:
+            content = document(path)
+            found = found or _by_value(content, path)
+    entries: Iterator[Entry | AiEntry | ImportedNote]
+    match found:
+        case Format.NOTES:
+            entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)
+        case Format.JSONL:
+            entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust)
+        case Format.TEXT:
+            entries = foreign.text(path, content_limit_bytes=content_limit_bytes)
+        case Format.AI:
+            entries = ai.read(path, content_limit_bytes=content_limit_bytes)
+        case Format.MEM0:
+            items = foreign.mem0_items(content) or (content if isinstance(content, list) else [content])
+            entries = jsonl.entries(items, path, content_limit_bytes=content_limit_bytes)
+        case _:
+            entries = legacy.entries(content, path, content_limit_bytes=content_limit_bytes)
+    return Source(found, entries)
+
+
+def _by_name(path: Path) -> Format | None:
     name = path.name.lower()
-    if given is Format.NOTES or (given is None and name.endswith(notes.SUFFIXES)):
-        return Source(Format.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
-    if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
-        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
-    if given is Format.TEXT:
-        return Source(Format.TEXT, foreign.text(path, content_limit_bytes=content_limit_bytes))
-    if given is Format.AI or (given is None and ai.has_place(path)):
-        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
-    if given is None and _is_jsonl(path):
-        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust))
-    content = document(path)
-    if given is None and ai.looks_like(content):
-        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
-    items = foreign.mem0_items(content)
-    if given is Format.MEM0 and items is None:
-        items = content if isinstance(content, list) else [content]
-    if items is not None and given in (None, Format.MEM0):
-        return Source(Format.MEM0, jsonl.entries(items, path, content_limit_bytes=content_limit_bytes))
-    found = given or _shape(content, path)
-    read = legacy.entries if found is Format.LEGACY else kingly_layout.entries
-    return Source(found, read(content, path, content_limit_bytes=content_limit_bytes))
+    if name.endswith(notes.SUFFIXES):
+        return Format.NOTES
+    if name.endswith(JSONL_SUFFIXES):
+        return Format.JSONL
+    return Format.AI if ai.has_place(path) else None
+
+
+def _by_value(content: Any, path: Path) -> Format:
+    """What a file that is one JSON value is. Raises InvalidInput."""
+    if ai.looks_like(content):
+        return Format.AI
+    if foreign.mem0_items(content) is not None:
+        return Format.MEM0
+    if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
+        return Format.LEGACY
+    if isinstance(content, dict):
+        raise InvalidInput(
+            "file", f"{path} may hold anything; `--format legacy` imports each of its fields as the memory of that key"
+        )
+    raise InvalidInput("file", f"{path} holds nothing that can be imported; name its format with --format")
 
 
 def _of_folder(path: Path, given: Format | None, content_limit_bytes: int) -> Source:
-    cache = path / kingly_layout.QUICK_CACHE
-    if given is Format.KINGLY or (given is None and cache.is_file()):
-        entries = kingly_layout.entries(document(cache), cache, content_limit_bytes=content_limit_bytes)
-        return Source(Format.KINGLY, entries)
     if given is Format.AI or (given is None and ai.is_folder_of_threads(path)):
         return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given not in (None, Format.NOTES):
@@ -130,15 +150,3 @@ def _value(line: bytes) -> Any:
         return json_value(line)
     except InvalidInput:
         return None
-
-
-def _shape(content: Any, path: Path) -> Format:
-    if kingly_layout.looks_like(content) or path.name == kingly_layout.QUICK_CACHE:
-        return Format.KINGLY
-    if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
-        return Format.LEGACY
-    if isinstance(content, dict):
-        raise InvalidInput(
-            "file", f"{path} may hold anything; `--format legacy` imports each of its fields as the memory of that key"
-        )
-    raise InvalidInput("file", f"{path} holds nothing that can be imported; name its format with --format")

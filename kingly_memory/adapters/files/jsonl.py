@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -121,10 +121,27 @@ def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterat
                 yield _entry(path, place, text, content_limit_bytes, trust)
 
 
-def entries(items: Iterable[Any], path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
-    """The memories of values that are what lines say, each named by its place."""
+def entries(
+    items: object,
+    path: Path,
+    *,
+    content_limit_bytes: int,
+    format_name: str = FORMAT,
+    as_line: Callable[[Any], JsonObject] | None = None,
+) -> Iterator[Entry]:
+    """The memories of a list of values, each named by its place. `as_line` says what a value of another format would
+    be as a line; it raises InvalidInput."""
+
+    def made(item: Any) -> Imported | Beside:
+        if as_line is None:
+            return _made(item, content_limit_bytes, False)
+        return imported(as_line(item), content_limit_bytes=content_limit_bytes, format_name=format_name)
+
+    if not isinstance(items, list):
+        yield Problem(path, "", "is no list or object of memories")
+        return
     for number, item in enumerate(items, start=1):
-        yield attempt(path, f"item {number}", partial(_made, item, content_limit_bytes, False))
+        yield attempt(path, f"item {number}", partial(made, item))
 
 
 def imported(

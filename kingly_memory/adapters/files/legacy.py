@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files.reading import (
-    Entry,
-    Problem,
-    are_pairs,
-    attempt,
-    canonical,
-    import_key,
-    point_in_time,
-)
+from kingly_memory.adapters.files import jsonl
+from kingly_memory.adapters.files.reading import Entry, are_pairs, canonical
 from kingly_memory.errors import InvalidInput
-from kingly_memory.validation import Imported, draft
+from kingly_memory.models import JsonObject
 
 FORMAT = "legacy"
 NAME = "memory.json"
@@ -45,26 +37,19 @@ def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[E
     if isinstance(content, Mapping):
         is_pair = {key: isinstance(value, Mapping) and "value" in value for key, value in content.items()}
         content = [{"key": key, **(one if is_pair[key] else {"value": one})} for key, one in content.items()]
-    if not isinstance(content, list):
-        yield Problem(path, "", "is not a list or object of {key, value, category, timestamp}")
-        return
-    for number, item in enumerate(content, start=1):
-        yield attempt(path, f"item {number}", partial(_imported, item, content_limit_bytes))
+    return jsonl.entries(content, path, content_limit_bytes=content_limit_bytes, format_name=FORMAT, as_line=_as_line)
 
 
-def _imported(item: Any, content_limit_bytes: int) -> Imported:
+def _as_line(item: Any) -> JsonObject:
     if not isinstance(item, Mapping) or "value" not in item:
         raise InvalidInput("item", "is not an object with key and value")
-    value, key, category = item["value"], item.get("key"), item.get("category")
-    return Imported(
-        draft(
-            value if isinstance(value, str) else canonical(value),
-            content_limit_bytes=content_limit_bytes,
-            key=import_key(FORMAT, canonical(item)) if key in (None, "") else str(key),
-            title=None if key in (None, "") else str(key),  # such files say in the key what the value is about
-            tags=() if category in (None, "") else (category,),
-            origin="import",
-            metadata={name: one for name, one in item.items() if name not in _FIELDS},
-            created_at=point_in_time("timestamp", item.get("timestamp")),
-        )
-    )
+    value, category = item["value"], item.get("category")
+    key = None if item.get("key") in (None, "") else str(item["key"])
+    return {
+        "content": value if isinstance(value, str) else canonical(value),
+        "key": key,
+        "title": key,  # such files say in the key what the value is about
+        "tags": () if category in (None, "") else (category,),
+        "created_at": item.get("timestamp"),
+        "metadata": {name: one for name, one in item.items() if name not in _FIELDS},
+    }
