@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field
@@ -212,7 +213,7 @@ class Scope:
         project, user = project_and_user(space)
         return cls(project, user, agent, context_id)
 
-    @property
+    @cached_property  # a search looks at it four times for every memory
     def space(self) -> str:
         return space_of(self.project, self.user)
 

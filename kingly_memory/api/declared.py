@@ -342,7 +342,7 @@ VERBS = (
             Parameter(
                 name="any_tags",
                 type="texts",
-                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag", only="command"),
+                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag"),
                 default=None,
             ),
             Parameter(
@@ -352,14 +352,13 @@ VERBS = (
                     words="only what came from there",
                     metavar="WHO",
                     choices=("user", "agent", "tool", "web", "remote", "import"),
-                    only="command",
                 ),
                 default=None,
             ),
             Parameter(
                 name="filter",
                 type="object",
-                arg=Arg(words="fields that the metadata must have", metavar="JSON", only="command"),
+                arg=Arg(words='fields that the metadata must have, such as {"score": {"$gt": 3}}', metavar="JSON"),
                 default=None,
             ),
             Parameter(
@@ -533,7 +532,7 @@ VERBS = (
             Parameter(
                 name="any_tags",
                 type="texts",
-                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag", only="command"),
+                arg=Arg(words="only with one of these tags", metavar="TAG", option="any_tag"),
                 default=None,
             ),
             Parameter(
@@ -543,14 +542,13 @@ VERBS = (
                     words="only what came from there",
                     metavar="WHO",
                     choices=("user", "agent", "tool", "web", "remote", "import"),
-                    only="command",
                 ),
                 default=None,
             ),
             Parameter(
                 name="filter",
                 type="object",
-                arg=Arg(words="fields that the metadata must have", metavar="JSON", only="command"),
+                arg=Arg(words='fields that the metadata must have, such as {"score": {"$gt": 3}}', metavar="JSON"),
                 default=None,
             ),
         ),

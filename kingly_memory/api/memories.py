@@ -68,9 +68,9 @@ _UNTIL = Arg(
     "TIME",
     command_words="only up to then, or to the end of that day; as --since",
 )
-_ANY_TAGS = Arg("only with one of these tags", "TAG", option="any_tag", only="command")
-_ORIGIN = Arg("only what came from there", "WHO", only="command", choices=tuple(Origin))
-_FILTER = Arg("fields that the metadata must have", "JSON", type="object", only="command")
+_ANY_TAGS = Arg("only with one of these tags", "TAG", option="any_tag")
+_ORIGIN = Arg("only what came from there", "WHO", choices=tuple(Origin))
+_FILTER = Arg('fields that the metadata must have, such as {"score": {"$gt": 3}}', "JSON", type="object")
 _ONE_CONTEXT = Arg("only this conversation or task", "ID", option="context")
 _IF_REVISION = Arg("only if the memory is at this revision still; 0: if there is none", "N", least=0)
 _UNSAID = "unsaid"
@@ -377,8 +377,7 @@ class MemoryVerbs(Family):
         memories. Raises InvalidInput.
         """
         from kingly_memory.router.context_gather import RELATED_LIMIT
-        from kingly_memory.router.search import moded
-        from kingly_memory.router.search.request import continuing, request
+        from kingly_memory.router.search.request import continuing, plan, request
 
         await self._engine.opened()
         how = request(fold, detail, budget_tokens, by_ranks)
@@ -399,7 +398,7 @@ class MemoryVerbs(Family):
             include_archived=include_archived,
             without_tags=validation.unsought(tags),
         )
-        plan = moded.plan(
+        in_mode = plan(
             asked.text,
             mode,
             settings=self._engine.settings,
@@ -408,7 +407,7 @@ class MemoryVerbs(Family):
             min_confidence=min_confidence,
             min_similarity=min_similarity,
         )
-        how, kinds = replace(how, plan=plan), {types} if isinstance(types, str) else set(types or ())
+        how, kinds = replace(how, plan=in_mode), {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
             continuing(asked, how, after),
             how,
@@ -454,8 +453,7 @@ class MemoryVerbs(Family):
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
         """
-        from kingly_memory.router.search import moded
-        from kingly_memory.router.search.request import Request
+        from kingly_memory.router.search.request import Request, plan
 
         engine, settings = self._engine, self._engine.settings
         await engine.opened()
@@ -478,13 +476,13 @@ class MemoryVerbs(Family):
         if not asked.text.strip():
             raise InvalidInput("query", "is empty; say what to look for")
         asked = replace(asked, context_id=engine.contexts.resolve(asked.context_id))
-        in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
-        plan = moded.plan(
+        is_in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
+        in_mode = plan(
             asked.text,
             mode,
             settings=settings,
             limit=asked.limit,
-            top_k=top_k if in_mode else None,
+            top_k=top_k if is_in_mode else None,
             min_confidence=min_confidence,
             min_similarity=min_similarity,
         )
@@ -493,15 +491,15 @@ class MemoryVerbs(Family):
             if model is None:
                 model, is_here = await stack.enter_async_context(engine.language_model())
             retriever = engine.retriever(model, is_here)
-            if plan is None:
+            if in_mode is None:
                 wanted = USUALLY_VERIFIED if top_k is None else top_k
                 results = await retriever.retrieve_verified(
                     asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic, fold=fold
                 )
             else:
-                how = Request(fold, plan=plan)
+                how = Request(fold, plan=in_mode)
                 found = await engine.searching.find(asked, how, include_semantic=include_semantic)
-                results = await retriever.verify(found, asked.text, plan.config.top_k, ground_truth, cross_verify)
+                results = await retriever.verify(found, asked.text, in_mode.config.top_k, ground_truth, cross_verify)
         engine.note_found([one.memory.id for one in results])
         return results
 

@@ -93,12 +93,9 @@ class LocalReader(View):
 
             layer = by_meaning(words, self._reader, self._place.space, self._settings)
             answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
-        found = steps.local_results(asked, answer)
-        found = self.marked(found) if asked.include_archived else found
-        showing_s = time.monotonic() + local_s * steps.SHOWING_SHARE
-        found = steps.listed(found, request, asked.limit)
-        shown = steps.paged(asked, request, found, steps.shown(found, request, asked.text, showing_s))
-        return replace(shown, took_ms=(time.monotonic() - began) * 1000)
+        found = steps.listed(steps.local_results(asked, answer), request, asked.limit)
+        told = steps.shaped(found, asked, request, self, local_s)
+        return replace(told, took_ms=(time.monotonic() - began) * 1000)
 
     def surroundings(self) -> Surroundings:
         """Where candidates for a prompt or a session's start are looked for: see `router.attention`."""

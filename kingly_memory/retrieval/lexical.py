@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from kingly_memory.models import Memory, MemoryType
+from kingly_memory.passages import LONGEST
 from kingly_memory.ports import Beside, Corpus
 from kingly_memory.stemming import SHARED, stem, without_marks
 from kingly_memory.writing import STOP_WORDS, unbroken_runs, without_unbroken, words
@@ -99,11 +100,13 @@ PHRASE = 0.1
 READ = 8_192
 """Characters of a title or content that are looked at when there is time."""
 TAGS_READ = 64
+PIECES_READ = 131_072
+"""Characters of a memory in which pieces are looked for."""
 
 
 class Own(NamedTuple):
-    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]. `by_chance`: it has a
-    word that only looks like an asked one to the index."""
+    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]; its pieces count one
+    each. `by_chance`: it has a word that only looks like an asked one to the index."""
 
     score: float
     held: dict[int, float]
@@ -119,21 +122,25 @@ def rarity(rows: int, corpus: Corpus) -> float:
 class Question:
     """The terms of a question, ready to be looked for in any number of memories."""
 
-    def __init__(self, terms: Sequence[Term], corpus: Corpus) -> None:
+    def __init__(self, terms: Sequence[Term], corpus: Corpus, pieces: Sequence[str] = ()) -> None:
         """`terms` in the order of the question, none twice."""
         self.terms = terms
+        self.pieces = pieces
         self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
         self._mean_words = max(corpus.mean_words, 1.0)
         self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}
         self._beginnings = {one[:SHARED] for one in self._by_stem} | {term.word[:SHARED] for term in terms}
+        self._longer = [(at, term.word) for at, term in enumerate(terms) if len(term.word) >= SHORTEST_BEGINNING]
         self._known: dict[str, tuple[int, float] | None] = {}
 
-    def own(self, memory: Memory, read: int = READ) -> Own:
-        """What the memory's title, content and tags hold of the terms, each in its first `read` characters."""
+    def own(self, memory: Memory, read: int = READ, passage: int | None = None) -> Own:
+        """What the memory's title, content and tags hold of the terms, each in its first `read` characters; of the
+        content only the passage that begins there, if one is named."""
+        content = memory.content if passage is None else memory.content[passage : passage + LONGEST]
         times: dict[int, float] = {}
         following: set[int] = set()
         by_chance, length, beginnings = False, 0.0, self._beginnings
-        fields = ((memory.title, TITLE), (memory.content, BODY), (" ".join(memory.tags[:TAGS_READ]), TAGS))
+        fields = ((memory.title, TITLE), (content, BODY), (" ".join(memory.tags[:TAGS_READ]), TAGS))
         for text, column in fields:
             if not text:
                 continue
@@ -153,25 +160,29 @@ class Question:
                 ):
                     following.add(at)
                 before, behind = at, place
+        whole = memory.content[:PIECES_READ].casefold() if self.pieces else ""
+        pieces = {at: 1.0 for at, piece in enumerate(self.pieces, len(self.terms)) if piece in whole}
         if not times:
-            return Own(0.0, {}, by_chance)
+            return Own(float(len(pieces)), pieces, by_chance)
         saturation = SATURATION * (1 - LENGTH + LENGTH * length / self._mean_words)
         score = sum([self._worth[at] * count * (SATURATION + 1) / (count + saturation) for at, count in times.items()])
         score += PHRASE * sum([(self._worth[at - 1] + self._worth[at]) / 2 for at in following])
         held = {at: min(count, 1.0) * self.terms[at].weight for at, count in times.items()}
-        return Own(score, held, by_chance)
+        return Own(score + len(pieces), held | pieces, by_chance)
+
+    def coverage(self, held: Mapping[int, float]) -> float:
+        """The share of the question that is held, in (0, 1]."""
+        return max(sum(held.values()) / max(len(self.terms) + len(self.pieces), 1), 0.05)
 
     def _meant(self, word: str) -> tuple[int, float] | None:
         """Which term a word is, and what it counts for it: 0 when only the stem is the same, by chance."""
         if word not in self._known:
-            at = self._by_stem.get(stem(word))
-            longer = (
-                (at, BEGINNING)
-                for at, term in enumerate(self.terms)
-                if len(term.word) >= SHORTEST_BEGINNING and word.startswith(term.word)
-            )
-            same = None if at is None else (at, 0.0 if _is_other(word, self.terms[at].word) else 1.0)
-            self._known[word] = same or next(longer, None)
+            at, found = self._by_stem.get(stem(word)), None
+            if at is not None:
+                found = at, 0.0 if _is_other(word, self.terms[at].word) else 1.0
+            elif longer := [at for at, beginning in self._longer if word.startswith(beginning)]:
+                found = longer[0], BEGINNING
+            self._known[word] = found
         return self._known[word]
 
 
@@ -233,7 +244,10 @@ def lift(asked: Set[str], memory: Memory) -> float:
     title = (memory.title or "")[:NAME_READ]
     names = [name[:NAME_READ] for name in _names(memory)]
     joined = "\n".join([title, *names]).casefold()
-    if not any(word in joined for word in asked):  # rules out nearly all memories in a fraction of the time
+    for word in asked:
+        if word in joined:
+            break
+    else:  # so for nearly all memories, in a fraction of the time
         return 1.0
     found = {word for word in words(title) if word in asked and word not in STOP_WORDS}
     for name in names:

@@ -12,7 +12,9 @@ from operator import mul
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.snippets import groups
@@ -108,6 +110,24 @@ def inferred(query: str, default: RetrievalMode = RetrievalMode.PRECISE) -> Infe
                 if len(here) == len(sign) and all(word in forms for word, forms in zip(here, sign, strict=True)):
                     return Inference(mode, " ".join(here))
     return Inference(default, None)
+
+
+def mode_of(query: str, mode: object, default: RetrievalMode, *, is_aware: bool) -> tuple[RetrievalMode, str]:
+    """The mode of a search that asked for `mode`, and why it is that one. Raises InvalidInput."""
+    if mode is None:
+        return RetrievalMode.SIMILARITY, "asked for"
+    if mode != AUTO:
+        known = [str(one) for one in RetrievalMode]
+        if not isinstance(mode, str) or mode not in known:
+            told = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
+            raise InvalidInput("mode", told)
+        return RetrievalMode(mode), "asked for"
+    if not is_aware:
+        return default, "the default, since mode_aware is off"
+    inference = inferred(query, default)
+    if inference.decided_by is None:
+        return default, "the default, since no word of the question points to another mode"
+    return inference.mode, f"the question says {inference.decided_by!r}"
 
 
 def _forms(word: str, root: str | None = None) -> frozenset[str]:

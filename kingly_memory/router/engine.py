@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
@@ -19,7 +18,7 @@ from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavaila
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, Receipt, Results
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
@@ -34,7 +33,7 @@ from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.search.request import AS_FOUND, SHOWING_SHARE, Request, paged, shown
+from kingly_memory.router.search.request import AS_FOUND, Request
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.store_futures import StoreFutures
@@ -149,7 +148,8 @@ class Engine:
         self.view = View(station, store=store, local=words, clock=clock)
         self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
         self.searching = Search(
-            store=store,
+            view=self.view,
+            reader=reader,
             local=self.local_layer(words),
             sides=sides,
             embedder=self._embedder,
@@ -505,27 +505,23 @@ class Engine:
 
     async def search(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
         """The same, answered as the request says."""
-        began = self.clock.monotonic()
         if query.context_id is not None:
             query = replace(query, context_id=self.contexts.resolve(query.context_id))
+        is_checked = request.plan is not None and self.settings.verification_enabled
         results = await self.searching.find(
-            query, request, prefer_speed=prefer_speed, include_semantic=include_semantic
+            query,
+            request,
+            prefer_speed=prefer_speed,
+            include_semantic=include_semantic,
+            verify=self._verdicts if is_checked else None,
         )
-        if request.plan is not None and self.settings.verification_enabled:
-            async with self.language_model() as (model, is_here):
-                retriever = self.retriever(model, is_here)
-                verified = await retriever.verify(results, query.text, top_k=max(len(results), 1))
-            results = replace(results, verdicts={one.memory.id: one.verification.to_json() for one in verified})
-        if query.include_archived:
-            results = await self.read(lambda: self.view.marked(results))
-        found = results
-        if request.shortens:
-            deadline_s = time.monotonic() + self.settings.local_search_s * SHOWING_SHARE
-            told = await self.read(lambda: shown(found, request, query.text, deadline_s))
-            results = replace(told, took_ms=(self.clock.monotonic() - began) * 1000)
-        results = paged(query, request, found, results)
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         return results
+
+    async def _verdicts(self, results: Results, question: str) -> dict[str, JsonObject]:
+        async with self.language_model() as (model, is_here):
+            verified = await self.retriever(model, is_here).verify(results, question, top_k=max(len(results), 1))
+        return {one.memory.id: one.verification.to_json() for one in verified}
 
     def retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
         from kingly_memory.router.search.verified import VerifiedRetriever
@@ -546,7 +542,6 @@ class Engine:
             self._vectors,
             self.reader.vectors,
             words_weight=self.settings.words_weight,
-            outdated=self.embedding.note,
             hurry=self.embedding.hurry,
         )
 

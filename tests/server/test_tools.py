@@ -195,6 +195,25 @@ async def test_schemas_say_what_may_be_given(tmp_path: Path) -> None:
 # --- storing and finding --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("N18")
+async def test_a_search_takes_the_filters_that_a_list_takes(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for score, origin in ((3, "agent"), (5, "tool"), (7, "web")):
+            said: dict[str, Any] = {"metadata": {"score": score}, "origin": origin, "tags": [f"by {origin}"]}
+            await client.ok("memory_intelligent_store", key=origin, content="deploys need reviews", **said)
+
+        async def keys(**filters: Any) -> set[str]:
+            found = await client.ok("memory_hybrid_search", query="deploys", **filters)
+            return {one["key"] for one in found["results"]}
+
+        assert await keys(filter={"score": {"$gt": 3}}) == {"tool", "web"}
+        assert await keys(origin=["tool", "agent"]) == {"tool", "agent"}
+        assert await keys(any_tags=["by web", "by agent"]) == {"web", "agent"}
+        assert await keys(filter={"score": 5}, origin=["web"]) == set()
+        told = await client.error("memory_hybrid_search", query="deploys", filter={"score": {"$near": 3}})
+        assert told.startswith("filter: ")
+
+
 @pytest.mark.requirement("KNG-010")
 async def test_a_store_says_where_the_memory_is(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:

@@ -15,9 +15,9 @@ from kingly_memory.attention.injection import NoteCandidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.dataclass import replace
-from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.models import Hit, Memory, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE
-from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalHit, spelt
+from kingly_memory.router.search.local import HERE, LEAST_BUDGET_S, spelt
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus, Thread
@@ -65,7 +65,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     query = validation.query(prompt, space=around.space, wide=True, limit=LOOKED_AT, without_tags=unsought)
     wording = around.layer.word(query, budget_s=budget_s)
 
-    def look(narrowed: Query, most: int) -> Sequence[LocalHit]:
+    def look(narrowed: Query, most: int) -> Sequence[Hit]:
         left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
         return around.layer.search(narrowed, now_s=around.now_s, budget_s=left_s, wording=wording, most=most).hits
 
@@ -74,7 +74,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     strongest = _strongest(focuses)
     # Beside what the prompt's own search found: the latest of threads that are named, and what bears a topic as a tag.
     for memory in _of_named_threads(strongest, around):
-        found.setdefault(memory.id, LocalHit(memory, Standing.LIVE, 0.0, {}))
+        found.setdefault(memory.id, Hit(memory, 0.0, HERE))
     for tag in _tags(strongest, [hit.memory for hit in hits]):
         tagged = replace(query, tags=(tag,), limit=_EACH, neighbours=False)
         if time.monotonic() < deadline_s and around.reader.page(tagged, _LIVE, 1, None):
@@ -120,7 +120,7 @@ def wording_of(memory: Memory) -> str:
     return f"{memory.title} {memory.content}" if memory.title else memory.content
 
 
-def _passage(hit: LocalHit) -> str | None:
+def _passage(hit: Hit) -> str | None:
     """The part of a long text that it was found by; None for one that is its own passage."""
     if PASSAGE not in hit.scores:
         return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kingly_memory.models import JsonObject, Memory
@@ -29,7 +27,6 @@ EVERY_S = 5.0
 PREPARE_S = 0.5
 COLLECT_S = 0.2
 """A store is often followed by others, whose vectors then share a transaction."""
-MOST_NAMED = 10_000
 
 
 class Embedding:
@@ -42,8 +39,6 @@ class Embedding:
         self._thread = thread
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._lock = threading.Lock()
-        self._named: dict[str, None] = {}
         self._home: JsonObject | None = None
         self._sequence = self._position = 0
         self._unmade: int | None = None
@@ -54,16 +49,11 @@ class Embedding:
         """Something was stored. Called in the router's event loop."""
         self._wanted.set()
 
-    def note(self, memory_ids: Iterable[str]) -> None:
-        """These have changed since their vectors were made, or are gone. Safe from any thread."""
-        with self._lock:
-            self._named.update(islice(dict.fromkeys(memory_ids).items(), MOST_NAMED - len(self._named)))
-
     def hurry(self) -> None:
         """A search waits for the vectors to be read, so no more waiting for a quiet moment. Safe from any thread."""
-        with self._lock, contextlib.suppress(RuntimeError):  # closing meanwhile
-            if not self._is_hurried:
-                self._is_hurried = True
+        if not self._is_hurried:
+            self._is_hurried = True
+            with contextlib.suppress(RuntimeError):  # closing meanwhile
                 self._thread.submit(self._vectors.load)
 
     async def prepare(self) -> None:
@@ -99,10 +89,7 @@ class Embedding:
     def status(self) -> JsonObject:
         """How many vectors are in memory, and how many memories wait for one, as of the last look, which was seconds
         ago. What has not been looked at yet is None. Reads nothing."""
-        with self._lock:
-            named, unmade = len(self._named), self._unmade
-        waiting = None if unmade is None else named + unmade
-        return {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": waiting}
+        return {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": self._unmade}
 
     def stop(self) -> None:
         """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
@@ -154,22 +141,17 @@ class Embedding:
         return not at_end
 
     def _mend_some(self) -> bool:
-        """Make anew what is out of date: what was changed, and what searches have noted. False when that is all."""
-        changes = self._store.reader.changes(self._sequence, BATCH)
-        with self._lock:
-            noted = list(islice(self._named, BATCH))
-        named = list(dict.fromkeys([*noted, *(one.memory_id for one in changes)]))
-        if named:
-            rows = (self._store.reader.row(one) for one in named)
-            memories = [row.memory for row in rows if row is not None]
-            made_of = self._store.reader.vectors.made_of(self._vectors.embedder.name, named)
+        """Make anew what was changed. False when that is all."""
+        reader = self._store.reader
+        changes = reader.changes(self._sequence, BATCH)
+        if changes:
+            named = list(dict.fromkeys(one.memory_id for one in changes))
+            memories = [row.memory for row in map(reader.row, named) if row is not None]
+            made_of = reader.vectors.made_of(self._vectors.embedder.name, named)
             own = [one for one in memories if one.scope.space == self._vectors.space]
             self._write([one for one in own if made_of.get(one.id) != one.revision])
-            self._sequence = changes[-1].sequence if changes else self._sequence
-            with self._lock:
-                for one in noted:
-                    self._named.pop(one, None)
-        return bool(named)
+            self._sequence = changes[-1].sequence
+        return bool(changes)
 
     def _write(self, memories: Sequence[Memory]) -> None:
         made: list[tuple[Memory, bytes]] = []

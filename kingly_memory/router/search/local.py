@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.models import Memory, Query, Standing
-from kingly_memory.passages import LONGEST, PASSAGE
+from kingly_memory.models import Hit, Query
+from kingly_memory.passages import PASSAGE
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
-from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
+from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
 from kingly_memory.router.visible import Visible
 from kingly_memory.stemming import stem, without_marks
@@ -39,8 +39,6 @@ READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
 LEAST_BUDGET_S = 0.01
 """What a search gets whose time was over before it could begin."""
-PIECES_READ = 131_072
-"""Characters of a memory in which pieces are looked for."""
 COMMON = 5_000
 """A word in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
 REPAIRS, LIKELY_REPAIRS = 8, 8
@@ -51,46 +49,36 @@ ROWS_LOOKED_AT, WORDS_READ = 5, 16_384
 """Memories, and characters of each, in which is looked for how the own project writes a word."""
 
 
-class LocalHit(NamedTuple):
-    """A memory that this machine found. `relevance` in [0, 1], `standing` live, cached or archived."""
-
-    memory: Memory
-    standing: Standing
-    relevance: float
-    scores: dict[str, float]
+HERE = ("local",)
+"""The layers of what this machine found."""
 
 
 class LocalAnswer(NamedTuple):
     """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
-    hits that only their meaning points to are missing, where there should be such. `archived`: nothing alive was found,
-    and these hits have ended."""
+    hits that only their meaning points to are missing, where there should be such."""
 
-    hits: tuple[LocalHit, ...]
+    hits: tuple[Hit, ...]
     took_ms: float
     cut: bool = False
     repaired: Mapping[str, str] = MappingProxyType({})
     without: str | None = None
-    archived: bool = False
 
 
 class Wording(NamedTuple):
     """What a question is taken to ask for.
 
     `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
-    that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
-    `rows_with`: in how many rows of the store each word that is looked up stands, where that is known.
+    that no memory holds included, and `pieces` what stands in unbroken scripts. `repaired`: typo → word looked up.
+    `cut`: there was no time to repair them all. `rows_with`: in how many rows of the store each word that is looked up
+    stands, where that is known.
     """
 
     looked_up: tuple[str, ...]
     terms: tuple[Term, ...]
+    pieces: tuple[str, ...]
     repaired: dict[str, str]
     cut: bool
     rows_with: Mapping[str, int] | None = None
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The words of the question as they are taken."""
-        return frozenset(term.word for term in self.terms)
 
 
 def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
@@ -122,13 +110,12 @@ class LocalLayer(Protocol):
 
 @dataclass(slots=True)
 class _Candidate:
-    """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears. `held` is
-    how much of each term it holds, `pieces` how many pieces. `by_chance`: see `lexical.Own`."""
+    """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears. `held` and
+    `by_chance`: see `lexical.Own`."""
 
     row: Row
     own: float
     held: dict[int, float]
-    pieces: int
     lift: float
     by_chance: bool = False
     lent: float = 0.0
@@ -160,7 +147,7 @@ class LocalSearch(Visible):
         """What the query is taken to ask for: the words that exist, the best match of those that don't, and no common
         ones when there are rarer ones. Repairs take REPAIR_SHARE of the budget at most."""
         deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
-        asked = terms(query.text).words
+        asked, pieces = terms(query.text)
         forms = {word: (word, *other_forms(word)) for word in asked}
         counted = self._counted(query, [one for several in forms.values() for one in several], deadline_s)
         unknown = [
@@ -191,7 +178,7 @@ class LocalSearch(Visible):
             found.setdefault(stems[0], Term(forms[word][0], frozenset(stems), likeness**2, rows))
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
         told = {word: meant.word for word, meant in repaired.items()}
-        return Wording(tuple(rare or looked_up), tuple(found.values()), told, cut, rare or None)
+        return Wording(tuple(rare or looked_up), tuple(found.values()), pieces, told, cut, rare or None)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
         """In how many rows each word stands; common is what there was no time to count."""
@@ -249,12 +236,11 @@ class LocalSearch(Visible):
         """
         wanted = most or query.limit
         began = time.monotonic()
-        asked = terms(query.text)
         wording = wording or self.word(query, budget_s=budget_s)
         worded_s = time.monotonic()
         left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
         look_s, judge_s = worded_s + left_s * LOOK_SHARE, worded_s + left_s * JUDGE_SHARE
-        judge = _Judge(Question(wording.terms, self._reader.corpus()), asked, wording.names, judge_s)
+        judge = _Judge(Question(wording.terms, self._reader.corpus(), wording.pieces), judge_s)
         found, cut = self._gathered(query, wording, judge, now_s, look_s)
         cut |= query.neighbours and self._lend(query, judge, found, now_s)
         best = heapq.nlargest(wanted, found.values(), key=lambda one: one.rank)
@@ -268,18 +254,18 @@ class LocalSearch(Visible):
                 scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
                 if one.row.position in judge.passages:
                     scores[PASSAGE] = float(judge.passages[one.row.position][0])
-                hits.append(LocalHit(one.row.memory, one.row.standing, min(one.rank[0] * scale, 1.0), scores))
+                hits.append(Hit(one.row.memory, min(one.rank[0] * scale, 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
         return LocalAnswer(tuple(hits[:wanted]), took_ms, cut or wording.cut or judge.cut, wording.repaired)
 
-    def _named(self, query: Query, now_s: float) -> list[LocalHit]:
+    def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""
         key = query.key or query.text.strip()
         ids = (self._reader.id_of_key(space, key) for space in query.spaces)
         memory_id = next((one for one in ids if one is not None), None)
         row = None if memory_id is None else self._reader.row(memory_id)
         rows = [] if row is None else self.shown([row], query, now_s)
-        return [LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}) for row in rows]
+        return [Hit(row.memory, 1.0, HERE, {"key": 1.0}) for row in rows]
 
     def _gathered(
         self, query: Query, wording: Wording, judge: _Judge, now_s: float, deadline_s: float
@@ -289,8 +275,8 @@ class LocalSearch(Visible):
         found: dict[int, _Candidate] = {}
         size, offset = max(query.limit * 2, SHORTLIST), 0
         page = Matches(())
-        if judge.asked.pieces:
-            page = self._reader.containing(query, judge.asked.pieces, size, deadline_s)
+        if wording.pieces:
+            page = self._reader.containing(query, wording.pieces, size, deadline_s)
             judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
         if wording.looked_up and not page.cut:
             judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
@@ -341,10 +327,9 @@ class LocalSearch(Visible):
 class _Judge:
     """Says what rows are worth to one question. `cut`: after `deadline_s` only the beginning of some was read."""
 
-    def __init__(self, question: Question, asked: Terms, names: frozenset[str], deadline_s: float) -> None:
+    def __init__(self, question: Question, deadline_s: float) -> None:
         self.question = question
-        self.asked = asked
-        self.names = names
+        self.names = frozenset([term.word for term in question.terms])
         self.deadline_s = deadline_s
         self.cut = False
         self.passages: Mapping[int, tuple[int, float]] = {}
@@ -368,20 +353,10 @@ class _Judge:
     def candidate(self, row: Row) -> _Candidate:
         """A memory is worth what its best passage is worth."""
         in_time, memory = time.monotonic() < self.deadline_s, row.memory
-        if row.position in self.passages:
-            begin, _ = self.passages[row.position]
-            memory = replace(memory, content=memory.content[begin : begin + LONGEST])
-        own = self.question.own(memory, READ if in_time else READ_LATE)
-        self.cut |= not in_time and len(memory.content) > READ_LATE
-        pieces = self._pieces(row.memory)
-        lift = lexical.lift(self.names, row.memory)
-        return _Candidate(row, own.score + pieces, own.held, pieces, lift, own.by_chance)
-
-    def _pieces(self, memory: Memory) -> int:
-        if not self.asked.pieces:
-            return 0
-        content = memory.content[:PIECES_READ].casefold()
-        return sum(piece in content for piece in self.asked.pieces)
+        passage, _ = self.passages.get(row.position, (None, 0.0))
+        own = self.question.own(memory, READ if in_time else READ_LATE, passage)
+        self.cut |= not in_time and len(memory.content) - (passage or 0) > READ_LATE
+        return _Candidate(row, own.score, own.held, lexical.lift(self.names, memory), own.by_chance)
 
     def coverage(self, best: _Candidate, found: Mapping[int, _Candidate]) -> float:
         """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share."""
@@ -389,5 +364,4 @@ class _Judge:
         for lender, share in best.loans:
             for at, degree in found[lender].held.items():
                 held[at] = max(held.get(at, 0.0), degree * share)
-        total = len(self.question.terms) + len(self.asked.pieces)
-        return max((sum(held.values()) + best.pieces) / max(total, 1), 0.05)
+        return self.question.coverage(held)

@@ -6,15 +6,15 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory.models import Memory, Query
+from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, Vector, VectorRows
 from kingly_memory.retrieval.fusion import LEAST, NAMED, VECTORS, WORDS, blended
 from kingly_memory.retrieval.vectors import levels, searchable
-from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalSearch, Wording, spelt
+from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -196,16 +196,13 @@ class MeaningSearch:
         rows: VectorRows,
         *,
         words_weight: float,
-        outdated: Callable[[Sequence[str]], None] = lambda _: None,
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """`outdated` hears which memories have changed since their vectors were made, or are gone; `hurry` that a
-        search waits for the vectors to be read."""
+        """`hurry` hears that a search waits for the vectors to be read."""
         self._words = words
         self._vectors = vectors
         self._rows = rows
         self._words_weight = words_weight
-        self._outdated = outdated
         self._hurry = hurry
         self.word = words.word
         self.is_alive = words.is_alive
@@ -235,17 +232,17 @@ class MeaningSearch:
         named = [hit for hit in words.hits if NAMED in hit.scores]
         worded = {hit.memory.id: hit for hit in words.hits if NAMED not in hit.scores}
         unmade = frozenset(one for one, hit in worded.items() if not near.is_of(hit.memory))
-        self._note_outdated(near, [one for one in unmade if one in near.revisions])
+        self._drop(near, unmade)
         worth = blended(
             {one: hit.relevance for one, hit in worded.items()},
             {one: similarity for one, similarity in near.similarities.items() if one not in unmade},
             unmade,
             words_weight=self._words_weight,
         )
-        found: list[LocalHit] = []
+        found: list[Hit] = []
         for one, hit in worded.items():
             told = {WORDS: hit.relevance} | ({} if one in unmade else {VECTORS: near.similarities[one]})
-            found.append(hit._replace(relevance=worth[one], scores={**hit.scores, **told}))
+            found.append(Hit(hit.memory, worth[one], HERE, {**hit.scores, **told}))
 
         # What only the vectors found is read a few at a time, the best first, as long as it may come among the hits
         # that are wanted. What is gone or revised waits for another vector.
@@ -259,20 +256,20 @@ class MeaningSearch:
                 break
             rows = self._rows.rows(some, deadline_s)
             current = [row for row in rows.values() if row is not None and near.is_of(row.memory)]
-            self._note_outdated(near, list(rows.keys() - {row.memory.id for row in current}))
+            self._drop(near, rows.keys() - {row.memory.id for row in current})
             for row in self._words.shown(current, query, now_s):
                 one, shown = row.memory.id, shown + 1
-                found.append(LocalHit(row.memory, row.standing, worth[one], {VECTORS: near.similarities[one]}))
+                found.append(Hit(row.memory, worth[one], HERE, {VECTORS: near.similarities[one]}))
             cut = len(rows) < len(some)
         found.sort(key=lambda hit: (hit.relevance, hit.memory.id), reverse=True)
         took_ms = (time.monotonic() - began) * 1000
         hits = tuple([*named, *found][:wanted])
         return LocalAnswer(hits, took_ms, words.cut or cut, words.repaired, self._vectors.remark)
 
-    def _note_outdated(self, near: Near, memory_ids: Sequence[str]) -> None:
-        if memory_ids:
-            self._vectors.drop({one: near.revisions[one] for one in memory_ids})
-            self._outdated(memory_ids)
+    def _drop(self, near: Near, memory_ids: Set[str]) -> None:
+        """Leave out the vectors of memories that have changed since, or are gone."""
+        if outdated := memory_ids & near.revisions.keys():
+            self._vectors.drop({one: near.revisions[one] for one in outdated})
 
 
 def _is_narrow(query: Query) -> bool:

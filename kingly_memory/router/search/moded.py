@@ -1,4 +1,4 @@
-"""Search in a mode: what was asked for, and what the mode makes of the candidates."""
+"""Search in a mode: what the mode makes of the candidates."""
 
 from __future__ import annotations
 
@@ -6,79 +6,19 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 
-from kingly_memory import validation
 from kingly_memory.cognition.outcomes import TaskStatus, outcome_of
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode
+from kingly_memory.models import Hit, Memory, Query, Results
 from kingly_memory.ports import Embedder
 from kingly_memory.retrieval.fusion import VECTORS, cut, is_worded
-from kingly_memory.retrieval.modes import (
-    AUTO,
-    MODES,
-    ModeCandidate,
-    ModePlan,
-    cosine,
-    inferred,
-    overlap,
-    select,
-    success,
-)
+from kingly_memory.retrieval.modes import ModeCandidate, ModePlan, cosine, overlap, select, success
 from kingly_memory.router.search.request import Request
-from kingly_memory.settings import Settings
 
-USUAL_LIMIT = 10
-"""The limit of a search that names none."""
 READ_CHARACTERS = 1_000
 """How much of a memory is compared."""
 ANTI_PATTERN_TAGS = frozenset({"anti_pattern", "anti-pattern"})
 
 _SUCCEEDED: Mapping[str, bool] = {TaskStatus.COMPLETED: True, TaskStatus.FAILED: False}
-
-
-def plan(
-    query: str,
-    mode: object,
-    *,
-    settings: Settings,
-    limit: int,
-    top_k: int | None,
-    min_confidence: float | None,
-    min_similarity: float | None,
-) -> ModePlan | None:
-    """What was asked for; None for the plain search. Overrides alone ask for `similarity`. Raises InvalidInput.
-
-    A limit that is not the usual one says how many, as `top_k` does.
-    """
-    if mode is None and top_k is None and min_confidence is None and min_similarity is None:
-        return None
-    chosen, reason = _mode(query, RetrievalMode.SIMILARITY if mode is None else mode, settings)
-    config = MODES[chosen]
-    name, wanted = ("top_k", top_k) if top_k is not None or limit == USUAL_LIMIT else ("limit", limit)
-    if wanted is not None:
-        config = replace(config, top_k=validation.count(name, wanted, most=validation.MOST_IN_A_MODE))
-    if min_confidence is not None:
-        config = replace(config, min_confidence=validation.share("min_confidence", min_confidence))
-    least = None if min_similarity is None else validation.share("min_similarity", min_similarity)
-    return ModePlan(chosen, reason, config, least)
-
-
-def _mode(query: str, mode: object, settings: Settings) -> tuple[RetrievalMode, str]:
-    """The mode and why it is that one."""
-    if mode != AUTO:
-        known = [str(one) for one in RetrievalMode]
-        if not isinstance(mode, str) or mode not in known:
-            raise InvalidInput(
-                "mode", f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
-            )
-        return RetrievalMode(mode), "asked for"
-    default = RetrievalMode(settings.default_mode)
-    if not settings.mode_aware:
-        return default, "the default, since mode_aware is off"
-    inference = inferred(query, default)
-    if inference.decided_by is None:
-        return default, "the default, since no word of the question points to another mode"
-    return inference.mode, f"the question says {inference.decided_by!r}"
 
 
 def chosen(

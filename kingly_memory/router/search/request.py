@@ -13,14 +13,18 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import brief
-from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, Source
+from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, RetrievalMode, Source
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.modes import ModePlan
+    from kingly_memory.router.view import View
+    from kingly_memory.settings import Settings
 
 BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""
+USUAL_LIMIT = 10
+"""The limit of a search that names none."""
 SHOWING_SHARE = 0.3
 """Of the time for the local side: what looking for passages may take after the hits are found."""
 _ALIVE, _ENDED = "a", "e"
@@ -85,6 +89,35 @@ def request(
     return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks))
 
 
+def plan(
+    query: str,
+    mode: object,
+    *,
+    settings: Settings,
+    limit: int,
+    top_k: int | None,
+    min_confidence: float | None,
+    min_similarity: float | None,
+) -> ModePlan | None:
+    """What was asked for; None for the plain search. Overrides alone ask for `similarity`. Raises InvalidInput.
+
+    A limit that is not the usual one says how many, as `top_k` does.
+    """
+    if mode is None and top_k is None and min_confidence is None and min_similarity is None:
+        return None
+    from kingly_memory.retrieval.modes import MODES, ModePlan, mode_of
+
+    chosen, reason = mode_of(query, mode, RetrievalMode(settings.default_mode), is_aware=settings.mode_aware)
+    config = MODES[chosen]
+    name, wanted = ("top_k", top_k) if top_k is not None or limit == USUAL_LIMIT else ("limit", limit)
+    if wanted is not None:
+        config = replace(config, top_k=validation.count(name, wanted, most=validation.MOST_IN_A_MODE))
+    if min_confidence is not None:
+        config = replace(config, min_confidence=validation.share("min_confidence", min_confidence))
+    least = None if min_similarity is None else validation.share("min_similarity", min_similarity)
+    return ModePlan(chosen, reason, config, least)
+
+
 def continuing(query: Query, request: Request, after: object) -> Query:
     """The query for the page behind that `next`: it finds nothing of the pages before. What has ended answers only
     where nothing that is alive has answered yet. Raises InvalidInput."""
@@ -97,18 +130,6 @@ def continuing(query: Query, request: Request, after: object) -> Query:
     seen = frozenset(after[start : start + _BRIEF] for start in range(1, len(after), _BRIEF))
     remote_limit = min(request.pool(query.limit) + len(seen), validation.RESULTS_LIMIT)
     return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit)
-
-
-def paged(query: Query, request: Request, found: Results, shown: Results) -> Results:
-    """What is shown of what was found, with what asks for the next page where there may be one: all that was shown so
-    far, and what was folded into it, so that neither a store nor a correction meanwhile shifts a page."""
-    is_last = len(found) < query.limit and len(shown) == len(found)
-    ids = {one for hit in shown for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
-    seen = query.seen | {brief(one) for one in ids}
-    if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
-        return shown
-    is_ended = query.or_ended and shown[0].archived
-    return replace(shown, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
 
 
 def look(
@@ -150,15 +171,14 @@ def look(
     if alive.hits or alive.cut or not query.or_ended:
         return alive
     ended = found_of(replace(query, include_archived=True), max(first, pool))
-    return ended._replace(took_ms=alive.took_ms + ended.took_ms, archived=True) if ended.hits else alive
+    hits = tuple(replace(hit, archived=True) for hit in ended.hits)
+    return ended._replace(hits=hits, took_ms=alive.took_ms + ended.took_ms) if hits else alive
 
 
 def local_results(query: Query, answer: LocalAnswer) -> Results:
     """What this machine found, as results."""
     return Results(
-        hits=tuple(
-            Hit(one.memory, one.relevance, ("local",), one.scores, archived=answer.archived) for one in answer.hits
-        ),
+        hits=answer.hits,
         source=Source.LOCAL,
         took_ms=0.0,
         layers={"local": LayerReport(answer.took_ms, len(answer.hits), answer.cut)},
@@ -185,7 +205,28 @@ def listed(results: Results, request: Request, limit: int) -> Results:
 
         hits = cut(hits, limit)
         under = {hit.memory.id: under[hit.memory.id] for hit in hits if hit.memory.id in under}
-    return replace(results, hits=tuple(hits), folded=under)
+    layers = results.layers
+    if results.source is Source.LOCAL:
+        layers = {"local": replace(layers["local"], hits=len(hits))}
+    return replace(results, hits=tuple(hits), folded=under, layers=layers)
+
+
+def shaped(found: Results, query: Query, request: Request, view: View, local_s: float) -> Results:
+    """What was found as it is told: with what has ended marked, in as much detail as was asked for, and with what asks
+    for the next page where there may be one. `local_s` is the time that this machine has for a search.
+
+    A `next` names all that was shown so far, and what was folded into it, so that neither a store nor a correction
+    meanwhile shifts a page.
+    """
+    found = view.marked(found) if query.include_archived else found
+    told = shown(found, request, query.text, time.monotonic() + local_s * SHOWING_SHARE)
+    is_last = len(found) < query.limit and len(told) == len(found)
+    ids = {one for hit in told for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
+    seen = query.seen | {brief(one) for one in ids}
+    if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
+        return told
+    is_ended = query.or_ended and told[0].archived
+    return replace(told, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
 
 
 def shown(results: Results, request: Request, query: str, deadline_s: float = inf) -> Results:

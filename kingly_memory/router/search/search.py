@@ -1,23 +1,31 @@
-"""Search, from the question to the list: this machine and every remote are asked at once and under one deadline, their
-lists become one, and a mode chooses from it."""
+"""Search, from the question to what is shown: this machine and every remote are asked at once and under one deadline,
+their lists become one, and a mode chooses from it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError
-from kingly_memory.models import DeliveryState, LayerReport, Query, Results, Source, Standing
-from kingly_memory.ports import Clock, Embedder, LocalStore, RemoteHit, Row
+from kingly_memory.models import DeliveryState, Hit, JsonObject, LayerReport, Query, Results, Source, Standing
+from kingly_memory.ports import Clock, Embedder, RemoteHit, Row, StoreReader
 from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
-from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer, Wording, spelt
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording, spelt
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look
+from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look, shaped
+from kingly_memory.router.view import View
 from kingly_memory.settings import Settings
+
+if TYPE_CHECKING:
+    from kingly_memory.retrieval.modes import ModePlan
+
+Verify = Callable[[Results, str], Awaitable[Mapping[str, JsonObject]]]
+"""Checks what was found for a question, and says by id what came of that."""
 
 PATIENT_SHARE = 0.8
 """Of the remote's time: one that had less of it, on a crowded machine, is not to blame for being late."""
@@ -46,7 +54,8 @@ class Search:
     def __init__(
         self,
         *,
-        store: LocalStore,
+        view: View,
+        reader: StoreReader,
         local: LocalLayer,
         sides: Sequence[RemoteSide],
         embedder: Callable[[], Embedder] | None,
@@ -55,7 +64,8 @@ class Search:
         settings: Settings,
     ) -> None:
         """`embedder` compares memories with each other in the modes; without one they are compared word by word."""
-        self._store = store
+        self._view = view
+        self._reader = reader
         self._local = local
         self._sides = tuple(sides)
         self._new_embedder = embedder
@@ -70,28 +80,31 @@ class Search:
         *,
         prefer_speed: bool = False,
         include_semantic: bool = True,
+        verify: Verify | None = None,
     ) -> Results:
-        """Hits of every layer that answered in time; `took_ms` counts that too. Never raises because of a remote."""
-        loop = asyncio.get_running_loop()
+        """What every layer that answered in time found, as one list and as the request says; `verify` checks that list
+        before it is cut to a budget. Never raises because of a remote."""
+        loop, settings = asyncio.get_running_loop(), self._settings
         began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
         # The time of this machine runs from here on, not from when a thread is free.
-        deadline_s = time.monotonic() + self._settings.local_search_s
+        deadline_s = time.monotonic() + settings.local_search_s
         sides = self._sides if include_semantic else ()
         failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
         there = [side for side in sides if side.label not in failures]
         at_once = bool(there) and not prefer_speed
         pool = request.pool(query.limit)
+
+        # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist.
         worded: asyncio.Future[Wording] = loop.create_future()
 
         def look_here() -> LocalAnswer:
-            """Finds the words and goes on; from then on remotes can be asked in the words that exist."""
             wording = self._local.word(query, budget_s=max(deadline_s - time.monotonic(), LEAST_BUDGET_S))
             loop.call_soon_threadsafe(worded.set_result, wording)
             wide = max(POOL * pool, LEAST_POOL) if at_once else 0
             return look(self._local, query, request, now_s=now_s, deadline_s=deadline_s, pool=wide, wording=wording)
 
         async def ask_there() -> list[RemoteAnswer]:
-            await asyncio.wait({worded}, timeout=WORDING_SHARE * self._settings.remote_search_s)
+            await asyncio.wait({worded}, timeout=WORDING_SHARE * settings.remote_search_s)
             asked = spelt(query, worded.result().repaired if worded.done() else {})
             return await asyncio.gather(*(self._ask(side, asked, pool, began) for side in there))
 
@@ -110,18 +123,22 @@ class Search:
             local = local._replace(hits=tuple(hit for hit in local.hits if hit.memory.id not in dropped))
         failures |= {one.side.label: one.error for one in answers if one.error is not None}
 
-        def answer() -> Results:
-            found = self._merged(query, request, local, [one for one in answers if one.error is None])
+        # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
+        def one_list() -> Results:
+            found = self._fused(query, request, local, [one for one in answers if one.error is None])
             if request.plan is None:
-                return found
-            from kingly_memory.router.search import moded
+                return listed(found, request, query.limit)
+            return self._chosen(found, query, request, request.plan)
 
-            embedder = self._embedder  # loaded once per process, and its first search is not cut for that
-            choosing_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
-            now = self._clock.now()
-            return moded.chosen(found, query, request, request.plan, embedder=embedder, now=now, deadline_s=choosing_s)
+        def shape(found: Results) -> Results:
+            return shaped(found, query, request, self._view, settings.local_search_s)
 
-        found = await loop.run_in_executor(self._threads, answer)
+        if verify is None:
+            found = await loop.run_in_executor(self._threads, lambda: shape(one_list()))
+        else:
+            found = await loop.run_in_executor(self._threads, one_list)
+            checked = replace(found, verdicts=await verify(found, query.text))
+            found = await loop.run_in_executor(self._threads, lambda: shape(checked))
         if sides and found.source is Source.LOCAL:
             found = replace(found, source=Source.LOCAL_FALLBACK)
         took_ms = (self._clock.monotonic() - began) * 1000
@@ -154,33 +171,38 @@ class Search:
         hits = [hit for hit in hits if hit.remote_id not in gone]
         return RemoteAnswer(side, tuple(hits), (self._clock.monotonic() - began) * 1000, error)
 
-    def _merged(self, query: Query, request: Request, local: LocalAnswer, answered: Sequence[RemoteAnswer]) -> Results:
-        """One list of what the layers found. A mode gets all of it; else it is cut to what was asked for."""
+    def _chosen(self, found: Results, query: Query, request: Request, plan: ModePlan) -> Results:
+        from kingly_memory.router.search import moded
+
+        embedder = self._embedder  # loaded once per process, and its first search is not cut for that
+        deadline_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
+        return moded.chosen(
+            found, query, request, plan, embedder=embedder, now=self._clock.now(), deadline_s=deadline_s
+        )
+
+    def _fused(self, query: Query, request: Request, local: LocalAnswer, answered: Sequence[RemoteAnswer]) -> Results:
+        """All that the layers found, as one list."""
         found = local_results(query, local)
-        if answered:
-            # What has ended answers only where nothing that is alive does.
-            candidates, named = self._candidates(query, () if local.archived else local.hits, answered)
-            if candidates or not local.archived:
-                asked_for = query.remote_limit or request.pool(query.limit)
-                full = [min(hit.relevance for hit in one.hits) for one in answered if len(one.hits) >= asked_for]
-                # Of several remotes the one that has left out the best.
-                fused = fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0))
-                layered = []
-                for hit in fused:
-                    here = tuple(layer for layer in hit.layers if layer != "remote")
-                    layered.append(replace(hit, layers=(*here, *dict.fromkeys(named.get(hit.memory.id, ())))))
-                found = replace(found, hits=tuple(layered))
-            layers = {one.side.label: LayerReport(one.took_ms, len(one.hits)) for one in answered}
-            found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
-        if request.plan is not None:
+        if not answered:
             return found
-        listed_ = listed(found, request, query.limit)
-        if answered:
-            return listed_
-        return replace(listed_, layers={"local": replace(found.layers["local"], hits=len(listed_))})
+        layers = {one.side.label: LayerReport(one.took_ms, len(one.hits)) for one in answered}
+        found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
+        # What has ended answers only where nothing that is alive does.
+        is_ended = any(hit.archived for hit in local.hits)
+        candidates, named = self._candidates(query, () if is_ended else local.hits, answered)
+        if is_ended and not candidates:
+            return found
+        asked_for = query.remote_limit or request.pool(query.limit)
+        full = [min(hit.relevance for hit in one.hits) for one in answered if len(one.hits) >= asked_for]
+        # Of several remotes the one that has left out the best.
+        hits = []
+        for hit in fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0)):
+            here = [layer for layer in hit.layers if layer != "remote"]
+            hits.append(replace(hit, layers=(*here, *dict.fromkeys(named.get(hit.memory.id, ())))))
+        return replace(found, hits=tuple(hits))
 
     def _candidates(
-        self, query: Query, local: Sequence[LocalHit], answered: Sequence[RemoteAnswer]
+        self, query: Query, local: Sequence[Hit], answered: Sequence[RemoteAnswer]
     ) -> tuple[list[Candidate], Mapping[str, list[str]]]:
         """Each memory once, whoever found it, and which remotes did. What a filter or another scope excludes stays out
         on every path. The best that any remote says of a memory counts.
@@ -188,7 +210,7 @@ class Search:
         A copy is as the remote has it now: the text found here may be older, and its lifetime over.
         """
         sides = [one.side.name for one in answered]
-        deliveries = self._store.reader.deliveries(sides, [hit.memory.id for hit in local])
+        deliveries = self._reader.deliveries(sides, [hit.memory.id for hit in local])
         delivered = {
             memory_id
             for each in deliveries.values()

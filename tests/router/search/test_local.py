@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.models import Hit, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Matches, Transaction
 from kingly_memory.router.search import local
-from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
 
 NOTES = (
@@ -87,7 +87,7 @@ def test_hit_carries_its_memory_whole(store: DiskStore) -> None:
     one = memory("violet", type=MemoryType.PROCEDURAL, tags=("t",), metadata={"a": 1})
     put(store, one)
     (hit,) = search(store, "violet").hits
-    assert (hit.memory, hit.standing) == (one, Standing.LIVE)
+    assert hit.memory == one
 
 
 @pytest.mark.parametrize(("text", "asked"), [("東京タワーに行った", "東京タワー"), ("party 🎉", "🎉")])
@@ -317,7 +317,7 @@ def test_every_filter_narrows(store: DiskStore, filters: dict[str, Any], expecte
 # --- scores -------------------------------------------------------------------------------------------------------
 
 
-def check_scores(hits: tuple[LocalHit, ...]) -> None:
+def check_scores(hits: tuple[Hit, ...]) -> None:
     relevances = [hit.relevance for hit in hits]
     assert relevances == sorted(relevances, reverse=True)
     assert all(0 < relevance <= 1 for relevance in relevances)

@@ -16,14 +16,14 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.app import parts
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory, Query, Results, RetrievalMode, Source, Standing
+from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source
 from kingly_memory.place import Place
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.modes import MODES, Selection, cosine
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.search.local import LocalAnswer, LocalHit, Wording
+from kingly_memory.router.search.local import HERE, LocalAnswer, Wording
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -205,12 +205,12 @@ async def test_sure_memories_that_are_worth_nothing_by_themselves_are_still_foun
 
     class Worthless:
         def word(self, query: Query, **_: object) -> Wording:
-            return Wording((), (), {}, cut=False)
+            return Wording((), (), (), {}, cut=False)
 
         def search(self, query: Query, **_: object) -> LocalAnswer:
             least = query.min_confidence
             told = [one for one in (*doubtful, sure) if one.confidence >= least][: query.limit]
-            return LocalAnswer(tuple(LocalHit(one, Standing.LIVE, 0.0, {}) for one in told), 1.0)
+            return LocalAnswer(tuple(Hit(one, 0.0, HERE) for one in told), 1.0)
 
     bench.router._engine.searching._local = Worthless()  # type: ignore[assignment]
     found = await bench.router.search("deploy", mode="precise", include_semantic=False)
@@ -342,10 +342,17 @@ async def test_what_makes_no_sense_is_refused(bench: Bench, asked: dict[str, Any
         await bench.router.search("deploy", **asked)
 
 
-def test_a_search_without_a_mode_loads_nothing_of_the_modes() -> None:
-    script = "import sys, kingly_memory.app.reading, kingly_memory.cli.memories; print(*sys.modules)"
+def test_a_search_without_a_mode_loads_nothing_of_the_modes(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from kingly_memory import SyncMemoryRouter
+with SyncMemoryRouter.open({str(tmp_path)!r}, False) as memory:
+    memory.store("deploy on tuesday")
+    assert len(memory.search("deploy")) == 1
+print(*sys.modules)
+"""
     loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    rooms = ("retrieval.modes", "retrieval.modes", "retrieval.modes", "router.moded", "adapters.embed.hashed")
+    rooms = ("retrieval.modes", "router.search.moded", "adapters.embed.hashed")
     assert not {f"kingly_memory.{room}" for room in rooms} & set(loaded.stdout.split())
 
 

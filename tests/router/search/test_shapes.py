@@ -17,9 +17,10 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Detail, Query, Standing
+from kingly_memory.models import Detail, Hit, Query
 from kingly_memory.place import Place
-from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalLayer
+from kingly_memory.retrieval import snippets
+from kingly_memory.router.search.local import HERE, LocalAnswer, LocalLayer
 from kingly_memory.router.search.request import Request, look
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
@@ -99,7 +100,7 @@ def test_a_reader_looks_further_down_as_well(tmp_path: Path) -> None:
 
 
 def answer(*texts: str, cut: bool = False) -> LocalAnswer:
-    hits = tuple(LocalHit(remembered(text), Standing.LIVE, 1.0, {}) for text in texts)
+    hits = tuple(Hit(remembered(text), 1.0, HERE) for text in texts)
     return LocalAnswer(hits, 1.0, cut)
 
 
@@ -192,9 +193,15 @@ async def test_when_there_is_no_time_for_passages_the_answer_says_so(tmp_path: P
 
 async def test_showing_counts_as_time_that_a_search_took(memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch) -> None:
     await memory.store(LONG)
-    moments = iter([10.0, 20.0, 30.0, 40.0])
-    clock = SimpleNamespace(monotonic=lambda: next(moments), now=memory._engine.clock.now)
-    monkeypatch.setattr(memory._engine, "clock", clock)
+    now, disclose = [10.0], snippets.disclose
+
+    def slow(*said: Any, **how: Any) -> snippets.Disclosed:
+        now[0] += 10.0
+        return disclose(*said, **how)
+
+    monkeypatch.setattr(snippets, "disclose", slow)
+    clock = SimpleNamespace(monotonic=lambda: now[0], now=memory._engine.clock.now)
+    monkeypatch.setattr(memory._engine.searching, "_clock", clock)
     found = await memory.search("deploys reviews", detail="passages")
     assert found.took_ms == 10_000
 
