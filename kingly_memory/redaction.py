@@ -1,16 +1,20 @@
-"""Taking secrets out of a text before anything of it is kept. Rather one word too many than one too few."""
+"""Taking secrets out of a text. Rather one word too many than one too few.
+
+Each rule says where in a text a secret stands. A rule is tried only where one of its hints occurs, so that ordinary
+text costs little, and its pattern is compiled only then, so that a command that stores a sentence starts fast.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from kingly_memory.dataclass import dataclass
-
-_Replacement = str | Callable[[re.Match[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,59 +28,100 @@ class Redacted:
 def redact(text: str) -> Redacted:
     """Doing it again changes nothing."""
     count = 0
-    for pattern, replacement in _RULES:
-        text, found = pattern.subn(replacement, text)
-        count += found
-    text, near = _near_secret_words(text)
-    text, dense = _dense_alone(text)
-    text, cards = _cards(text)
-    return Redacted(text, count + near + dense + cards)
+    while spots := _spots(text):  # each round leaves fewer letters that are not redacted, so there is a last one
+        parts, end = [], 0
+        for start, stop, kind in spots:
+            parts += [text[end:start], f"[redacted {kind}]"]
+            end = stop
+        text = "".join([*parts, text[end:]])
+        count += len(spots)
+    return Redacted(text, count)
 
 
-def placeholder(kind: str) -> str:
-    return f"[redacted {kind}]"
+def _spots(text: str) -> list[tuple[int, int, str]]:
+    """Where secrets stand, in order and apart, and what sort each is."""
+    seen, places = _seen(text)
+    seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
+    lowered = seen.lower()
+    found = [spot for rule in _RULES if rule.may_apply(lowered) for spot in rule.spots(seen)]
+    found += [*_near_names(seen), *_coded(seen)]
+    merged: list[tuple[int, int, str]] = []
+    for start, stop, kind in sorted(one for one in found if any(map(str.isalnum, seen[one[0] : one[1]]))):
+        if merged and start < merged[-1][1]:
+            first, end, said = merged[-1]
+            merged[-1] = (first, max(end, stop), said)
+        else:
+            merged.append((start, stop, kind))
+    return merged if places is None else [(places[start], places[stop - 1] + 1, kind) for start, stop, kind in merged]
 
 
-_SENSITIVE = (
-    r"(?:pass(?:word|wd|phrase|code)?|pwd|secrets?|tokens?|api[_ -]?keys?|apikeys?|access[_ -]?keys?|private[_ -]?keys?"
-    r"|signing[_ -]?keys?|encryption[_ -]?keys?|account[_ -]?keys?|auth[_ -]?keys?|shared[_ -]?access[_ -]?signature"
-    r"|credentials?|bearer|cookie|session[_ -]?id|(?<![a-z])pw(?![a-z]))"
+def _seen(text: str) -> tuple[str, list[int] | None]:
+    """The text as a reader sees it: without invisible letters, and with full-width ones as usual ones. And the place
+    that each letter has in the text, unless it is the same."""
+    if text.isascii():
+        return text, None
+    places = [place for place, letter in enumerate(text) if letter not in _INVISIBLE]
+    return "".join([text[place] for place in places]).translate(_WIDE), places
+
+
+_REDACTED = re.compile(r"\[redacted [a-z ]+\]")
+_GONE = "\0"
+"""Stands for each letter of a placeholder while rules look at a text."""
+_INVISIBLE = frozenset(map(chr, (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
+_INVISIBLE |= frozenset(map(chr, (*range(0x2060, 0x2070), 0xFEFF, *range(0xE0000, 0xE0080))))
+_WIDE = {0x3000: 0x20} | {one + 0xFEE0: one for one in range(0x21, 0x7F)}
+
+
+# --- what stands where -----------------------------------------------------------------------------------------------
+
+_CHOSEN = (
+    r"(?:pass(?:word|wd|phrase|code)s?|(?<![a-z])(?:pass|pw|pwd)(?![a-z])|pwd(?![a-z])"
+    r"|secrets?(?: (?:word|phrase|code|answer))?|safe ?words?)"
 )
-"""Words that are followed by what must not be kept."""
+"""Names of what people choose: it may look like any word."""
+_ISSUED = (
+    r"(?:tokens?|(?:api|access|private|secret|signing|encryption|account|auth|shared|set-?up|license|master)[_ -]?keys?"
+    r"|(?<![a-z])(?:psk|preshared[_ -]?key)|shared[_ -]?access[_ -]?signature|credentials?|bearer|cookie"
+    r"|session[_ -]?id|phpsessid|clé api|clave api|api-schlüssel)"
+)
+"""Names of what machines issue: it has letters and digits."""
+_SIGN = r"(?:=>|->|:=|=|:)"
+_WHICH = r"(?:[_-]?(?:\d{1,3}|prod|production|staging|dev|test|live|old|new))?(?![A-Za-z0-9_-])[\"'`)\]]?"
+"""What may end a name. `token_file` and `password_policy` name no secret."""
+_WHOSE = r"(?: (?:for|of|to|on) (?:[\w'-]+ ){0,3}?[\w'-]+)?"
+_IS = r"(?:'s|(?: is| are| was| will be| reads| being| should be| must be| changed to| set to| became)(?: now| still)?)"
 
 _QUOTED = r"""(?:"(?:[^"\\\n]|\\.){1,400}"|'(?:[^'\\\n]|\\.){1,400}'|`[^`\n]{1,400}`){1,8}"""
-_VALUE = (
-    rf"""(?:{_QUOTED}"""
-    r"""|[^\s"'`]\S{0,399}?(?=[.,;:!?)\]}"'`]{0,4}(?:\s|$)|(?<=\S{400})))"""
-)
-"""In quotation marks, or up to the next space without the marks that end a sentence."""
-_NOT_YET = r"(?!\[redacted )"
-
-_SAYS = (
-    r"(?:pass(?:word|wd|phrase|code)s?|(?<![a-z])pw(?![a-z])|pwd|pins?(?: code)?|api[_ -]?keys?|access[_ -]?keys?"
-    r"|(?:access |auth |api |deploy )?tokens?)"
-)
-"""Of those, the words that a sentence can end with: "hunter2 is our admin password"."""
 _END = r"(?=[.,;:!?)\]}\"'`]{0,4}(?:\s|\Z)|(?<=\S{400}))"
-_CLAUSE_END = r"(?:[ \t]*(?:[.,;:!?)\]}\"'`]+(?:\s|\Z)|[)\]}\"'`]+[.,;:!?)\]}]|[\r\n]|\Z|#|- |\u2013 |\u2014 ))"
+_VALUE = rf"(?:{_QUOTED}|[^\s\"'`]\S{{0,399}}?{_END})"
+"""In quotation marks, or up to the next space without the marks that end a sentence."""
+_NO_VALUE = (
+    r"(?![=(\[{<>|&*\0\u2026]|\$[\w{(]|%[\w(]|\.\.\.|[A-Za-z_][\w.]*[(\[]"
+    r"|(?:self|settings|config|cfg|args|os|this|request|req|options|params|process|env)\."
+    r"|(?:str|string|bytes|secretstr|any|int|text|varchar|object|none|null|nil|true|false|undefined|required|optional"
+    r"|token|password|passwd|secret|credentials)(?=[ \t]*(?:[,;)\]}|=#\r\n]|\Z)))"
+)
+"""What a program writes where it names no secret: calls, variables, types."""
+_CLAUSE_END = r"(?:[ \t]*(?:[.,;:!?)\]}\"'`]+(?:\s|\Z)|[)\]}\"'`]+[.,;:!?)\]}]|[\r\n|]|\Z|#|- |\u2013 |\u2014 ))"
 _GOES_ON = (
     r"(?:(?:and|or|but) (?:so|that|then|the|this|we|it|i|you|he|she|they|my|our|your|never|always|is|are|was|has|have"
     r"|do|does|don't|please|not|also|only|ask|use|must|should|will|can)\b"
     r"|(?:but|so|because|which|when|while|unless|#)(?!\S))"
 )
 """Where what was told ends and the sentence goes on."""
-_CLAUSE = rf"\S{{1,400}}?{_END}(?:[ \t]{{1,3}}(?!{_GOES_ON}|\[redacted )\S{{1,400}}?{_END}){{0,30}}+"
+_CLAUSE = rf"\S{{1,400}}?{_END}(?:[ \t]{{1,3}}(?!{_GOES_ON}|\0)\S{{1,400}}?{_END}){{0,30}}+"
 """To the end of the clause, without the marks that end it."""
 
 _LINK = (
     r"(?:after|again|all|already|and|anyway|as|at|because|before|but|by|during|enough|every|everywhere|for|from|here|if|in"
-    r"|inside|into|on|once|only|or|outside|per|since|so|than|there|through|to|today|tomorrow|too|twice|under|until|via"
-    r"|when|where|which|while|with|within|without|yet|yesterday)(?!\S)"
+    r"|inside|into|on|once|only|or|outside|per|since|so|than|that|there|through|to|today|tomorrow|too|twice|under|until"
+    r"|via|when|where|which|while|with|within|without|yet|yesterday)(?!\S)"
 )
 _DONE = (
     r"(?:accepted|cached|changed|checked|compromised|created|deleted|disabled|documented|enabled|encrypted|expired|expires"
-    r"|exposed|generated|hashed|kept|leaked|limited|looked up|lost|managed|masked|needed|passed|read|refreshed|rejected"
-    r"|removed|required|reset|revoked|rotated|saved|sent|set|shared|signed|stored|unset|updated|used|validated|verified)"
+    r"|exposed|generated|given|hashed|kept|known|leaked|limited|looked up|lost|managed|masked|needed|passed|read"
+    r"|refreshed|refused|rejected|removed|required|reset|revoked|rotated|saved|sent|set|shared|signed|stored|told|unset|updated"
+    r"|used|validated|verified)"
 )
 _SUCH = (
     r"(?:available|bad|correct|different|easy|empty|fine|gone|good|hidden|incorrect|invalid|long|longer|mandatory|missing"
@@ -85,7 +130,7 @@ _SUCH = (
 )
 _PLAIN = r"(?![^\n.,;!?]{0,200}\d)"
 """A clause without digits."""
-_PREDICATE = (
+_STATE = (
     r"(?:(?:(?:not|no longer|never|now|still|always|also|too|already|only|being|very|currently|just) ){0,3}"
     rf"(?:{_DONE}(?= {_LINK}|{_CLAUSE_END})|{_PLAIN}{_SUCH}(?= {_LINK}|{_CLAUSE_END})"
     rf"|(?<=not |ver |ger |ing ){_PLAIN}[a-z]{{2,}}ed(?= {_LINK}|{_CLAUSE_END}))"
@@ -102,211 +147,266 @@ _NOBODY = (
     r"|if|when|is|are|was)(?!\S)"
 )
 
+_FOREIGN = (
+    r"(?:passwort|kennwort|mot de passe|contraseña|senha|parola d'ordine|wachtwoord|hasło|lösenord|adgangskode|şifre"
+    r"|пароль|كلمة المرور|סיסמה|密码|密碼|口令|パスワード|暗証番号|비밀번호)"
+)
+_FOREIGN_IS = r"(?:\s?[:=]\s?|\s(?:ist|lautet|war|heißt|est|es|é|è|jest|är|er|это)[:\s]\s?|\s?(?:は|是|为|為|은|는)\s?)"
+_FOREIGN_STATE = (
+    r"(?:falsch|richtig|abgelaufen|erforderlich|geändert|gesperrt|zu|nicht|incorrecte?|obligatoire|requis|expiré|trop|pas"
+    r"|incorrecta|obligatoria|caducada|muy|incorreta|obrigatória|niet|verlopen|verplicht|неверный|обязателен)(?![^\s.,;!?])"
+)
 
-def _assigned(match: re.Match[str]) -> str:
-    return f"{match['name']}{match['sign']}{placeholder('secret')}"
+
+def _is_made(value: str, shortest: int = 8) -> bool:
+    """True for what a machine may have made: letters and digits without a call or a path."""
+    bare = value.strip("\"'`")
+    return (
+        len(bare) >= shortest
+        and any(map(str.isdigit, bare))
+        and any(map(str.isalpha, bare))
+        and not re.search(r"[(\[{<]|://|^[~./]", bare)
+    )
 
 
-def _told(match: re.Match[str]) -> str:
-    return f"{match['words']}{placeholder('secret')}"
+def _is_card(value: str) -> bool:
+    """Luhn's check (ISO/IEC 7812-1)."""
+    digits = [int(one) for one in value if one.isdigit()]
+    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
+    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-_RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
-    (
-        re.compile(
-            r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40})(?:PRIVATE KEY(?: BLOCK)?)-----.*?"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-            re.DOTALL,
-        ),
-        placeholder("private key"),
+def _is_account(value: str) -> bool:
+    """The check of international bank account numbers (ISO 13616): letters are numbers from 10, modulo 97."""
+    bare = value.replace(" ", "").upper()
+    return int("".join(str(int(one, 36)) for one in bare[4:] + bare[:4])) % 97 == 1
+
+
+def _has_digits(value: str) -> bool:
+    return sum(map(str.isdigit, value)) >= 2  # noqa: PLR2004  # one may be part of a word
+
+
+def _is_dense(value: str) -> bool:
+    """True for long runs of mixed letters and digits, which no word, name, hash or UUID is."""
+    mixed = all(any(map(has, value)) for has in (str.isupper, str.islower, str.isdigit))
+    return (
+        mixed
+        and not all(_is_name(part) or _is_hex(part) for part in value.split("/"))
+        and _entropy(value) >= _ENTROPY_ALONE
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A secret stands where `pattern` has its group `secret`, or matches at all, if `check` says so of that.
+
+    Looked for only where one of the hints occurs in the text in lower case; no hint is always.
+    """
+
+    kind: str
+    hints: str
+    pattern: str
+    check: Callable[[str], bool] | None = None
+    flags: re.RegexFlag = re.IGNORECASE
+
+    def may_apply(self, lowered: str) -> bool:
+        return not self.hints or any(hint in lowered for hint in self.hints.split())
+
+    def spots(self, seen: str) -> Iterator[tuple[int, int, str]]:
+        pattern = _compiled(self.pattern, self.flags)
+        group = "secret" if "secret" in pattern.groupindex else 0
+        for match in pattern.finditer(seen):
+            if self.check is None or self.check(match[group]):
+                yield (*match.span(group), self.kind)
+
+
+@cache
+def _compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
+    return re.compile(pattern, flags)
+
+
+_CHOSEN_HINTS = "pass pw secret safe"
+_ISSUED_HINTS = "token key api psk signature credential bearer cookie session sessid"
+_RULES = (
+    # what has a shape of its own; ASCII, so that a letter of another script may stand beside it
+    _Rule(
+        "private key",
+        "private",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+        r"(?:-----END [A-Z0-9 ]{0,40}(?:KEY(?: BLOCK)?-----)?|\Z)",
+        flags=re.DOTALL,
     ),
-    (re.compile(r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", re.IGNORECASE), placeholder("private key")),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"), placeholder("token")),
-    # user:password in front of a host
-    (
-        re.compile(
-            r"(?P<words>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@?#\"'<>]{0,200}:)" + _NOT_YET + r"[^\s/\"'<>]{1,400}(?=@)",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule("private key", "age-secret-", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", flags=re.IGNORECASE | re.ASCII),
+    _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", flags=re.ASCII),
+    _Rule(
+        "key",
+        "",
+        r"\b(?:"
+        r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,}"
+        r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
+        r"|gl(?:pat|dt|rt|cbt|ptt|soat)-[\w-]{16,}"
+        r"|xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}"
+        r"|AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"
+        r"|(?:sk|rk|pk)_(?:live|test)_\w{10,}|whsec_\w{16,}"
+        r"|sk-[\w-]{16,}"
+        r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|dckr_pat_[\w-]{20,}"
+        r"|do[opr]_v1_[0-9a-f]{40,}|dapi[0-9a-f]{30,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{30,}"
+        r"|SG\.[\w-]{16,}\.[\w-]{16,}|key-[0-9a-f]{32}|lin_api_\w{20,}|hv[sb]\.[\w-]{20,}|PMAK-[\w-]{30,}"
+        r"|sq0(?:atp|csp)-[\w-]{20,}|NRAK-[A-Z0-9]{20,}|glc_[\w+/=]{20,}|rubygems_[0-9a-f]{40,}"
+        r"|\d{8,10}:[A-Za-z0-9_-]{35}(?![\w-])"  # Telegram
+        r"|[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}"  # Discord
+        r")",
+        flags=re.ASCII,
     ),
-    (re.compile(r"(?P<words>\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@?#\"'<>\[]{16,400}(?=@)", re.IGNORECASE), _told),
-    # secrets in the query of an address
-    (
-        re.compile(
-            r"(?P<words>[?&;](?:[\w.-]{0,40}(?:token|key|secret|password|passwd|pwd|signature|credential)[\w.-]{0,20}"
-            r"|sig|auth|code|jwt|sid)=)" + _NOT_YET + r"[^\s&#\"'<>]{1,2000}",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "services/ webhooks/",
+        r"(?:slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{10,})",
     ),
-    (re.compile(r"(?P<words>hooks\.slack\.com/services/)" + _NOT_YET + r"[\w/]{10,}"), _told),
-    (re.compile(r"(?P<words>discord(?:app)?\.com/api/webhooks/)" + _NOT_YET + r"[\w/-]{10,}"), _told),
-    # keys that say by their beginning what they are
-    (
-        re.compile(
-            r"\b(?:"
-            r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,}"
-            r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
-            r"|gl(?:pat|dt|rt|cbt|ptt|soat)-[\w-]{16,}"
-            r"|xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}"
-            r"|AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"
-            r"|(?:sk|rk|pk)_(?:live|test)_\w{10,}|whsec_\w{16,}"
-            r"|sk-[\w-]{16,}"
-            r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|dckr_pat_[\w-]{20,}"
-            r"|do[opr]_v1_[0-9a-f]{40,}|dapi[0-9a-f]{30,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{30,}"
-            r"|SG\.[\w-]{16,}\.[\w-]{16,}|key-[0-9a-f]{32}|lin_api_\w{20,}|hv[sb]\.[\w-]{20,}|PMAK-[\w-]{30,}"
-            r"|sq0(?:atp|csp)-[\w-]{20,}|NRAK-[A-Z0-9]{20,}|glc_[\w+/=]{20,}|rubygems_[0-9a-f]{40,}"
-            r")"
-        ),
-        placeholder("key"),
+    _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", flags=re.ASCII),
+    _Rule(
+        "secret",
+        "",
+        r"(?<![\w.,+-])(?:(?:4\d|5[1-5]|2[2-7]|35|6\d)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -]?)\d{6}\2\d{5})"
+        r"(?![\w-]|[.,]\d)",
+        _is_card,
+        flags=re.ASCII,
     ),
-    (re.compile(r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b"), placeholder("token")),
-    # Authorization: Bearer …, Cookie: …
-    (
-        re.compile(
-            r"(?P<words>\b(?:proxy-)?authorization[\"']?\s*[:=]\s*+[\"']?+(?:(?:bearer|basic|token|digest)\s++)?+)"
-            + _NOT_YET
-            + r"[^\s\"',;]{4,}",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "",
+        r"(?<![A-Z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])",
+        _is_account,
+        flags=re.ASCII,
     ),
-    (re.compile(r"(?P<words>\b(?:set-)?cookie:\s*+)" + _NOT_YET + r"[^\n]{3,}", re.IGNORECASE), _told),
-    (
-        re.compile(
-            r"(?P<words>\b(?:bearer|basic)\s++)" + _NOT_YET + r"(?=\S*[\d=+/._-])[\w+/=.~-]{12,}", re.IGNORECASE
-        ),
-        _told,
+    _Rule("secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, flags=re.ASCII),
+    _Rule("secret", "", r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}", _is_dense),
+    # addresses
+    _Rule(
+        "secret",
+        "://",
+        r"\b[a-z][a-z0-9+.-]{1,20}://(?:[^\s/:@?#\"'<>]{0,200}:(?!\d{1,5}/)(?P<secret>[^\s\"'<>\0]{1,400}?)(?=@[\w.\[-]+(?:[:/?#\s]|$)))",
     ),
-    # a phrase, to the end of its sentence
-    (
-        re.compile(
-            r"(?P<words>\b(?:pass[ -]?phrase|(?:seed|recovery)[ -](?:phrase|words)|mnemonic)\s*(?:is|are|was|:|=)\s*+)"
-            + _NOT_YET
-            + rf"(?!{_PREDICATE})"
-            + r"[^\n.!?]{3,}",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule("secret", "://", r"://(?P<secret>[^\s/:@?#\"'<>\[\0]{16,400})(?=@)"),
+    _Rule(
+        "secret",
+        "?& =",
+        r"[?&;](?:[\w.-]{0,40}(?:token|key|secret|password|passwd|pwd|signature|credential)|sig|auth|code|jwt|sid)="
+        r"(?P<secret>[^\s&#\"'<>${\0][^\s&#\"'<>\0]{3,2000})",
     ),
-    # my password: blue monkey 42
-    (
-        re.compile(
-            r"(?P<words>(?:(?<![\w\"'`])|(?<=[._-]))(?:pass(?:word|wd|phrase|code)?|pwd|pw)(?::| =)[ \t]{1,3})"
-            + _NOT_YET
-            + rf"(?!{_PREDICATE}|[\"'`=(\[{{<|>&*])"
-            + _CLAUSE,
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule("secret", "wifi:", r"WIFI:[^\n]{0,200}?\bP:(?P<secret>[^\n;]{1,200})"),
+    # headers and commands
+    _Rule(
+        "secret",
+        "authorization",
+        r"\b(?:proxy-)?authorization[\"']?\s*[:=]\s*+[\"']?+(?:(?:bearer|basic|token|digest)\s++)?+"
+        r"(?P<secret>[^\s\"',;<${\0][^\s\"',;\0]{3,})",
     ),
-    # NAME_WITH_A_SECRET_WORD=value, "apiKey": "value"
-    (
-        re.compile(
-            rf"(?P<name>{_SENSITIVE}[\w.-]{{0,40}}[\"'`]?)(?P<sign>\s{{0,3}}(?:=|:=|:|=>|->)\s{{0,3}})"
-            + _NOT_YET
-            + rf"(?!{_PREDICATE}|[=(\[{{<])"
-            + _VALUE,
-            re.IGNORECASE,
-        ),
-        _assigned,
+    _Rule("secret", "cookie:", r"\b(?:set-)?cookie:\s*+(?P<secret>[^\n\0][^\n]*=[^\n]*)"),
+    _Rule("secret", "bearer basic", r"\b(?:bearer|basic)\s++(?=\S*[\d=+/._-])(?P<secret>[\w+/=.~-]{12,})"),
+    _Rule(
+        "secret",
+        "-u --user --proxy",
+        r"(?<!\S)(?:-u|--user|--proxy-user)[ =]?[\"']?(?!\d+:\d+(?!\S))[^\s:\"']{1,100}:(?P<secret>[^\s\"'\0]{1,400})",
     ),
-    (
-        re.compile(
-            r"(?P<name>\b[A-Z][A-Z0-9_]{0,60}_(?:KEY|PASS|PAT|DSN|AUTH|SALT))(?P<sign>\s{0,3}=\s{0,3})"
-            + _NOT_YET
-            + _VALUE
-        ),
-        _assigned,
+    _Rule(
+        "secret",
+        "mysql mariadb sshpass",
+        r"(?:(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?)"
+        r"(?P<secret>'[^'\n]{1,400}'|\"[^\"\n]{1,400}\"|[^\s\"'\0]{1,400})",
     ),
-    # --password value, -p is left alone: it means too many things
-    (
-        re.compile(
-            rf"(?P<words>--?[\w-]{{0,30}}{_SENSITIVE}[\w-]{{0,20}}[ =])" + _NOT_YET + r"(?!-)" + _VALUE, re.IGNORECASE
-        ),
-        _told,
+    _Rule("secret", "--", rf"--?[\w-]{{0,30}}{_CHOSEN}[ =](?!-|(?-i:[A-Z]+(?![\w-]))){_NO_VALUE}(?P<secret>{_VALUE})"),
+    # the names of what machines issue, and something made soon after
+    _Rule(
+        "secret",
+        _ISSUED_HINTS,
+        rf"{_ISSUED}{_WHICH}(?:\s{{0,3}}{_SIGN}\s{{0,3}}|{_WHOSE}{_IS}[: ]\s?|\s)(?P<secret>{_VALUE})",
+        _is_made,
     ),
-    # the password is hunter2; the pin for the door is 4711; the secret word is blue monkey
-    (
-        re.compile(
-            rf"(?P<words>\b(?:{_SENSITIVE}s?|pin(?: code)?|otp|safe ?word)(?: (?:word|phrase|code|answer))?"
-            r"(?:'s|(?: (?:for|of|to|on) (?:\w+ ){0,3}?\w+)? "
-            r"(?:is|are|was|will be|reads|being|should be|must be|is now|changed to|set to|became))"
-            r"(?: now| still)?[: ]\s{0,2})" + _NOT_YET + rf"(?!{_PREDICATE})(?:{_QUOTED}|{_CLAUSE})",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "=",
+        r"\b[A-Z][A-Z0-9_]{0,60}_(?:KEY|PASS|PAT|DSN|AUTH|SALT|TOKEN|SECRET|PASSWORD)\s?=\s?"
+        + _NO_VALUE
+        + rf"(?P<secret>{_VALUE})",
+        flags=re.NOFLAG,
     ),
-    # username bob, password swordfish
-    (
-        re.compile(
-            r"(?P<words>\b(?:user(?:[ _-]?name)?|log-?in|e-?mail|account)(?: is|:|=)? \S{1,100}? {0,2}"
-            r"(?:[,;/]|and|with) {1,2}(?:and |with )?(?:the )?(?:password|passwd|pass|passcode|pwd|pw) )"
-            + _NOT_YET
-            + rf"(?!(?:is|are|was|for|of)\b|{_PREDICATE})"
-            + _VALUE,
-            re.IGNORECASE,
-        ),
-        _told,
+    # the names of what people choose, and any words after
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        rf"{_CHOSEN}{_WHICH}(?: ?: ?[A-Za-z]{{3,12}}(?= ?=))?\s{{0,3}}{_SIGN}(?:\s{{0,3}}(?=[\"'`])|(?=\S))"
+        rf"{_NO_VALUE}(?!{_STATE})(?P<secret>{_VALUE})",
+    ),
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        rf"{_CHOSEN}{_WHICH}(?:\s{{0,3}}{_SIGN}[ \t]{{1,3}}|\s{{0,3}}{_SIGN}\n\s{{0,3}}|"
+        rf"{_WHOSE}{_IS}[: ]\s{{0,2}}){_NO_VALUE}(?!{_STATE})(?P<secret>{_QUOTED}|{_CLAUSE})",
+    ),
+    _Rule("secret", _CHOSEN_HINTS, rf"{_CHOSEN} (?P<secret>{_VALUE})", lambda value: _is_made(value, 6)),
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        r"\b(?:user(?:[ _-]?name)?|log-?in|e-?mail|account)(?: is|:|=)? \S{1,100}? {0,2}(?:[,;/]|and|with)? {0,2}"
+        rf"(?:and |with )?(?:the )?(?:password|passwd|pass|passcode|pwd|pw) (?!(?:is|are|was|for|of)\b|{_STATE})"
+        rf"{_NO_VALUE}(?P<secret>{_VALUE})",
     ),
     # login is admin / Winter2026!
-    (
-        re.compile(
-            r"(?P<words>\b(?:log-?in|credentials?|creds|account)s?(?: (?:for|of|to|on) (?:\w+ ){0,3}?\w+)?"
-            r"(?: is| are|:|=)\s{1,3})" + _NOT_YET + rf"\S{{1,100}} ?[/|:] ?{_CLAUSE}",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "login log-in cred account",
+        rf"\b(?:log-?in|credentials?|creds|account)s?{_WHOSE}(?: is| are|:|=)\s{{1,3}}"
+        rf"(?P<secret>[^\s\0]{{1,100}} ?[/|:] ?{_CLAUSE})",
     ),
     # hunter2 is our admin password
-    (
-        re.compile(
-            rf"(?<![^\s(\"'`])(?!{_NOBODY}|\[redacted )[^\s\[]\S{{0,80}}(?: (?!{_NOBODY})\S{{1,80}}){{0,5}}?"
-            rf"(?P<after> (?:is|was) (?:the|our|my|your|his|her|their) (?:[\w-]{{1,40}} ){{0,3}}?{_SAYS})"
-            r"(?=[.,;:!?)\"'`]*(?:\s*\Z|\s*\n)|[.,;:!?)]|\s+(?:for|of|to|on|in|at|now|and|but)\b)",
-            re.IGNORECASE,
-        ),
-        lambda match: f"{placeholder('secret')}{match['after']}",
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        rf"(?<![^\s(\"'`])(?P<secret>(?!{_NOBODY}|\0)[^\s\[]\S{{0,80}}(?: (?!{_NOBODY})\S{{1,80}}){{0,5}}?)"
+        rf" (?:is|was) (?:the|our|my|your|his|her|their) (?:[\w-]{{1,40}} ){{0,3}}?{_CHOSEN}"
+        r"(?=[.,;:!?)\"'`]*(?:\s*\Z|\s*\n)|[.,;:!?)]|\s+(?:for|of|to|on|in|at|now|and|but)\b)",
     ),
-    # a pin with a colon in front of it
-    (re.compile(r"(?P<words>\b(?:pin(?: code)?|otp)\s?[:=]\s{0,3})\d{4,10}\b", re.IGNORECASE), _told),
-    # curl -u admin:hunter2, but not docker run -u 1000:1000
-    (
-        re.compile(
-            r"(?P<words>(?<!\S)(?:-u|--user|--proxy-user)[ =]?[\"']?(?!\d+:\d+(?!\S))[^\s:\"']{1,100}:)"
-            + _NOT_YET
-            + r"[^\s\"']{1,400}"
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "passwort kennwort mot contrase senha parola wachtwoord hasło lösenord adgangskode şifre пароль كلمة סיסמה"
+        " 密码 密碼 口令 パスワード 暗証番号 비밀번호",
+        rf"{_FOREIGN}[^\n.:;=!?]{{0,40}}?{_FOREIGN_IS}(?!{_FOREIGN_STATE}|{_STATE}){_NO_VALUE}"
+        rf"(?P<secret>{_QUOTED}|[!-~]{{4,400}}?{_END}|(?<=[\s:=])[^\W\d_][\w!-/-]{{2,80}}(?={_CLAUSE_END}))",
     ),
-    (
-        re.compile(
-            r"(?P<words>\b(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?)"
-            + _NOT_YET
-            + r"(?:'[^'\n]{1,400}'|\"[^\"\n]{1,400}\"|[^\s\"']{1,400})"
-        ),
-        _told,
+    # numbers and lists of words that have a name
+    _Rule(
+        "secret",
+        "pin otp cvv cvc tan code",
+        rf"\b(?:pin(?:[ -]?code)?s?|otp|tan|(?:verification|security|access|door|gate|alarm) code|cv[cv])\b"
+        rf"(?: [\w'-]+){{0,3}}?(?:{_IS}|\slautet|\sist|\sest|\ses|\s?[:=]|(?<=cv[cv]))"
+        r"[: ]{0,3}(?P<secret>\d{3,10})\b",
     ),
-    # use the password hunter2, with token abc123: only what does not look like a word
-    (
-        re.compile(
-            rf"(?P<words>\b{_SENSITIVE} )"
-            + _NOT_YET
-            + r"(?=[^\s]{0,80}\d)(?=[^\s]{0,80}[A-Za-z])[^\s\"'`,;)\]}]{6,400}",
-            re.IGNORECASE,
-        ),
-        _told,
+    _Rule(
+        "secret",
+        "code",
+        r"\b(?:(?:recovery|backup|rescue|emergency|scratch|2fa)[ -]codes?"
+        r"|codes? (?:de (?:secours|récupération|respaldo|recuperación)|di recupero))\b[^\n:]{0,60}?[:\s]\s?"
+        r"(?P<secret>(?:\s{0,4}(?=[\w-]{0,20}\d)[A-Za-z0-9]{4,20}(?:[ -][A-Za-z0-9]{3,20}){0,3}[,;]?){1,20})",
+        _has_digits,
+    ),
+    _Rule(
+        "secret",
+        "phrase words mnemonic",
+        r"\b(?:(?:seed|recovery|backup|wallet)[ -](?:phrase|words)|mnemonic)\b[^\n:]{0,30}?(?: is| are| was|\s?[:=])\s+"
+        r"(?P<secret>(?:(?:\d{1,2}[.)]? ?)?[a-z]{3,12}[\s,]{1,3}){2,23}(?:\d{1,2}[.)]? ?)?[a-z]{3,12})",
     ),
 )
-"""In order: what has a shape of its own first, what is only named as a secret after it."""
 
-_PLACEHOLDER = re.compile(r"\[redacted [a-z ]+\]")
-_NEAR = re.compile(rf"{_SENSITIVE}|\b(?:key|auth|login|pin)", re.IGNORECASE)
+
+# --- what looks random -----------------------------------------------------------------------------------------------
+
+_NAMED = rf"(?<![a-z]){_ISSUED}(?![a-z_])"
 _REACH = 60
-"""Characters between the beginning of a secret word and what it may be about."""
-_RUN = re.compile(r"[A-Za-z0-9+/=_~-]{16,}")
-_CARD = re.compile(r"(?<![\w.,+-])[2-6](?:[ -]?[0-9]){12,18}(?![\w-]|[.,][0-9])")
+"""Characters between the beginning of a name and what it may be about."""
+_RUN = re.compile(r"[A-Za-z0-9+/_~-]{16,}={0,2}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{16,100000}={0,2}(?![A-Za-z0-9+/=_-])")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_PIECE, _SHORT_PIECE = 3.5, 3
 """Letters that the pieces of a name in snake_case or camelCase have on the average; few have less than the latter. What
@@ -314,46 +414,34 @@ is random changes sooner: of 5,000 runs of 32 letters and digits, 7 pass for nam
 _NAME_SHORT = 1 / 3
 _NAME_DIGITS = 1 / 8
 """Shares of short pieces and of digits in a name, at most."""
-_SHORTEST_ALONE = 32
 _ENTROPY_NEAR = 3.0
 _ENTROPY_ALONE = 4.0
 """Bits per character. A word has about 3, random base64 of 32 characters 4.2 to 4.9."""
 
 
-def _near_secret_words(text: str) -> tuple[str, int]:
-    """Take out runs that look random and stand near a word like key or token."""
-    told = _PLACEHOLDER.sub(lambda match: " " * len(match.group()), text)
-    spots = [match.start() for match in _NEAR.finditer(told)]
-
-    def is_secret(match: re.Match[str]) -> bool:
-        run = match.group()
-        nearest = bisect_left(spots, match.start() - _REACH)
-        if "/" in run or nearest == len(spots) or spots[nearest] > match.end() + _REACH:
-            return False
-        return not _is_name(run) and any(map(str.isdigit, run)) and _entropy(run) >= _ENTROPY_NEAR
-
-    return _replaced(text, is_secret) if spots else (text, 0)
-
-
-def _dense_alone(text: str) -> tuple[str, int]:
-    """Take out long runs of mixed letters and digits, which no word, name, hash or UUID is."""
-    return _replaced(text, lambda match: len(match.group()) >= _SHORTEST_ALONE and _is_dense(match.group()))
+def _near_names(seen: str) -> Iterator[tuple[int, int, str]]:
+    """Runs that look random and stand near a word like key or token."""
+    runs = [match for match in _RUN.finditer(seen) if any(map(str.isdigit, match.group()))]
+    if not runs or not any(hint in seen.lower() for hint in _ISSUED_HINTS.split()):
+        return
+    names = [match.start() for match in _compiled(_NAMED, re.IGNORECASE).finditer(seen)]
+    for match in runs:
+        run, nearest = match.group(), bisect_left(names, match.start() - _REACH)
+        if "/" in run or nearest == len(names) or names[nearest] > match.end() + _REACH:
+            continue
+        if not _is_name(run) and not _UUID.fullmatch(run) and _entropy(run) >= _ENTROPY_NEAR:
+            yield (*match.span(), "secret")
 
 
-def _cards(text: str) -> tuple[str, int]:
-    """Take out the numbers of payment cards, which have a check digit."""
-    return _replaced(text, lambda match: _is_card([int(one) for one in match.group() if one.isdigit()]), _CARD)
-
-
-def _is_card(digits: list[int]) -> bool:
-    """Luhn's check (ISO/IEC 7812-1)."""
-    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
-    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
-
-
-def _is_dense(run: str) -> bool:
-    mixed = any(map(str.isupper, run)) and any(map(str.islower, run)) and any(map(str.isdigit, run))
-    return mixed and not all(map(_is_name, run.split("/"))) and _entropy(run) >= _ENTROPY_ALONE
+def _coded(seen: str) -> Iterator[tuple[int, int, str]]:
+    """What holds a secret once it is read as base64."""
+    for match in _CODED.finditer(seen):
+        try:
+            said = b64decode(match.group(), validate=True).decode("ascii")
+        except ValueError:
+            continue
+        if said.replace("\n", "").isprintable() and _spots(said):
+            yield (*match.span(), "secret")
 
 
 def _is_name(run: str) -> bool:
@@ -367,19 +455,8 @@ def _is_name(run: str) -> bool:
     return len(lengths) <= 1 or (sum(lengths) >= _NAME_PIECE * len(lengths) and short <= _NAME_SHORT * len(lengths))
 
 
-def _replaced(
-    text: str, is_secret: Callable[[re.Match[str]], bool], pattern: re.Pattern[str] | None = None
-) -> tuple[str, int]:
-    found = 0
-
-    def replacement(match: re.Match[str]) -> str:
-        nonlocal found
-        if not is_secret(match):
-            return match.group()
-        found += 1
-        return placeholder("secret")
-
-    return (pattern or _RUN).sub(replacement, text), found
+def _is_hex(run: str) -> bool:
+    return not set(run) - set("0123456789abcdef")
 
 
 def _entropy(run: str) -> float:
