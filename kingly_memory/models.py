@@ -513,7 +513,7 @@ class Receipt:
     Where remotes have names, `remotes` says it of each by its name, and `delivery` is pending as long as any has yet to
     answer. `remote_id` is then that of the first which has it. `ends_at` is when the memory ends as long as nobody uses
     it or stores it again; None for never. `sightings` counts how often the memory was stored, where it says what it
-    said before.
+    said before. `secrets` is how many passwords, keys and the like seem to stand in it as it is stored.
     """
 
     id: MemoryId
@@ -526,6 +526,7 @@ class Receipt:
     remotes: Mapping[str, JsonObject] = field(default_factory=dict)
     ends_at: datetime | None = None
     sightings: int = 1
+    secrets: int = 0
 
     def to_json(self) -> JsonObject:
         return {
@@ -538,6 +539,7 @@ class Receipt:
             "reason": self.reason,
             "ends_at": moment_text(self.ends_at),
             **({"sightings": self.sightings} if self.sightings > 1 else {}),
+            **({"secrets": self.secrets} if self.secrets else {}),
             **({"remotes": dict(self.remotes)} if self.remotes else {}),
         }
 

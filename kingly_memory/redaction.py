@@ -11,8 +11,9 @@ import re
 from base64 import b64decode
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 from kingly_memory.dataclass import dataclass
 
@@ -38,13 +39,32 @@ def redact(text: str) -> Redacted:
     return Redacted(text, count)
 
 
+def redacted(value: Any) -> tuple[Any, int]:
+    """A text, or the texts of any JSON, without secrets, and how many there were."""
+    if isinstance(value, str):
+        found = redact(value)
+        return found.text, found.count
+    if isinstance(value, list | tuple):
+        pairs = [redacted(one) for one in value]
+        return [one for one, _ in pairs], sum(count for _, count in pairs)
+    if isinstance(value, Mapping):
+        named = {name: redacted(one) for name, one in value.items()}
+        return {name: one for name, (one, _) in named.items()}, sum(count for _, count in named.values())
+    return value, 0
+
+
 def _spots(text: str) -> list[tuple[int, int, str]]:
     """Where secrets stand, in order and apart, and what sort each is."""
     seen, places = _seen(text)
-    seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
+    if "[redacted " in seen:
+        seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
     lowered = seen.lower()
-    found = [spot for rule in _RULES if rule.may_apply(lowered) for spot in rule.spots(seen)]
-    found += [*_near_names(seen), *_coded(seen)]
+    rules = dict.fromkeys(rule for hint, rules in _hinted().items() if hint in lowered for rule in rules)
+    found = [spot for rule in rules for spot in _RULES[rule].spots(seen)]
+    if _RUN.search(seen):
+        found += [*_near_names(seen), *_coded(seen)]
+    if not found:
+        return []
     merged: list[tuple[int, int, str]] = []
     for start, stop, kind in sorted(one for one in found if any(map(str.isalnum, seen[one[0] : one[1]]))):
         if merged and start < merged[-1][1]:
@@ -191,7 +211,7 @@ def _is_dense(value: str) -> bool:
     mixed = all(any(map(has, value)) for has in (str.isupper, str.islower, str.isdigit))
     return (
         mixed
-        and not all(_is_name(part) or _is_hex(part) for part in value.split("/"))
+        and not all(is_name(part) or _is_hex(part) for part in value.split("/"))
         and _entropy(value) >= _ENTROPY_ALONE
     )
 
@@ -200,7 +220,7 @@ def _is_dense(value: str) -> bool:
 class _Rule:
     """A secret stands where `pattern` has its group `secret`, or matches at all, if `check` says so of that.
 
-    Looked for only where one of the hints occurs in the text in lower case; no hint is always.
+    Looked for only where one of the hints, which spaces part, occurs in the text in lower case.
     """
 
     kind: str
@@ -208,9 +228,6 @@ class _Rule:
     pattern: str
     check: Callable[[str], bool] | None = None
     flags: re.RegexFlag = re.IGNORECASE
-
-    def may_apply(self, lowered: str) -> bool:
-        return not self.hints or any(hint in lowered for hint in self.hints.split())
 
     def spots(self, seen: str) -> Iterator[tuple[int, int, str]]:
         pattern = _compiled(self.pattern, self.flags)
@@ -221,12 +238,22 @@ class _Rule:
 
 
 @cache
+def _hinted() -> dict[str, list[int]]:
+    """The places of the rules that each hint is a hint of."""
+    return {
+        hint: [place for place, rule in enumerate(_RULES) if hint in rule.hints.split()]
+        for hint in dict.fromkeys(hint for rule in _RULES for hint in rule.hints.split())
+    }
+
+
+@cache
 def _compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
 _CHOSEN_HINTS = "pass pw secret safe"
 _ISSUED_HINTS = "token key api psk signature credential bearer cookie session sessid"
+_DIGITS = "0 1 2 3 4 5 6 7 8 9"
 _RULES = (
     # what has a shape of its own; ASCII, so that a letter of another script may stand beside it
     _Rule(
@@ -240,7 +267,8 @@ _RULES = (
     _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", flags=re.ASCII),
     _Rule(
         "key",
-        "",
+        "akia asia abia acca gh github_ gl xox xapp- aiza ya29 gocspx sk- _live_ _test_ whsec_ hf_ npm_ pypi- dckr_"
+        " _v1_ dapi shp sg. key- lin_ hvs. hvb. pmak- sq0 nrak- rubygems_",
         r"\b(?:"
         r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,}"
         r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
@@ -253,11 +281,11 @@ _RULES = (
         r"|do[opr]_v1_[0-9a-f]{40,}|dapi[0-9a-f]{30,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{30,}"
         r"|SG\.[\w-]{16,}\.[\w-]{16,}|key-[0-9a-f]{32}|lin_api_\w{20,}|hv[sb]\.[\w-]{20,}|PMAK-[\w-]{30,}"
         r"|sq0(?:atp|csp)-[\w-]{20,}|NRAK-[A-Z0-9]{20,}|glc_[\w+/=]{20,}|rubygems_[0-9a-f]{40,}"
-        r"|\d{8,10}:[A-Za-z0-9_-]{35}(?![\w-])"  # Telegram
-        r"|[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}"  # Discord
         r")",
         flags=re.ASCII,
     ),
+    _Rule("token", _DIGITS, r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", flags=re.ASCII),  # Telegram
+    _Rule("token", _DIGITS, r"\b[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", flags=re.ASCII),  # Discord
     _Rule(
         "secret",
         "services/ webhooks/",
@@ -266,7 +294,7 @@ _RULES = (
     _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", flags=re.ASCII),
     _Rule(
         "secret",
-        "",
+        _DIGITS,
         r"(?<![\w.,+-])(?:(?:4\d|5[1-5]|2[2-7]|35|6\d)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -]?)\d{6}\2\d{5})"
         r"(?![\w-]|[.,]\d)",
         _is_card,
@@ -274,13 +302,13 @@ _RULES = (
     ),
     _Rule(
         "secret",
-        "",
+        _DIGITS,
         r"(?<![A-Z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])",
         _is_account,
         flags=re.ASCII,
     ),
-    _Rule("secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, flags=re.ASCII),
-    _Rule("secret", "", r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}", _is_dense),
+    _Rule("secret", _DIGITS, r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, flags=re.ASCII),
+    _Rule("secret", _DIGITS, r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}", _is_dense),
     # addresses
     _Rule(
         "secret",
@@ -429,7 +457,7 @@ def _near_names(seen: str) -> Iterator[tuple[int, int, str]]:
         run, nearest = match.group(), bisect_left(names, match.start() - _REACH)
         if "/" in run or nearest == len(names) or names[nearest] > match.end() + _REACH:
             continue
-        if not _is_name(run) and not _UUID.fullmatch(run) and _entropy(run) >= _ENTROPY_NEAR:
+        if not is_name(run) and not _UUID.fullmatch(run) and _entropy(run) >= _ENTROPY_NEAR:
             yield (*match.span(), "secret")
 
 
@@ -444,7 +472,7 @@ def _coded(seen: str) -> Iterator[tuple[int, int, str]]:
             yield (*match.span(), "secret")
 
 
-def _is_name(run: str) -> bool:
+def is_name(run: str) -> bool:
     """True for what programmers call things: words with a few digits."""
     pieces = _PIECE.findall(run)
     lengths = [len(piece) for piece in pieces if piece.isalpha()]

@@ -238,6 +238,9 @@ class Settings(_Checked):
         "which memories go to which of several remotes: `first`, `all`, or rules such as `tag:private=home, *=team`",
         None,
     )
+    redact_secrets: bool = _setting(
+        False, "whether secrets are taken out of all that is stored or imported; off, a receipt says how many it seems"
+    )
     revisions_kept: int = _setting(100, "earlier revisions of a memory that a sweep leaves", _COUNT)
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(

@@ -277,7 +277,7 @@ _WORDS: dict[str, list[str]] = {
         "the same for all regions",
         "required",
     ],
-    "file": ["src/app/auth/TokenRefreshHandlerV2.py", "docs/keys.md", "lib/session_store.rb", "cmd/login/main.go"],
+    "file": ["src/app/auth/TokenRefreshHandlerV2.py", "wiki/keys.md", "lib/session_store.rb", "cmd/login/main.go"],
     "func": ["get_token", "read_password_file", "loadCredentials", "issue_session_id", "verifySignature"],
     "type": ["str", "bytes", "Optional[str]", "string", "SecretStr", "[]byte"],
     "verb": ["deploys", "restarts", "fails", "passes", "needs a review", "takes three minutes"],

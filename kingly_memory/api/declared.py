@@ -130,6 +130,7 @@ VERBS = (
             "delivery",
             "reason",
             "sightings?",
+            "secrets?",
             "ends_at?",
         ),
         destroys=True,

@@ -112,7 +112,8 @@ class MemoryVerbs(Family):
     @verb("store", "memory_intelligent_store", "memory", "Store a memory", destroys=True)
     @example(
         '{"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}',
-        "success local_id=id mcp_id=remote_id storage_layers=layers key revision delivery reason sightings? ends_at?",
+        "success local_id=id mcp_id=remote_id storage_layers=layers key revision delivery reason sightings? secrets? "
+        "ends_at?",
     )
     async def store(
         self,

@@ -122,6 +122,7 @@ class LocalReader(View):
             self._settings.lifetimes,
             self._clock.now(),
             tiers=TierRules.of(self._settings.tiers),
+            redacts=self._settings.redact_secrets,
         )
         change = write.store(draft, context, if_revision=if_revision, folds=True)
         return self._store.write(change).result().receipt

@@ -42,6 +42,7 @@ from kingly_memory.models import (
     moment_text,
 )
 
+_TAKEN_OUT = "`kingly-memory forget` takes it back, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
 
@@ -296,7 +297,8 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
     if receipt.sightings > 1:
         stored = f"known already, stored {receipt.sightings} times by now:"
-    return [f"{stored} {name}", f"  {there[receipt.delivery]}", *ends]
+    seems = [f"  seems to hold {counted(receipt.secrets, 'secret')}: {_TAKEN_OUT}"] if receipt.secrets else []
+    return [f"{stored} {name}", f"  {there[receipt.delivery]}", *ends, *seems]
 
 
 def summary(memory: Memory, most: int = 48) -> str:

@@ -78,7 +78,7 @@ def outcome_draft(
     """
     said_task, said_status = spoken("task", task), validation.choice("status", status, TaskStatus)
     said_approach = validation.label("approach", approach)
-    said_reason = None if reason is None else spoken("reason", reason)
+    said_reason = None if reason is None else _redacted(spoken("reason", reason))
     said_notes = _notes(notes)
     if not isinstance(metadata, Mapping | None):
         raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
@@ -182,6 +182,12 @@ def spoken(name: str, value: object) -> str:
     if not value.strip():
         raise InvalidInput(name, "is empty; say it in a few words")
     return validation.mended(value.strip())
+
+
+def _redacted(reason: str) -> str:
+    from kingly_memory.redaction import redact  # a reason often quotes an error, and an outcome may leave this machine
+
+    return redact(reason).text
 
 
 def _notes(value: object) -> tuple[str, ...]:

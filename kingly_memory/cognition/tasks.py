@@ -220,11 +220,9 @@ class Task:
             return (TaskStatus.FAILED if self._failure else TaskStatus.COMPLETED), self._failure
         if not isinstance(error, Exception):
             return TaskStatus.CANCELLED, self._failure
-        from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
-
         try:
             told = str(error)
         except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
             told = ""
         said = f"{type(error).__name__}: {told}"[:REASON_LIMIT].strip().removesuffix(":")
-        return TaskStatus.FAILED, redact(validation.mended(said)).text
+        return TaskStatus.FAILED, validation.mended(said)

@@ -306,6 +306,7 @@ class Engine:
             self.clock.now(),
             self._context_rules,
             self.rules.tiers,
+            self.settings.redact_secrets,
         )
 
     def wake(self) -> None:
@@ -392,7 +393,7 @@ class Engine:
             if row is not None:
                 await self.remotes.wait_for(row.memory, wait_s)
                 now = await self.read(lambda: self.view.receipt(row.memory.id))
-                receipt = receipt if now is None else replace(now, sightings=receipt.sightings)
+                receipt = receipt if now is None else replace(now, sightings=receipt.sightings, secrets=receipt.secrets)
         if require and receipt.delivery is not DeliveryState.DELIVERED:
             raise RemoteUnavailable(await self._why_not_there(receipt), receipt=receipt)
         return receipt

@@ -51,6 +51,7 @@ class WriteContext:
     now: datetime
     contexts: ContextRules = field(default_factory=ContextRules)
     tiers: TierRules = SEEDS_TIERS
+    redacts: bool = False
 
     @property
     def now_s(self) -> float:
@@ -78,8 +79,20 @@ class Gone:
 # --- storing ----------------------------------------------------------------------------------------------------------
 
 
+def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
+    """The draft and how many secrets seem to stand in it: none where they are to be taken out. Every face's texts come
+    in here; hooks have taken out those of captured text before."""
+    from kingly_memory.redaction import redacted  # most commands store nothing
+
+    said = {name: redacted(getattr(draft, name)) for name in ("content", "title", "metadata")}
+    count = sum(found for _, found in said.values())
+    if not count or not context.redacts:
+        return draft, count
+    return replace(draft, **{name: text for name, (text, _) in said.items()}), 0
+
+
 def store(
-    draft: Draft,
+    told: Draft,
     context: WriteContext,
     *,
     noted: bool = True,
@@ -92,6 +105,7 @@ def store(
     that, where neither has a key. Raises RevisionConflict."""
 
     def change(transaction: Transaction) -> Stored:
+        draft, secrets = _looked_through(told, context)
         before = _by_key(transaction, context.space, draft.key)
         if before is None and if_revision and draft.key is not None:
             find_own(transaction, context.space, draft.key)
@@ -108,6 +122,7 @@ def store(
             if before is not None:
                 _unsay(transaction, before, memory, context)
             receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+        receipt = replace(receipt, secrets=secrets)
         context_id = memory.scope.context_id
         if not noted or context_id is None:
             return Stored(receipt, context_id)
@@ -185,7 +200,7 @@ def _check_revision(name: str | None, before: Row | None, expected: int | None) 
 
 
 def update(
-    key_or_id: str, draft: Draft, context: WriteContext, if_revision: int | None = None
+    key_or_id: str, told: Draft, context: WriteContext, if_revision: int | None = None
 ) -> Callable[[Transaction], Stored | None]:
     """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
     nothing. None when there is no such memory. Raises RevisionConflict."""
@@ -195,6 +210,7 @@ def update(
         if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
+        draft, secrets = _looked_through(told, context)
         said = draft.revising(before.memory)
         author = said.agent if "agent" in draft.unsaid else context.agent
         memory = _memory(said, before, replace(context, agent=author))
@@ -203,7 +219,7 @@ def update(
             return Stored(_use(transaction, before.memory, context, lifetime), None)
         _unsay(transaction, before, memory, context)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
-        return Stored(receipt, None)
+        return Stored(replace(receipt, secrets=secrets), None)
 
     return change
 
@@ -230,6 +246,8 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
         found, whole = [], {item.id for item in items if not item.is_earlier}
         for item in items:
+            if context.redacts:
+                item = replace(item, draft=_looked_through(item.draft, context)[0])  # noqa: PLW2901
             if item.is_earlier and item.id in whole:
                 _import_earlier(transaction, item, context)
             elif not item.is_earlier:

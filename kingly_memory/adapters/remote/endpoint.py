@@ -12,6 +12,7 @@ from kingly_memory.errors import InvalidInput
 
 _URL_LIMIT = 2_048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_SHORTEST_TOKEN = 12
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff\\]")
 """Spaces, control characters, lone surrogates, and the backslash, which some readers take for a slash."""
 _SEVERAL = re.compile(r"^[^?#]*[\s,;]([\w-]+\s*=\s*)?https?://")
@@ -20,17 +21,18 @@ _NOT_A_HOST = re.compile(r"""[%/\\?#@\[\]<>"'^`{|}]""")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A checked address. `str()` shows it without user info and query, which may be secrets."""
+    """A checked address. `str()` shows it without what may be secrets: user info, query, and parts of the path that
+    look like a token."""
 
     scheme: str
     host: str
     port: int
-    path: str
+    path: str = field(repr=False)
     credentials: tuple[str, str] | None = field(default=None, repr=False)
     query: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        return f"{self.origin}{self.path}"
+        return self.origin + "/".join("\u2026" if _is_secret(part) else part for part in self.path.split("/"))
 
     @property
     def origin(self) -> str:
@@ -56,7 +58,16 @@ class Endpoint:
 
     def url(self, path: str) -> str:
         """The address to send to, query included: never for a log or an error."""
-        return f"{self}{path}?{self.query}" if self.query else f"{self}{path}"
+        return f"{self.origin}{self.path}{path}" + (f"?{self.query}" if self.query else "")
+
+
+def _is_secret(part: str) -> bool:
+    """True for a part of a path that is no word, and no more than a word with a few digits."""
+    if len(part) < _SHORTEST_TOKEN or part.isalpha():
+        return False
+    from kingly_memory.redaction import is_name, redact
+
+    return redact(part).count > 0 or (any(map(str.isdigit, part)) and not is_name(part))
 
 
 def endpoint(url: object) -> Endpoint:

@@ -115,3 +115,26 @@ def test_any_text_is_an_endpoint_or_invalid_input(text: str) -> None:
     except InvalidInput:
         return
     assert endpoint(str(found)).remote_name == found.remote_name
+
+
+@pytest.mark.requirement("A18")
+@pytest.mark.parametrize(
+    "token",
+    [
+        "9f8e7d6c5b4a39281706",
+        "01a1fdb9-4b7a-747a-aaa6-367eabc4534c",
+        "sk" + "-live1234567890abcdef",
+        "Xy7Kq2Lm9Pz4",
+        "T0r" + "x" * 40 + "9Q",
+    ],
+)
+def test_a_part_of_the_path_that_looks_like_a_token_is_sent_and_not_shown(token: str) -> None:
+    there = endpoint(f"https://memory.example.org/v2/{token}/mcp")
+    assert str(there) == "https://memory.example.org/v2/\u2026/mcp"
+    assert token not in repr(there)
+    assert there.url("/call") == f"https://memory.example.org/v2/{token}/mcp/call"
+
+
+@pytest.mark.parametrize("path", ["", "/mcp", "/memory-service/v2", "/organisations/acme-shop/memories", "/api_v1/mcp"])
+def test_a_path_of_words_is_shown(path: str) -> None:
+    assert str(endpoint(f"https://memory.example.org{path}")) == f"https://memory.example.org{path}"
