@@ -268,7 +268,7 @@ class SyncAttention(Face):
         return self._call(lambda: self._awaiting.focus(topic, weight=weight))
 
     def unfocus(self, topic: str | None = None) -> Unfocused:
-        """Take the focus off a topic, or off everything that holds for you, also where others have set it for all.
+        """Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.
 
         Raises InvalidInput.
         """
@@ -345,7 +345,7 @@ class SyncThreads(Face):
         return self._call(lambda: self._awaiting.get(thread_id, first=first, limit=limit))
 
     def merge(self, thread_a: str, thread_b: str) -> Merged:
-        """Have two threads go on as one. All that was said is kept, and ai_split parts them again.
+        """Have two threads go on as one. All that was said is kept, and splitting parts them again.
 
         The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
@@ -717,7 +717,7 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.remember_focus(focus))
 
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Archive what has ended, and what other policies want to archive or move; a dry run says it first. What
+        """Archive what has ended, and archive or move what other policies want; a dry run says it first. What
         is archived can be restored.
 
         `policies` of lifetimes, strength and tiers; without, lifetimes and whatever the settings switch on.
@@ -729,7 +729,7 @@ class SyncMemoryRouter(Portal):
 
     def compact(self, strategy: str = "normal", dry_run: bool = False) -> JsonObject:
         """Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others
-        lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.
+        lighter. A thread is what was said in one context. Nothing is lost: restoring brings memories back.
 
         Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
         SweepUnderWay, StoreError.

@@ -121,12 +121,6 @@ class Verb(NamedTuple):
     def parameters(self) -> tuple[Parameter, ...]:
         return self.takes()
 
-    @property
-    def summary(self) -> str:
-        """The first sentence."""
-        first, end, _ = self.says.partition(". ")
-        return f"{first}{end.strip()}"
-
     def of(self, face: Literal["command", "tool"]) -> list[Parameter]:
         """The parameters that the face has, with its defaults."""
         found = [one for one in self.parameters if one.arg.only in (None, face)]

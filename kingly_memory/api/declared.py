@@ -1024,7 +1024,7 @@ VERBS = (
         tool="ai_merge",
         toolset="ai",
         title="Merge two threads",
-        says="Have two threads go on as one. All that was said is kept, and ai_split parts them again.",
+        says="Have two threads go on as one. All that was said is kept, and splitting parts them again.",
         takes=lambda: (
             Parameter(
                 name="thread_a",
@@ -1207,7 +1207,7 @@ VERBS = (
         tool="ai_unfocus",
         toolset="ai",
         title="Take focus off",
-        says="Take the focus off a topic, or off everything that holds for you, also where others have set it for all.",
+        says="Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.",
         takes=lambda: (
             Parameter(
                 name="topic",
@@ -1368,7 +1368,7 @@ VERBS = (
         tool="memory_sweep",
         toolset="lifecycle",
         title="Sweep",
-        says="Archive what has ended, and what other policies want to archive or move; a dry run says it first. What is archived can be restored.",
+        says="Archive what has ended, and archive or move what other policies want; a dry run says it first. What is archived can be restored.",
         takes=lambda: (
             Parameter(
                 name="policies",
@@ -1418,7 +1418,7 @@ VERBS = (
         tool="ai_compact",
         toolset="ai",
         title="Compact the threads",
-        says="Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.",
+        says="Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others lighter. A thread is what was said in one context. Nothing is lost: restoring brings memories back.",
         takes=lambda: (
             Parameter(
                 name="strategy",

@@ -45,7 +45,7 @@ class LifecycleVerbs(Family):
         ] = None,
         dry_run: Annotated[bool, Arg("only say what would happen; false carries it out", tool_default=True)] = False,
     ) -> SweepReport:
-        """Archive what has ended, and what other policies want to archive or move; a dry run says it first. What
+        """Archive what has ended, and archive or move what other policies want; a dry run says it first. What
         is archived can be restored.
 
         `policies` of lifetimes, strength and tiers; without, lifetimes and whatever the settings switch on.
@@ -72,7 +72,7 @@ class LifecycleVerbs(Family):
         dry_run: Annotated[bool, Arg("only say what would happen")] = False,
     ) -> JsonObject:
         """Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others
-        lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.
+        lighter. A thread is what was said in one context. Nothing is lost: restoring brings memories back.
 
         Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
         SweepUnderWay, StoreError.

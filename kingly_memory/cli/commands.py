@@ -23,7 +23,7 @@ class Command(NamedTuple):
     the command is its `verb`. `is_apart`: of the options of every command it takes those alone that it has itself."""
 
     name: str
-    summary: str
+    says: str
     target: str | None = None
     parameters: tuple[Parameter, ...] = ()
     verb: Verb | None = None
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 def commands() -> Sequence[Command]:
     """Every command in the order of help and docs."""
-    derived = [Command(verb.command, verb.summary, verb=verb) for verb in VERBS if verb.command is not None]
+    derived = [Command(verb.command, verb.says, verb=verb) for verb in VERBS if verb.command is not None]
     back = next(one.verb for one in derived if one.name == "restore")
     restore = Command("archive restore", "Bring a memory back from the archive.", verb=back)
     return (OWN[0], *derived, restore, *OWN[1:])
@@ -124,18 +124,29 @@ NAMED: Mapping[str, str] = {
 """What an answer is called for programs, where that is not the verb's own name."""
 
 GROUPS: Mapping[str, str] = {
-    "archive": "what was put away.",
-    "backup": "the memories of a home in one file.",
-    "projects": "the projects of a home: which there are, under which names.",
-    "documents": "JSON or text under a namespace and a key, which is no memory.",
-    "log": "the items of a session, in order and exactly.",
-    "outbox": "what the remote has not acknowledged.",
-    "remotes": "the memory servers that memories go to.",
-    "task": "what came of tasks.",
-    "thought": "chains of reasoning.",
-    "threads": "what was said in one context, as a thread.",
+    "archive": "what was put away",
+    "backup": "all memories of a home in one file",
+    "projects": "the projects of a home",
+    "documents": "JSON or text under a namespace and a key",
+    "log": "the exact items of a session, in order",
+    "outbox": "what the remote has not acknowledged",
+    "remotes": "the memory servers that memories go to",
+    "task": "what came of tasks",
+    "thought": "chains of reasoning",
+    "threads": "what was said in one context",
 }
 """What the verbs of a group are about."""
+
+FOR: Mapping[str, str] = {
+    "memories": "store search get list forget restore update tag edit history diff link links purge",
+    "tasks and thoughts": "context task confidence thought",
+    "what is put beside prompts": "inject focus unfocus pin unpin rate threads suggestions",
+    "what becomes of memories": "sweep weak reinforce archive compact stats",
+    "files": "import export backup documents log",
+    "remotes and projects": "remotes sync outbox hub projects",
+    "agents and this program": "demo status doctor mcp hook config trust completion version",
+}
+"""The commands of `--help`, by what they are for."""
 
 BARE: Mapping[str, str] = {"remotes": "remotes list", "projects": "projects list"}
 """What a group does when none of its verbs is said."""
@@ -169,7 +180,7 @@ OWN = (
     ),
     Command(
         "export",
-        "Write the project's memories, of all users unless --user names one, links, documents and logs to a file.",
+        "Write the project's memories, links, documents and logs to a file: of all users, unless --user names one.",
         "transfer:export",
         (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),
@@ -183,7 +194,8 @@ OWN = (
     ),
     Command(
         "import",
-        "Bring memories in. Importing a folder of notes again follows what was changed, moved and deleted there.",
+        "Bring memories in: notes, exports, files of other programs. A folder of notes may be imported again, and "
+        "what was changed, moved and deleted there is followed.",
         "importing:import_path",
         (
             _takes(
@@ -258,7 +270,7 @@ OWN = (
     ),
     Command(
         "hook",
-        "Answer a host's hook event, whose JSON is read from standard input; says nothing when anything is wrong.",
+        "Answer a host's hook event; its JSON is read from standard input, and what is wrong is not said.",
         "hook:hook",
         (
             _takes(
@@ -273,7 +285,7 @@ OWN = (
     ),
     Command(
         "config",
-        "Show every setting and where it comes from, or what a host needs in its configuration file.",
+        "Set up an assistant or editor; without its name, show every setting and where it comes from.",
         "configuration:config",
         (
             _takes("host HOST", "claude-code, claude-desktop, cursor, vscode or codex"),
@@ -286,7 +298,7 @@ OWN = (
     ),
     Command(
         "trust",
-        "Obey a settings file that lies in a project, as long as its contents stay the same.",
+        "Obey the settings file of a project: as long as its contents stay the same.",
         "trust:trust",
         (
             _takes("path PATH", "the file, or the project that it belongs to (default: this one)"),
@@ -296,12 +308,12 @@ OWN = (
     ),
     Command(
         "doctor",
-        "Look for what keeps memories from being stored, found or delivered, and say what to do.",
+        "Look for what is wrong, and say what to do: what keeps memories from being stored, found or delivered.",
         "doctor:doctor",
     ),
     Command(
         "completion",
-        "Print what lets a shell complete commands and options; for bash: `source <(kingly-memory completion bash)`.",
+        "Complete commands and options in a shell; for bash: `source <(kingly-memory completion bash)`.",
         "completion:completion",
         (
             _takes("shell SHELL", "bash, zsh or fish", NOT_GIVEN),

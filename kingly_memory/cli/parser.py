@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import BARE, COMMON, GROUPS, REMOTE, Command, Options, commands, parameters_of
+from kingly_memory.cli.commands import BARE, COMMON, FOR, GROUPS, REMOTE, Command, Options, commands, parameters_of
 from kingly_memory.cli.output import width
 from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.errors import KinglyMemoryError
@@ -194,28 +194,34 @@ def _near(word: str, known: Iterable[str], dashes: str = "") -> str:
 
 def help_of(name: str) -> str:
     """What `--help` prints of a command, of a group of them, or of the program."""
+    from textwrap import wrap
+
     known = {one.name: one for one in commands()}
     lines = [f"usage: {PROGRAM} {f'{name} COMMAND'.lstrip()} [options]", ""]
     if (command := known.get(name)) is not None:
         own = parameters_of(command)
         places = [one for one in own if not one.is_option]
         lines[0] = " ".join([f"usage: {PROGRAM} {name}", *map(positional, places), "[options]"])
-        lines += [command.summary, "", *_rows((metavar(one), described(one)) for one in places)]
-        lines += ["options:", *_rows((spelled(one), described(one)) for one in own if one.is_option)]
+        lines += [*wrap(command.says, max(width() - 2, 40)), ""]
+        lines += _rows((metavar(one), described(one)) for one in places) if places else []
+        options = [one for one in own if one.is_option]
+        lines += ["options:", *_rows((spelled(one), described(one)) for one in options)] if options else []
     else:
         lines += [] if name else [DESCRIPTION]
-        words = next_words(name, known)
-        lines += ["commands:", *_rows((word, _about(f"{name} {word}".lstrip(), known)) for word in words)]
+        several = {"commands": " ".join(next_words(name, known))} if name else FOR
+        for heading, words in several.items():
+            told = ((word, _about(f"{name} {word}".lstrip(), known)) for word in words.split())
+            lines += [f"{heading}:", *_rows(told)]
     if command is None or not command.is_apart:
         lines += ["options of every command:", *_rows((spelled(one), described(one)) for one in COMMON)]
     return "\n".join(lines).rstrip()
 
 
 def _about(name: str, known: dict[str, Command]) -> str:
-    """The summary of a command, or what the commands of a group are about."""
+    """What a command is for, in few words, or what the commands of a group are about."""
     if name in known:
-        return known[name].summary
-    return f"{' | '.join(one.partition(' ')[2] for one in known if one.startswith(f'{name} '))}: {GROUPS[name]}"
+        return re.split(r"[.:;]\s", known[name].says)[0].removesuffix(".")
+    return f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}: {' | '.join(next_words(name, known))}"
 
 
 def _rows(told: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -120,7 +120,7 @@ def _section(command: Command) -> Iterator[str]:
     yield ""
     yield f"    kingly-memory {' '.join([command.name, *map(_usage, parameters)])}"
     yield ""
-    yield command.summary
+    yield command.says
     yield ""
     if parameters:
         yield from [*_options(parameters), ""]

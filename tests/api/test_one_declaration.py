@@ -75,14 +75,16 @@ async def test_a_new_verb_is_a_tool(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("loud")
 def test_a_new_verb_is_on_the_reference_pages() -> None:
     command, tool = cli_reference(), tools_reference()
-    assert "## shout\n\n    kingly-memory shout KEY_OR_ID [--times N]\n\nSay a memory aloud.\n" in command
+    assert (
+        "## shout\n\n    kingly-memory shout KEY_OR_ID [--times N]\n\nSay a memory aloud. Nobody is woken.\n" in command
+    )
     assert "#### memory_shout\n\nSay a memory aloud. Nobody is woken. *Reads only.*" in tool
     assert 'memory_shout {"key_or_id": "deploy"}' in tool
 
 
 def test_every_verb_says_what_it_does_and_what_it_takes() -> None:
     for one in VERBS:
-        assert one.summary.endswith("."), one.name
+        assert one.says.endswith("."), one.name
         assert all(parameter.arg.words for parameter in one.parameters), one.name
     assert {one.toolset for one in tool_verbs().values()} == set(TOOLSETS)
     assert len(tool_verbs()) == sum(one.tool is not None for one in VERBS)

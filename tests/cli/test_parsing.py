@@ -18,7 +18,7 @@ COMMANDS = commands()
 def test_every_command_has_help(run: Run, command: Command) -> None:
     ran = run(*command.name.split(), "--help")
     assert ran.code == 0
-    assert command.summary.split()[0] in ran.out
+    assert command.says.split()[0] in ran.out
     assert all(
         f"--{one.option}" in ran.out if one.is_option else metavar(one) in ran.out for one in parameters_of(command)
     )

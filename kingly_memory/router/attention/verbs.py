@@ -178,7 +178,7 @@ class Attention:
     async def unfocus(
         self, topic: Annotated[str | None, Arg("left out, all focus is cleared", is_positional=True)] = None
     ) -> Unfocused:
-        """Take the focus off a topic, or off everything that holds for you, also where others have set it for all.
+        """Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.
 
         Raises InvalidInput.
         """

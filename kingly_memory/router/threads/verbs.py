@@ -119,7 +119,7 @@ class Threads:
         thread_a: Annotated[str, Arg("id of the thread that goes on", "THREAD")],
         thread_b: Annotated[str, Arg("id of the thread that goes on as the first one", "OTHER")],
     ) -> Merged:
-        """Have two threads go on as one. All that was said is kept, and ai_split parts them again.
+        """Have two threads go on as one. All that was said is kept, and splitting parts them again.
 
         The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
