@@ -107,11 +107,20 @@ class StoreUntrusted(StoreError):
 class StoreDamaged(StoreError):
     """The store file is missing or unreadable although this home has held memories."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"the memory store in {path} is damaged: {problem}. "
-            "Restore the folder from a backup, or move it aside to begin with an empty one"
-        )
+    def __init__(
+        self,
+        path: str,
+        problem: str,
+        to_do: str = "Restore the folder from a backup, or move it aside to begin with an empty one",
+    ) -> None:
+        super().__init__(f"the memory store in {path} is damaged: {problem}. {to_do}")
+
+
+class StoreUnreadable(StoreError):
+    """The operating system or the disk refused a read."""
+
+    def __init__(self, path: str, cause: str, to_do: str) -> None:
+        super().__init__(f"the memory store in {path} cannot be read ({cause}); nothing in it was changed. {to_do}")
 
 
 class StoreTooNew(StoreError):

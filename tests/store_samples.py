@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.local import rows
+from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
@@ -109,6 +109,12 @@ def behind_triggers(home: Path) -> Iterator[sqlite3.Connection]:
         yield connection
         for _, statement in triggers:
             connection.execute(statement)
+
+
+def number_layout(connection: sqlite3.Connection, layout: int) -> None:
+    """As another version would have written it."""
+    for statement in sql.numbered(layout):
+        connection.execute(statement)
 
 
 def check_integrity(home: Path) -> None:

@@ -17,7 +17,7 @@ from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run
-from tests.store_samples import memory
+from tests.store_samples import memory, number_layout
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -106,7 +106,7 @@ def test_a_store_that_vanished_is_a_problem(run: Run, home: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_a_problem(run: Run, home: Path) -> None:
     with closing(sqlite3.connect(home / "store" / "cache.db")) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        number_layout(connection, 99)
     assert "upgrade" in problems(run)["store"]["to_do"]
 
 

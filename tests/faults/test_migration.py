@@ -11,6 +11,7 @@ from pathlib import Path
 from kingly_memory.adapters.local import sql
 from tests.cli_runner import ROOT, environment, process
 from tests.faults.conftest import Tell
+from tests.store_samples import number_layout
 
 WRITER = """
 import asyncio, sys
@@ -40,7 +41,7 @@ def test_an_older_process_writes_nothing_after_a_newer_one_has_migrated_the_stor
             old.stdout.readline()
         connection = sqlite3.connect(home / "store" / "cache.db", timeout=30, isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(f"PRAGMA user_version = {sql.LAYOUT + 1}")
+        number_layout(connection, sql.LAYOUT + 1)
         (before,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
         connection.execute("COMMIT")
         said = old.stdout.read().split()

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
-from kingly_memory.adapters.local import rows, safety
+from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
@@ -33,12 +33,12 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 
 @dataclass(slots=True, eq=False)
 class _Opened:
-    """`immutable`: opened in a folder that nobody can write to, so that the file is taken as unchanging. `generation`
-    says which `close` it belongs to."""
+    """`wal`: None where the folder cannot be written to and has none, so that the file is taken as unchanging.
+    `generation` says which `close` it belongs to."""
 
     connection: sqlite3.Connection
     inode: Inode | None
-    immutable: bool
+    wal: Inode | None
     generation: int
     is_over: IsOver | None = None
 
@@ -57,7 +57,7 @@ class Connections:
 
     def __init__(self, folder: Folder, recover: Recovery) -> None:
         self._folder = folder
-        self._database, self._wal = str(folder.database), str(folder.wal)
+        self._wal = str(folder.wal)
         self._recover = recover
         self._local = _Local()
         self._lock = threading.Lock()
@@ -152,13 +152,14 @@ class Connections:
 
     def _taken(self) -> _Opened | None:
         """A connection to the file that lies in the store now."""
-        inode = inode_of(self._database)
+        inode, wal = self._folder.inode(), inode_of(self._wal)
         while self._idle:
             with self._lock:
                 opened = self._idle.pop() if self._idle else None
             if opened is None:
                 break
-            if opened.inode == inode and not (opened.immutable and inode_of(self._wal) is not None):
+            # Of a WAL that was deleted we still see all; one that was made since has what is new.
+            if opened.inode == inode and wal in (None, opened.wal):
                 return opened
             opened.connection.close()
         if self._folder.is_empty():
@@ -168,14 +169,14 @@ class Connections:
 
     def _open(self, inode: Inode | None) -> _Opened | None:
         self._folder.check()
-        immutable = False
+        acknowledged = self._folder.sentinel.read()  # first: the database is never behind it
         try:
             try:
                 connection = safety.connect_read_only(self._folder.database)
             except sqlite3.OperationalError:
                 if inode_of(self._wal) is not None or os.access(self._folder.store, os.W_OK):
                     raise
-                connection, immutable = safety.connect_read_only(self._folder.database, immutable=True), True
+                connection = safety.connect_read_only(self._folder.database, immutable=True)
         except sqlite3.Error as error:
             raise self._worded(error, inode) from error
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
@@ -185,6 +186,8 @@ class Connections:
             connection.create_function("has_metadata", 2, _has_metadata)
             safety.check_objects(connection, self._folder.store)
             layout = safety.layout_of(connection)
+            if layout == sql.LAYOUT:
+                self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.Error):
@@ -194,7 +197,7 @@ class Connections:
             connection.close()
             self._folder.check_not_founded()
             return None
-        return _Opened(connection, inode, immutable, self._generation)
+        return _Opened(connection, inode, inode_of(self._wal), self._generation)
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)

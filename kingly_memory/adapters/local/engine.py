@@ -53,8 +53,8 @@ class Engine:
         self._synchronous = synchronous
         self._lock_wait_s = lock_wait_s
         self._recover = recover
-        self._is_unnoted = False
         self._is_unplaced = True
+        self._number: int | None = None
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Inode | None] = (None, None)
@@ -72,18 +72,22 @@ class Engine:
         with self.lock.held():
             try:
                 self._folder.check_not_lost()
-                return self.commit_locked(changes)
+                outcomes = self.commit_locked(changes)
             except Malformed as damage:
                 if self._recover is None:
                     raise
                 self._recover(damage)
-                return self.commit_locked(changes)
+                outcomes = self.commit_locked(changes)
+            if self._number is not None:
+                self._folder.sentinel.write(self._number)
+        return outcomes
 
     def commit_locked(self, changes: Sequence[Change]) -> list[Outcome]:
         """`commit` for a caller who holds the write lock and has made the folder."""
         with self._committing:
             try:
                 cache, connection = self._opened()
+                acknowledged = self._folder.sentinel.before_commit()
                 with cache.transact():
                     self._check_unchanged(connection)
                     if self._is_unplaced:
@@ -91,10 +95,9 @@ class Engine:
                         self._is_unplaced = False
                     before = connection.total_changes
                     outcomes = self._run(changes, connection)
-                    if self._is_unnoted and connection.total_changes > before:
-                        # Only now: a store that nobody has written to has no WAL that could be missed later.
-                        self._folder.note_opened()
-                        self._is_unnoted = False
+                    if connection.total_changes > before:
+                        ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()
+                        self._folder.check_complete(self._number - 1, acknowledged)
             except (StoreError, sqlite3.Error, Timeout, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
@@ -142,11 +145,15 @@ class Engine:
                 connection.rollback()
         if cache is not None:
             cache.close()
-            with suppress(OSError):  # a full disk: then the next opening asks about the WAL in vain
-                self._folder.note_closed()
+        self._folder.sentinel.close()
+        self._number = None
 
     def _opened(self) -> tuple[Cache, sqlite3.Connection]:
-        if self._cache is not None and self._files_now() != self._files:
+        if self._cache is not None and (now := self._files_now()) != self._files:
+            if self._connection is not None and now == (self._files[0], None):
+                # Somebody deleted the WAL. What is committed in it is still there for those who have it open: the first
+                # of them folds it in.
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self.release()
         if self._cache is None or self._connection is None:
             self._inspect()
@@ -160,8 +167,8 @@ class Engine:
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             if journal != "wal":
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
-            is_new = layout_of(connection) == 0 or not self._folder.founded.exists()
-            self._is_unnoted = not is_new or self._found(self._cache, connection)
+            if layout_of(connection) == 0:
+                self._found(self._cache, connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
             self._is_unplaced = True
@@ -171,33 +178,33 @@ class Engine:
         """Which files lie in the store: others than we opened when somebody recovered, restored or deleted it."""
         return self._folder.inode(), inode_of(str(self._folder.wal))
 
-    def _found(self, cache: Cache, connection: sqlite3.Connection) -> bool:
-        """Make a new store. True when the database would be one without its WAL too, so that the home can be noted as
-        founded; when a reader keeps it from that, the next opening tries again."""
-        if layout_of(connection) == 0:
-            with cache.transact():
-                there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-                for name, statement in sql.SCHEMA.items():
-                    if name not in there:
-                        connection.execute(statement)
-                name_incarnation(connection, self._folder)
-                connection.execute(f"PRAGMA user_version = {sql.LAYOUT}")
+    def _found(self, cache: Cache, connection: sqlite3.Connection) -> None:
+        """Make a new store, which would be one without its WAL too."""
+        with cache.transact():
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            for name, statement in sql.SCHEMA.items():
+                if name not in there:
+                    connection.execute(statement)
+            connection.execute(sql.BEGIN_COMMITS)
+            name_incarnation(connection, self._folder)
+            for statement in sql.numbered(sql.LAYOUT):
+                connection.execute(statement)
         for path in self._folder.store.iterdir():
             path.chmod(0o600)
-        _, logged, folded_in = connection.execute("PRAGMA wal_checkpoint").fetchone()
-        return bool(logged == folded_in)
+        connection.execute("PRAGMA wal_checkpoint").fetchall()
 
     def _inspect(self) -> None:
         """Before diskcache opens the file: it is ours, and nobody holds it."""
         if self._folder.is_empty():
             return
-        if self._folder.has_lost_wal():
-            log.warning("cache.db-wal is gone from %s: what was stored last may be missing", self._folder.store)
+        acknowledged = self._folder.sentinel.read()
         with closing(safety.connect_read_only(self._folder.database)) as connection:
             if layout_of(connection) == 0:
                 self._folder.check_not_founded()
             safety.check_objects(connection, self._folder.store)
             self._check_layout(connection)
+            # Before diskcache opens it, whose last connection would fold a damaged WAL in and delete it.
+            self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
         # While it opens, diskcache would wait a minute for whoever holds SQLite's own lock.
         with closing(sqlite3.connect(self._folder.database, timeout=self._lock_wait_s, isolation_level=None)) as turn:
             turn.execute("BEGIN IMMEDIATE")
@@ -225,6 +232,8 @@ class Engine:
 
 
 def name_incarnation(connection: sqlite3.Connection, folder: Folder, **restored: bool) -> None:
-    """Give the home in that folder a name that no other has."""
+    """Give the home in that folder a name that no other has, and its next commit a number behind all acknowledged
+    ones."""
+    connection.execute(sql.COMMITS_BEHIND, (folder.sentinel.read() or 0,))
     named = {"id": os.urandom(16).hex(), **restored, "files": folder.files()}
     connection.execute(sql.SET_FACET, (HOME, INCARNATION, rows.dump(named)))

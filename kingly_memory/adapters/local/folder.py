@@ -7,9 +7,10 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
+from zlib import crc32
 
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
@@ -24,9 +25,6 @@ from kingly_memory.own_files import (
     opened,
 )
 
-_OPEN, _CLOSED = "open\n", "closed\n"
-_NOTE_LIMIT_BYTES = 16
-
 
 class Folder:
     """`<home>/store` holds diskcache's files and nothing else; locks, notes and damaged stores lie beside it."""
@@ -36,14 +34,14 @@ class Folder:
         self.name = name
         self.store = home / name
         self.database = self.store / "cache.db"
+        self._database = str(self.database)
         self.wal = self.store / "cache.db-wal"
         """What is committed and not yet folded into the database."""
         self.shared_memory = self.store / "cache.db-shm"
         """SQLite's index of the WAL."""
         self.write_lock = home / "write.lock"
-        self.founded = home / "founded"
-        """A note that this home has held a store, so that a vanished file is reported and not taken as empty. It says
-        whether a writer has the store open, so that a vanished WAL is noticed too."""
+        self.sentinel = Sentinel(home / "sentinel")
+        self._was_there = False
 
     @property
     def salvaged(self) -> Folder:
@@ -74,7 +72,6 @@ class Folder:
             self.store.rename(aside)
         fresh.store.rename(self.store)
         self.sync()
-        self.note_closed()
         return aside
 
     def exists(self) -> bool:
@@ -82,7 +79,7 @@ class Folder:
 
     def inode(self) -> Inode | None:
         """Which file the database is just now; None when there is none."""
-        return inode_of(str(self.database))
+        return inode_of(self._database)
 
     def files(self) -> str:
         """Which database in which folder this is. A move keeps both, and every copy has others; the device is no part
@@ -111,12 +108,27 @@ class Folder:
 
     def check_not_founded(self) -> None:
         """Raise StoreDamaged when this home has held a store; for a database that turns out to hold nothing."""
-        if self.founded.exists():
+        self._check_not_gone()
+        if self._was_there or self.sentinel.is_written():
             problem = f"{self.name}/cache.db is missing or empty, although memories were kept here"
             raise StoreDamaged(str(self.home), problem)
 
+    def check_complete(self, last_commit: int, acknowledged: int | None) -> None:
+        """Raise Malformed when the database that was opened ends before what had been acknowledged by then."""
+        self._was_there = True
+        if acknowledged is not None and last_commit < acknowledged:
+            problem = f"its last {acknowledged - last_commit} commits are missing"
+            raise Malformed(str(self.store), problem, self.inode())
+
+    def _check_not_gone(self) -> None:
+        if self._was_there and not self.home.exists():
+            problem = "the folder was deleted or moved while it was open"
+            raise StoreDamaged(str(self.home), problem, "Put it back, or restart to begin with an empty one")
+
     def make(self) -> None:
-        """Create what is missing, readable by the owner alone. Raises StoreUnwritable or StoreUntrusted."""
+        """Create what is missing, readable by the owner alone. Raises StoreUnwritable, StoreUntrusted, and StoreDamaged
+        when the home that we have read is gone."""
+        self._check_not_gone()
         self.check()
         if self.exists():
             return
@@ -132,7 +144,7 @@ class Folder:
         if "$" in str(self.home) or str(self.home).startswith("~"):
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
         check_folder(self.home)
-        for path in (self.store, self.database, self.wal, self.shared_memory, self.founded):
+        for path in (self.store, self.database, self.wal, self.shared_memory, self.sentinel.path):
             try:
                 status = os.lstat(path)
             except (FileNotFoundError, NotADirectoryError):
@@ -145,20 +157,6 @@ class Folder:
                 check_one_name(status, path)
             check_ours(status, path)
 
-    def has_lost_wal(self) -> bool:
-        """True when a writer was killed and its WAL is gone, or is an empty one that a reader has made since."""
-        return self._note() == _OPEN and (not self.wal.exists() or self.wal.stat().st_size == 0)
-
-    def note_opened(self) -> None:
-        """Note that a writer has the store open."""
-        if self._note() != _OPEN:
-            self._write_note(_OPEN)
-
-    def note_closed(self) -> None:
-        """Note that nobody has it open, unless the WAL is still there: then somebody has."""
-        if not self.wal.exists():
-            self._write_note(_CLOSED)
-
     def sync(self) -> None:
         """Make renames in the home survive a power cut."""
         descriptor = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY)
@@ -167,21 +165,73 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def _note(self) -> str:
-        """What the note says; "" when there is none, or something else in its place that could hold us up."""
+
+class Sentinel:
+    """Beside the database: the number of the last commit that was acknowledged, so that a database which lost its end
+    is told from one that never had it.
+
+    Written after the commit and before the receipt, without an fsync of its own: after a power cut it may be behind the
+    database, which says nothing. It is ahead only where commits are missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def read(self) -> int | None:
+        """None when there is none, when it cannot be read, or when something else lies in its place."""
         try:
-            descriptor = opened(self.founded, os.O_RDONLY)
+            descriptor = opened(self.path, os.O_RDONLY)
         except (OSError, StoreUntrusted):
-            return ""
+            return None
         try:
-            return os.read(descriptor, _NOTE_LIMIT_BYTES).decode("ascii", "replace")
+            return self._number(os.read(descriptor, _SENTINEL_BYTES))
         finally:
             os.close(descriptor)
 
-    def _write_note(self, text: str) -> None:
-        with os.fdopen(opened(self.founded, os.O_WRONLY | os.O_CREAT), "w", encoding="ascii") as file:
-            file.truncate(0)
-            file.write(text)
+    def is_written(self) -> bool:
+        """Whether a commit was ever acknowledged here."""
+        return os.path.lexists(self.path) and self.path.lstat().st_size > 0
+
+    def before_commit(self) -> int | None:
+        """The same for the writer, who keeps the file open, and makes it where there is none. Raises OSError."""
+        if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:
+            self.close()
+            self._descriptor = opened(self.path, os.O_RDWR | os.O_CREAT)
+        return self._number(os.pread(self._descriptor, _SENTINEL_BYTES, 0))
+
+    def write(self, number: int) -> None:
+        """What is committed stays so where this cannot be written."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.pwrite(self._descriptor, _sealed(number), 0)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _number(self, found: bytes) -> int | None:
+        try:
+            number = int(found[:_DIGITS], 16)
+        except ValueError:
+            number = -1
+        if found == _sealed(number):
+            return number
+        if found:
+            import logging  # loaded when there is something to say
+
+            log = logging.getLogger("kingly_memory.store")
+            log.warning("%s cannot be read, and is made anew with the next change", self.path)
+        return None
+
+
+_DIGITS, _SENTINEL_BYTES = 16, 16 + 1 + 8 + 1
+
+
+def _sealed(number: int) -> bytes:
+    digits = b"%0*x" % (_DIGITS, max(number, 0))
+    return b"%s %08x\n" % (digits, crc32(digits))
 
 
 def inode_of(path: str) -> Inode | None:

@@ -36,6 +36,8 @@ BATCH = 500
 
 _LAST_POSITION = 2**62
 _PAGE_BYTES = 4_096
+_WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+_FRAME_BYTES = _FRAME_HEADER_BYTES + _PAGE_BYTES
 _INTERIOR_PAGE = 5
 _COUNTS = range(28, 40)
 """Where the header counts pages (sqlite.org/fileformat.html, 1.3)."""
@@ -115,12 +117,13 @@ def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
     When the list of tables does not read, it is borrowed from `fresh`, a new store: ours all begin alike. Raises
     StoreUntrusted when the table is not the one that we would have made.
     """
-    with suppress(sqlite3.DatabaseError), closing(_connect(damaged.database)) as connection:
-        if safety.check_table(connection, damaged.store):
-            yield from _rows_of(connection)
-            return
     with TemporaryDirectory(prefix="salvage-", dir=damaged.home) as scratch:
-        copy = _with_sound_schema(damaged, fresh.database, Path(scratch))
+        copy = _folded_in(damaged, Path(scratch))
+        with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
+            if safety.check_table(connection, damaged.store):
+                yield from _rows_of(connection)
+                return
+        _give_sound_schema(copy, fresh.database)
         with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
             safety.check_table(connection, damaged.store)
             yield from _rows_of(connection)
@@ -138,23 +141,43 @@ def _connect(database: Path) -> sqlite3.Connection:
     return connection
 
 
-def _with_sound_schema(damaged: Folder, sound: Path, scratch: Path) -> Path:
-    """A copy of the damaged database with the pages of a sound one that hold the header and the list of tables.
+def _folded_in(damaged: Folder, scratch: Path) -> Path:
+    """A copy of the damaged database with every page that is committed in its WAL. SQLite reads a WAL up to the first
+    frame whose checksum is wrong; what lies behind is whole, and the digests of rows tell what is not.
 
-    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size. Copying
-    drops this process's locks on the damaged database, which nobody writes to any more.
+    Copying drops this process's locks on the damaged database, which nobody writes to any more.
     """
     copy = scratch / damaged.database.name
     shutil.copy(damaged.database, copy)
-    if damaged.wal.exists():
-        shutil.copy(damaged.wal, scratch)
+    log = damaged.wal.read_bytes() if damaged.wal.exists() else b""
+    frames = [
+        (*struct.unpack_from(">II8s", log, at), log[at + _FRAME_HEADER_BYTES : at + _FRAME_BYTES])
+        for at in range(_WAL_HEADER_BYTES, len(log) - _FRAME_BYTES + 1, _FRAME_BYTES)
+    ]
+    salts = Counter(salt for _, _, salt, _ in frames[:3]).most_common(1)  # others are left from before
+    own = [frame for frame in frames if frame[2] == salts[0][0]]
+    while own and not own[-1][1]:  # not committed
+        own.pop()
+    most = copy.stat().st_size // _PAGE_BYTES + len(own)  # a page beyond has a damaged number
+    with copy.open("r+b") as file:
+        for page, _, _, content in own:
+            if 0 < page <= most:
+                file.seek((page - 1) * _PAGE_BYTES)
+                file.write(content)
+    return copy
+
+
+def _give_sound_schema(copy: Path, sound: Path) -> None:
+    """Put the pages of a sound database there that hold the header and the list of tables.
+
+    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size.
+    """
     pages = sound.read_bytes()
     with copy.open("r+b") as file:
         file.write(pages[: _COUNTS.start] + bytes(len(_COUNTS)) + pages[_COUNTS.stop : _PAGE_BYTES])
         for number in _children(pages[:_PAGE_BYTES]):
             file.seek((number - 1) * _PAGE_BYTES)
             file.write(pages[(number - 1) * _PAGE_BYTES : number * _PAGE_BYTES])
-    return copy
 
 
 def _children(first_page: bytes) -> list[int]:

@@ -6,6 +6,7 @@ with what we would have written, over a raw read-only connection, before either 
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -13,7 +14,15 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import sql
 from kingly_memory.digests import sha256
-from kingly_memory.errors import StoreBusy, StoreDamaged, StoreError, StoreTooOld, StoreUntrusted, StoreUnwritable
+from kingly_memory.errors import (
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreTooOld,
+    StoreUnreadable,
+    StoreUntrusted,
+    StoreUnwritable,
+)
 
 READ_WAIT_S = 1.0
 """How long a read waits for a lock. Only another program's exclusive lock is in its way."""
@@ -60,8 +69,13 @@ def connect_read_only(database: Path, *, immutable: bool = False) -> sqlite3.Con
 
 
 def layout_of(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
+    """Raises sqlite3.DatabaseError when the header says two things."""
+    layout, application = connection.execute(sql.VERSIONS).fetchone()
+    if application != sql.application(layout):
+        error = sqlite3.DatabaseError("its header is damaged")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+    return int(layout)
 
 
 def check_objects(connection: sqlite3.Connection, path: Path) -> None:
@@ -109,10 +123,18 @@ def _is_ours(kind: str, name: str, text: str | None) -> bool:
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-_BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_BROKEN_ROW = {"malformed JSON": "a row is no JSON", "Could not decode to UTF-8": "a row is no UTF-8"}
+_BROKEN_ROW = {
+    "malformed JSON": "a row is no JSON",
+    "Could not decode to UTF-8": "a row is no UTF-8",
+    "vtable constructor failed": "a text index cannot be opened",
+    "unsupported file format": "its header is damaged",
+}
 """Said by a statement that meets such a row; the rest of SQLite's message may quote what the row says."""
+_REFUSED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_MAKE_READABLE = "Make it yours to read and write: chmod -R u+rwX on that folder"
+_MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and copy the home to another one"
 
 
 class Malformed(StoreDamaged):
@@ -133,7 +155,12 @@ Recovery = Callable[[Malformed], None]
 
 def primary_code(error: sqlite3.Error) -> int:
     """SQLite's result code without its extension; 0 when sqlite3 itself complains."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return error_code(error) & 0xFF
+
+
+def error_code(error: sqlite3.Error) -> int:
+    """The same with its extension."""
+    return getattr(error, "sqlite_errorcode", 0)
 
 
 def failure(error: BaseException, path: str, inode: Inode | None, waited_s: float, *, writing: bool) -> StoreError:
@@ -142,10 +169,14 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
         return error
     if isinstance(error, sqlite3.Error):
         said = next((problem for text, problem in _BROKEN_ROW.items() if text in str(error)), None)
-        if said or primary_code(error) in _BROKEN_FILE:
+        if said or _BROKEN_FILE & {primary_code(error), error_code(error)}:
             return Malformed(path, said or str(error), inode)
         if primary_code(error) in _LOCKED:
             return StoreBusy(waited_s)
-    if writing:
-        return StoreUnwritable(path, str(error) or type(error).__name__)
-    return StoreDamaged(path, f"it cannot be read ({error})")
+        if writing and error_code(error) == sqlite3.SQLITE_READONLY and os.access(f"{path}/cache.db", os.W_OK):
+            return Malformed(path, "its header says that it is read-only", inode)
+        if primary_code(error) in _REFUSED:
+            return StoreUnreadable(path, str(error), _MAKE_READABLE)
+        if not writing or error_code(error) == sqlite3.SQLITE_IOERR_READ:
+            return StoreUnreadable(path, str(error), _MOVE_TO_ANOTHER_DISK)
+    return StoreUnwritable(path, str(error) or type(error).__name__)

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 7
+LAYOUT = 8
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
+_APPLICATION, _FIRST_NUMBERED = 0x4B4D0000, 8
+"""PRAGMA application_id is this and the layout, from that layout on: a header with one flipped bit is told from a newer
+version's."""
 
 SETTINGS = {
     "statistics": 0,
@@ -30,6 +33,18 @@ SETTINGS = {
 
 SYNCHRONOUS = {"power": 2, "process": 1}
 METADATA = ("count", "size", "hits", "misses")
+
+
+VERSIONS = "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id"
+
+
+def numbered(layout: int) -> tuple[str, str]:
+    """The statements that give a store its layout's number."""
+    return f"PRAGMA user_version = {layout}", f"PRAGMA application_id = {application(layout)}"
+
+
+def application(layout: int) -> int:
+    return _APPLICATION | layout if layout >= _FIRST_NUMBERED else 0
 
 
 def marks(values: Sized) -> str:
@@ -233,6 +248,11 @@ LAST_CHANGE = "SELECT coalesce(max(sequence), 0) FROM km_change"
 DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
 """The last one stays: SQLite would give its number again."""
 
+# Every commit has a number. It lies in the table in which SQLite keeps the last positions: a store writes that anyway.
+BEGIN_COMMITS = "INSERT INTO sqlite_sequence(name, seq) VALUES ('km_commit', 0)"
+NUMBER_COMMIT = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'km_commit' RETURNING seq"
+COMMITS_BEHIND = "UPDATE sqlite_sequence SET seq = max(seq, ?) + 1 WHERE name = 'km_commit'"
+LAST_COMMIT = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'km_commit'"
 
 # --- what lies beside the rows ----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from kingly_memory import MemoryRouter, Put, SyncMemoryRouter
 from kingly_memory.adapters.local import backup, sql
 from kingly_memory.errors import InvalidInput, StoreError
 from tests.cli_runner import Run
+from tests.store_samples import number_layout
 
 pytestmark = pytest.mark.requirement("N6")
 
@@ -163,7 +164,7 @@ def flip(file: Path) -> None:
 
 def newer(file: Path) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute(f"PRAGMA user_version = {sql.LAYOUT + 1}")
+        number_layout(connection, sql.LAYOUT + 1)
 
 
 def planted(file: Path) -> None:

@@ -113,7 +113,7 @@ def fifo(path: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [linked, linked_to_nothing, fifo])
-@pytest.mark.parametrize("name", ["store", "store/cache.db", "founded"])
+@pytest.mark.parametrize("name", ["store", "store/cache.db", "sentinel"])
 def test_link_or_special_file_is_refused_without_being_opened(
     founded: Path, name: str, replaced: Callable[[Path, Path], None]
 ) -> None:
@@ -132,7 +132,7 @@ def test_link_or_special_file_is_refused_without_being_opened(
     assert set(after) - set(before) <= {founded / "write.lock"}
 
 
-@pytest.mark.parametrize("name", ["write.lock", "founded"])
+@pytest.mark.parametrize("name", ["write.lock", "sentinel"])
 def test_link_in_place_of_our_notes_is_not_followed(home: Path, name: str) -> None:
     home.mkdir()
     victim = home.parent / "victim"
@@ -143,19 +143,30 @@ def test_link_in_place_of_our_notes_is_not_followed(home: Path, name: str) -> No
     assert victim.read_text() == "precious"
 
 
-def test_note_is_neither_read_through_a_link_nor_waited_for_in_a_pipe_nor_read_whole(home: Path) -> None:
+def test_sentinel_is_neither_read_through_a_link_nor_waited_for_in_a_pipe_nor_read_whole(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     home.mkdir()
     folder = Folder(home)
-    folder.founded.symlink_to("/dev/zero")
-    assert not folder.has_lost_wal()
-    folder.founded.unlink()
-    os.mkfifo(folder.founded)
-    assert not folder.has_lost_wal()
-    folder.founded.unlink()
-    folder.founded.write_text("open\n")
-    assert folder.has_lost_wal()
-    folder.founded.write_text("open\n" * 10_000)
-    assert not folder.has_lost_wal()
+    sentinel = folder.sentinel
+    sentinel.path.symlink_to("/dev/zero")
+    assert sentinel.read() is None
+    sentinel.path.unlink()
+    os.mkfifo(sentinel.path)
+    assert sentinel.read() is None
+    sentinel.path.unlink()
+    assert sentinel.before_commit() is None
+    sentinel.write(11)
+    assert (sentinel.read(), sentinel.before_commit()) == (11, 11)
+    sentinel.write(12)
+    assert sentinel.read() == 12
+    sentinel.path.write_bytes(sentinel.path.read_bytes() * 10_000)
+    assert sentinel.read() == 12
+    assert not caplog.records
+    sentinel.path.write_bytes(b"0" * 26)
+    assert sentinel.read() is None
+    assert "made anew" in caplog.text
+    sentinel.close()
 
 
 @pytest.mark.parametrize("name", ["$HOME", "a$b", "${x}"])
@@ -360,8 +371,8 @@ def test_closed_store_is_one_file_that_can_be_copied(founded: Path) -> None:
 
 def test_folder_names_its_files() -> None:
     folder = Folder(Path("h"))
-    assert [str(folder.database), str(folder.wal), str(folder.founded)] == [
+    assert [str(folder.database), str(folder.wal), str(folder.sentinel.path)] == [
         "h/store/cache.db",
         "h/store/cache.db-wal",
-        "h/founded",
+        "h/sentinel",
     ]

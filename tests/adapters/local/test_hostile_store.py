@@ -24,6 +24,7 @@ from tests.store_samples import (
     check_integrity,
     elsewhere,
     memory,
+    number_layout,
     put,
     set_facet,
     stored_contents,
@@ -210,7 +211,7 @@ def test_store_that_diskcache_was_opened_on_with_its_defaults_stays_ours(home: P
 def newer(home: Path) -> None:
     with behind(home) as connection:
         connection.execute("CREATE TABLE km_tomorrow(x)")
-        connection.execute(f"PRAGMA user_version = {sql.LAYOUT + 1}")
+        number_layout(connection, sql.LAYOUT + 1)
 
 
 def test_newer_store_is_read_but_not_written_to(home: Path) -> None:
@@ -226,7 +227,7 @@ def test_newer_store_is_read_but_not_written_to(home: Path) -> None:
 @pytest.mark.parametrize("read", [stored_contents, lambda store: put(store, memory())])
 def test_a_store_of_an_earlier_layout_is_not_opened(home: Path, read: Callable[[DiskStore], object]) -> None:
     with behind(home) as connection:
-        connection.execute(f"PRAGMA user_version = {sql.LAYOUT - 1}")
+        number_layout(connection, sql.LAYOUT - 1)
     store = opened(home)
     with pytest.raises(StoreTooOld, match=f"layout {sql.LAYOUT - 1}, and this version reads layout {sql.LAYOUT}"):
         read(store)
@@ -236,7 +237,7 @@ def test_a_store_of_an_earlier_layout_is_not_opened(home: Path, read: Callable[[
 def test_newer_number_does_not_excuse_another_table_of_rows(home: Path) -> None:
     with behind(home) as connection:
         connection.execute("ALTER TABLE Cache ADD COLUMN planted DEFAULT 1")
-        connection.execute(f"PRAGMA user_version = {sql.LAYOUT + 1}")
+        number_layout(connection, sql.LAYOUT + 1)
     with pytest.raises(StoreUntrusted):
         stored_contents(opened(home))
 

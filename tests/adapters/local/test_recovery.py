@@ -15,9 +15,9 @@ import pytest
 from kingly_memory.adapters.local import recovery
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.adapters.local.safety import Malformed
+from kingly_memory.adapters.local.safety import Malformed, failure
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import Standing
 from kingly_memory.ports import HOME, INCARNATION
 from tests.store_samples import (
@@ -437,26 +437,83 @@ def test_database_without_the_wal_it_was_killed_with_is_said_to_have_lost_someth
     store = opened(tmp_path)
     assert stored_contents(store) == ["kept"]
     put(store, memory("after"))
-    assert "may be missing" in caplog.text
+    assert "its last 1 commits are missing" in caplog.text
     store.close()
     caplog.clear()
     again = opened(tmp_path)
     put(again, memory("again"))
-    assert "may be missing" not in caplog.text
+    assert stored_contents(again) == ["kept", "after", "again"]
+    assert "missing" not in caplog.text
     again.close()
 
 
-def test_wal_removed_under_a_live_writer_loses_nothing_that_is_stored_later(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.requirement("A5", "D7")
+@pytest.mark.parametrize("at", [8, 16, 40, 5_000, 100_000])
+def test_one_flipped_bit_in_the_wal_of_a_killed_writer_loses_nothing_that_reads(
+    tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = opened(tmp_path)
-    put(store, memory("before"))
-    for name in ("cache.db-wal", "cache.db-shm"):
-        (tmp_path / "store" / name).unlink()
-    put(store, memory("after"))
-    assert elsewhere("answer = stored_contents(store)", tmp_path) == ["before", "after"]
+    home = tmp_path / "home"
+    says = "for n in range(30): put(store, memory(f'note {n}', key=f'key {n}'))"
+    elsewhere(f"{says}\nprint('1', flush=True); os._exit(0)", home)
+    wal = home / "store" / "cache.db-wal"
+    content = bytearray(wal.read_bytes())
+    content[at] ^= 4
+    wal.write_bytes(content)
+    store = opened(home)
+    assert stored_contents(store) == [f"note {number}" for number in range(30)]
     store.close()
-    check_integrity(tmp_path)
+    assert "commits are missing" in caplog.text
+    check_integrity(home)
+
+
+@pytest.mark.requirement("A16")
+@pytest.mark.parametrize("how", [shutil.rmtree, lambda home: home.rename(home.with_name("moved"))], ids=["rm", "mv"])
+def test_home_that_is_deleted_or_moved_while_it_is_open_is_said_to_be_gone(
+    home: Path, how: Callable[[Path], object]
+) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+    how(home)
+    for access in (stored_contents, lambda store: put(store, memory("lost"))):
+        with pytest.raises(StoreDamaged, match="deleted or moved while it was open"):
+            access(store)
+    assert not home.exists()
+    if home.with_name("moved").exists():
+        home.with_name("moved").rename(home)
+        put(store, memory("after"))
+        assert stored_contents(store)[-2:] == ["before", "after"]
+    store.close()
+
+
+@pytest.mark.requirement("A17")
+@pytest.mark.parametrize("at", [0, 16, 18, 19, 20, 28, 40, 47, 56, 60, 63, 68, 71, 92, 96])
+def test_damaged_byte_of_the_header_is_called_damage(home: Path, at: int) -> None:
+    before = database(home).read_bytes()
+    overwrite(home, at, bytes([before[at] ^ 0x10]))
+    store = opened(home)
+    every_read(store)
+    put(store, memory("afterwards"))
+    assert len(stored_contents(store)) == HELD + 1
+    store.close()
+
+
+@pytest.mark.requirement("A7")
+def test_wal_removed_under_two_writers_loses_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    mine, said = opened(home), ["first"]
+    put(mine, memory("first"))
+    theirs = opened(home)
+    for number in range(3):
+        put(theirs, memory(f"theirs {number}"))
+        for name in ("cache.db-wal", "cache.db-shm"):
+            (home / "store" / name).unlink(missing_ok=True)
+        put(mine, memory(f"mine {number}"))
+        said += [f"theirs {number}", f"mine {number}"]
+        assert stored_contents(theirs) == said
+    mine.close()
+    theirs.close()
+    assert elsewhere("answer = stored_contents(store)", home) == said
+    check_integrity(home)
 
 
 def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> None:
@@ -467,6 +524,20 @@ def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> Non
     with pytest.raises(StoreUntrusted):
         recovery.recover(folder, Malformed("", "broken", folder.inode()))
     assert database(home).exists()
+
+
+@pytest.mark.requirement("A17")
+def test_store_that_may_not_be_read_or_whose_disk_fails_is_said_to_be(home: Path) -> None:
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    denied = failure(error, str(home), None, 1.0, writing=False)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    failing = [failure(error, str(home), None, 1.0, writing=one) for one in (False, True)]
+    assert isinstance(denied, StoreUnreadable)
+    assert "chmod -R u+rwX" in str(denied)
+    assert {type(one) for one in failing} == {StoreUnreadable}
+    assert all("disk may be failing" in str(one) for one in failing)
 
 
 @pytest.mark.requirement("N5", "D2")

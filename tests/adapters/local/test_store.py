@@ -403,7 +403,7 @@ def test_counts_are_of_live_memories_by_type_and_of_archived_ones(store: DiskSto
 @pytest.mark.requirement("KNG-048")
 def test_everything_lies_in_files_under_the_home(store: DiskStore, home: Path) -> None:
     put(store, memory())
-    assert {path.name for path in home.iterdir()} == {"store", "write.lock", "founded", ".gitignore"}
+    assert {path.name for path in home.iterdir()} == {"store", "write.lock", "sentinel", ".gitignore"}
     assert {path.name for path in (home / "store").iterdir()} == {"cache.db", "cache.db-wal", "cache.db-shm"}
 
 
