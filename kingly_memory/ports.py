@@ -507,12 +507,8 @@ class VectorRows(Protocol):
         revision, in their order."""
         ...
 
-    def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
-        """How many those are."""
-        ...
-
-    def last_position(self) -> int:
-        """The position of the memory that was stored last, whoever's it is; 0 where there is none."""
+    def lacking_count(self, embedder: str, space: str, deadline_s: float = math.inf) -> int | None:
+        """How many those are in all."""
         ...
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:

@@ -49,7 +49,7 @@ def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonO
         return {}
     if name is None:
         return {}
-    waiting = reader.vectors.lacking_count(name, space, 0, time.monotonic() + COUNTING_S)
+    waiting = reader.vectors.lacking_count(name, space, time.monotonic() + COUNTING_S)
     return {"vectors": {"embedder": name, "waiting": waiting}}
 
 

@@ -78,13 +78,6 @@ def test_the_newest_of_equals_comes_first() -> None:
     assert order(candidate("a", 0.5, 0.5), candidate("c", 0.5, 0.5), candidate("b", 0.5, 0.5)) == "cba"
 
 
-@pytest.mark.requirement("ARG-046")
-def test_fusion_by_ranks_pays_no_heed_to_how_relevant_something_is() -> None:
-    found = [candidate("a", 1.0, 0.2), candidate("b", 0.1, 0.9), candidate("c", 0.05, None)]
-    assert "".join(hit.memory.id for hit in by_ranks(fuse(found, local_weight=0.7))) == "bac"
-    assert order(*found) == "abc"
-
-
 def test_a_hit_tells_what_each_layer_said() -> None:
     [hit] = fuse(
         [replace(candidate("a", 0.5, 0.25), scores={"bm25": 3.0})],
@@ -221,14 +214,6 @@ def test_ranks_are_weighed_six_to_four() -> None:
     found = rrf(["a", "b"], ["c", "b"])
     assert [name for name, _ in found] == ["b", "a", "c"]
     assert [score for _, score in found] == pytest.approx([0.6 / 62 + 0.4 / 62, 0.6 / 61, 0.4 / 61])
-
-
-@pytest.mark.requirement("ARG-047")
-def test_an_exact_term_that_vectors_miss_is_found() -> None:
-    by_meaning = ["contract renewal", "uptime promise", "support hours"]
-    assert "SLA breach of march" in dict(rrf(by_meaning, ["SLA breach of march"]))
-    (best, _), *_ = rrf(by_meaning, ["SLA breach of march", "uptime promise"])
-    assert best == "uptime promise"
 
 
 def test_of_a_candidate_that_stands_in_a_list_twice_the_better_rank_counts() -> None:

@@ -329,13 +329,9 @@ class VectorRows:
             at_end, after = len(raw) < limit, raw[-1][0] if raw else after
         return found[:limit]
 
-    def lacking_count(self, embedder: str, space: str, after: int, deadline_s: float = math.inf) -> int | None:
-        found = self._in_time(deadline_s, sql.COUNT_LACKING, (after, space, embedder))
+    def lacking_count(self, embedder: str, space: str, deadline_s: float = math.inf) -> int | None:
+        found = self._in_time(deadline_s, sql.COUNT_LACKING, (0, space, embedder))
         return None if found is None else found[0][0] if found else 0
-
-    def last_position(self) -> int:
-        found = self._connections.rows(sql.LAST_POSITION, ())
-        return found[0][0] if found else 0
 
     def _in_time(self, deadline_s: float, statement: str, values: tuple[Any, ...]) -> list[Any] | None:
         if time.monotonic() < deadline_s:

@@ -428,7 +428,6 @@ LACKING = (
     "ORDER BY m.position LIMIT ?) ORDER BY c.rowid"
 )
 COUNT_LACKING = f"SELECT count(*) {_LACKING}"
-LAST_POSITION = "SELECT coalesce(max(position), 0) FROM km_memory"
 MEMORIES = (
     "SELECT m.id, c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
     "WHERE m.id IN ({marks})"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kingly_memory.models import JsonObject, Memory
+from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
 from kingly_memory.retrieval.vectors import levels, searchable
 from kingly_memory.router.search.meaning import VectorSearch
@@ -40,7 +40,10 @@ class Embedding:
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._home: JsonObject | None = None
-        self._sequence = self._position = 0
+        self._position: int | None = None
+        """Memories up to there have been looked at; None once all that were there were, and the change feed says what
+        is new or has changed since."""
+        self._sequence = 0
         self._unmade: int | None = None
         self._is_hurried = False
         self._complaint: str | None = None
@@ -83,7 +86,6 @@ class Embedding:
     async def complete(self) -> None:
         """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""
         async with self._turn:
-            self._position = 0
             await self._catch_up()
 
     def status(self) -> JsonObject:
@@ -100,7 +102,7 @@ class Embedding:
         """What is there already is read first, so that searches have it while the rest is made."""
         await self._apart(self._look_around)
         await self._apart(self._vectors.load)
-        for work in (self._mend_some, self._count, self._make_some):
+        for work in (self._make_some, self._follow):
             while await self._apart(work):
                 pass
         await self._apart(self._vectors.load)
@@ -110,45 +112,38 @@ class Embedding:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _look_around(self) -> None:
-        """Begin anew in a home that was put together anew, where places are given anew. What was changed until now is
-        found among all memories, and what is changed from now on in the change feed, whichever process does it."""
+        """Begin anew in a home that was put together anew, where places are given anew. What was stored until now is
+        found among all memories, and what is stored from now on in the change feed, whichever process does it."""
         reader = self._store.reader
         home = reader.facets(HOME, [INCARNATION]).get(INCARNATION)
         if home != self._home:
             if self._home is not None:
                 self._vectors.begin_anew()
-            self._home, self._position, self._sequence = home, 0, reader.last_change()
-
-    def _count(self) -> bool:
-        where = (self._vectors.embedder.name, self._vectors.space, self._position)
-        self._unmade = self._store.reader.vectors.lacking_count(*where)
-        return False
+            self._sequence, self._position = reader.last_change(), 0
+            self._unmade = reader.vectors.lacking_count(self._vectors.embedder.name, self._vectors.space)
+            self._home = home
 
     def _make_some(self) -> bool:
-        """Give vectors to memories that have none; False when there are no more. New memories come behind all others,
-        so what lies before has been looked at."""
-        if self._vectors.is_stopped:
+        """Give vectors to memories that were there and have none; False when there are no more."""
+        if self._position is None or self._vectors.is_stopped:
             return False
-        vectors = self._store.reader.vectors
-        last = vectors.last_position()  # asked first: what is stored meanwhile lies behind
-        found = vectors.lacking(self._vectors.embedder.name, self._vectors.space, self._position, BATCH) or []
-        if found:
-            self._write([row.memory for row in found])
-            self._vectors.load()  # else the next search would
+        where = (self._vectors.embedder.name, self._vectors.space, self._position)
+        found = self._store.reader.vectors.lacking(*where, BATCH) or []
+        self._write([row.memory for row in found])
         at_end = len(found) < BATCH
-        self._position = last if at_end else found[-1].position
+        self._position = None if at_end else found[-1].position
         self._unmade = 0 if at_end else max((self._unmade or 0) - len(found), 0)
         return not at_end
 
-    def _mend_some(self) -> bool:
-        """Make anew what was changed. False when that is all."""
+    def _follow(self) -> bool:
+        """Give vectors to what was stored or changed since. False when that is all."""
         reader = self._store.reader
-        changes = reader.changes(self._sequence, BATCH)
+        changes = [] if self._vectors.is_stopped else reader.changes(self._sequence, BATCH)
         if changes:
             named = list(dict.fromkeys(one.memory_id for one in changes))
-            memories = [row.memory for row in map(reader.row, named) if row is not None]
             made_of = reader.vectors.made_of(self._vectors.embedder.name, named)
-            own = [one for one in memories if one.scope.space == self._vectors.space]
+            rows = [row for row in map(reader.row, named) if row is not None and row.standing is not Standing.FORGOTTEN]
+            own = [row.memory for row in rows if row.memory.scope.space == self._vectors.space]
             self._write([one for one in own if made_of.get(one.id) != one.revision])
             self._sequence = changes[-1].sequence
         return bool(changes)
@@ -170,3 +165,4 @@ class Embedding:
 
         if made:
             self._store.write(change).result()
+            self._vectors.load()  # else the next search would

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,22 +47,21 @@ def findable(remembered: dict[str, str], found: dict[str, list[str]]) -> int:
 @pytest.mark.requirement("A8")
 @pytest.mark.requirement("KNG-014")
 @pytest.mark.parametrize(
-    ("how", "settings", "repeats_the_question"),
+    ("how", "repeats_the_question"),
     [
-        ({}, {}, False),
-        ({"fold": False, "limit": 5}, {}, True),
-        ({"by_ranks": True}, {}, False),
-        ({"mode": "precise"}, {}, True),
-        ({"mode": "diagnostic"}, {}, True),
+        ({}, False),
+        ({"fold": False, "limit": 5}, True),
+        ({"by_ranks": True}, False),
+        ({"mode": "precise"}, True),
+        ({"mode": "diagnostic"}, True),
     ],
 )
 async def test_a_remote_that_answers_one_to_everything_leaves_every_local_memory_findable(
-    tmp_path: Path, how: dict[str, Any], settings: dict[str, Any], repeats_the_question: bool
+    tmp_path: Path, how: dict[str, Any], repeats_the_question: bool
 ) -> None:
     """In the second round the remote's texts lie here as copies, and may hold the question word by word."""
-    chosen = replace(QUICK, **settings)
     with ScriptedRemote() as server:
-        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=chosen) as memory:
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=QUICK) as memory:
             answers = await fill(memory)
             for _ in range(2):
                 found: dict[str, list[str]] = {}
@@ -72,7 +70,7 @@ async def test_a_remote_that_answers_one_to_everything_leaves_every_local_memory
                     server.script(reply(texts), method="search_semantic_memories")
                     results = await memory.search(question, **how)
                     assert results.source is Source.HYBRID
-                    if not how and not settings:
+                    if not how:
                         relevances = [hit.relevance for hit in results]
                         assert relevances == sorted(relevances, reverse=True)
                     found[question] = [hit.memory.id for hit in results]

@@ -225,11 +225,6 @@ async def test_every_filter_holds_for_remote_hits(bench: Bench) -> None:
     assert await bench.texts("deploy", until="1999-01-01") == []
 
 
-async def test_hit_of_another_project_never_comes_back_from_the_remote(bench: Bench) -> None:
-    bench.remote.elsewhere = [only_remote("deploy theirs", scope={"project": "other"})]
-    assert await bench.texts("deploy") == []
-
-
 async def test_forgotten_memory_stays_out_even_if_the_remote_still_has_it(bench: Bench) -> None:
     memory_id = await bench.store("deploy on tuesday")
     await bench.router.forget(memory_id)

@@ -136,26 +136,6 @@ async def test_a_hit_of_a_foreign_project_is_not_shown(tmp_path: Path, remote: S
         assert [hit.memory.content for hit in await memory.search(PROMPT)] == []
 
 
-async def test_a_hit_cannot_name_the_memory_of_another_project_of_this_home(
-    tmp_path: Path, remote: ScriptedRemote
-) -> None:
-    async with opened(tmp_path, None, project="other") as memory:
-        theirs = await memory.store("harbour note: the other project's secret", key="secret")
-    answer(remote, hits(["harbour note, have a look"], idempotency_key=theirs.id))
-    async with opened(tmp_path, remote) as memory:
-        await linked(memory)
-        assert [hit.memory.content for hit in await memory.search(PROMPT)] == []
-
-
-async def test_what_was_forgotten_is_not_brought_back_by_a_remote(tmp_path: Path, remote: ScriptedRemote) -> None:
-    async with opened(tmp_path, remote) as memory:
-        await linked(memory)
-        ours = await memory.store("harbour note to be forgotten", significance=0.1)
-        await memory.forget(ours.id)
-        answer(remote, hits(["harbour note that comes back"], idempotency_key=ours.id))
-        assert [hit.memory.content for hit in await memory.search(PROMPT)] == []
-
-
 # --- shown as data ----------------------------------------------------------------------------------------------------
 
 
@@ -221,16 +201,6 @@ async def test_a_reply_beyond_the_limit_is_no_answer_and_the_search_is_local(
         found = await memory.search("harbour")
     assert [hit.memory.content for hit in found] == ["harbour of our own"]
     assert (found.source, "longer than" in found.failures["remote"]) == ("local_fallback", True)
-
-
-async def test_a_hit_longer_than_a_memory_may_be_is_left_out(tmp_path: Path, remote: ScriptedRemote) -> None:
-    answer(remote, hits(["harbour " + "x" * 5_000, "harbour in short"]))
-    short = Settings(
-        durability="process", pace=Pace(closing_s=0.0), embedder="none", remote_search_s=30.0, content_limit_bytes=4_096
-    )
-    async with opened(tmp_path, remote, settings=short) as memory:
-        await linked(memory)
-        assert [hit.memory.content for hit in await memory.search("harbour")] == ["harbour in short"]
 
 
 async def test_a_long_hit_takes_no_more_of_a_hosts_context_than_it_allows(

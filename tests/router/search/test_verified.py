@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import Memory, MemoryRouter, Results, Source, SyncMemoryRouter
+from kingly_memory import Memory, MemoryRouter, Results, Source
 from kingly_memory.errors import InvalidInput, InvalidSetting, LanguageModelError
 from kingly_memory.models import Hit, JsonObject, LayerReport, Query
-from kingly_memory.retrieval.verification import Judge, VerificationStatus, VerifiedMemory
+from kingly_memory.retrieval.verification import Judge, VerifiedMemory
 from kingly_memory.router.search import verified
 from kingly_memory.router.search.verified import SOURCES_CHARACTERS, SOURCES_LIMIT, VerifiedRetriever
 from kingly_memory.settings import Pace, Settings
@@ -412,14 +412,6 @@ async def test_what_says_the_same_is_checked_once_and_the_surest_stands_for_it(r
     assert (in_mode.metadata["total_candidates"], in_mode.metadata["folded"]) == (4, {})
 
 
-def test_code_that_does_not_await_verifies_too(tmp_path: Path) -> None:
-    settings = Settings(durability="process", pace=Pace(closing_s=0.0))
-    with SyncMemoryRouter.open(tmp_path / "home", project="app", settings=settings) as opened:
-        opened.store("Deploys need two reviews.", confidence=0.9)
-        [one] = opened.search_verified("deploys", 3, ["Deploys need two reviews."]).verified
-    assert one.verification.status is VerificationStatus.VERIFIED
-
-
 # --- through the tool -----------------------------------------------------------------------------------------------
 
 TOOL = "alma_retrieve_verified"
@@ -477,8 +469,6 @@ def keys(answer: JsonObject) -> set[str]:
         (TOOL, {"query": "a", "ground_truth": [1]}, "ground_truth: should be a list of texts"),
         (TOOL, {"query": "a", "agent": ""}, "agent: is empty"),
         (TOOL, {}, "query: is missing"),
-        ("alma_retrieve_for_mode", {"query": ""}, "query: is empty; say what to look for"),
-        ("alma_retrieve_for_mode", {"query": "a", "mode": "turbo"}, "mode: 'turbo' is unknown; choose one of"),
         ("memory_get", {"key_or_id": 3}, "key_or_id: expected a key or id, or a list of 1 to 20 of them"),
         ("memory_get", {"key_or_id": []}, "key_or_id: expected a key or id, or a list of 1 to 20 of them"),
         ("memory_get", {"key_or_id": ["a"] * 21}, "key_or_id: expected a key or id, or a list of 1 to 20 of them"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.eval.wrapping import WAYS, wrapped
+from benchmarks.eval.wrapping import wrapped
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
@@ -77,15 +77,6 @@ async def test_a_key_that_is_longer_than_a_question_finds_its_memory(router: Mem
     await router.store("reports reports reports")
     found = await router.search(f"{key}\n", include_semantic=False)
     assert found.hits[0].memory.content == "what the key names"
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_wrapped_question_finds_what_the_bare_one_finds(router: MemoryRouter, way: str) -> None:
-    for number in range(30):
-        await router.store(f"error {number}: the worker failed to read the file, is the user online?")
-    await router.store("the lighthouse keeper paints every Thursday")
-    found = await router.search(wrapped("When does the lighthouse keeper paint?", way=way), include_semantic=False)
-    assert found.hits[0].memory.content == "the lighthouse keeper paints every Thursday"
 
 
 async def test_the_mode_is_that_of_the_question_and_not_of_the_log(router: MemoryRouter) -> None:
