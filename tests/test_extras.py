@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def names(lines: list[str]) -> set[str]:
     return {re.split(r"[^A-Za-z0-9_-]", line)[0].lower() for line in lines}
 
 
+@cache
 def third_party(path: Path) -> set[str]:
     """The packages outside Python and this one that a file imports, wherever in the file."""
     found = set()

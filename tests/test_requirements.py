@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,25 @@ LEDGER = ROOT.parent / "shared" / "spec" / "ledger.md"
 DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 
 
-def marked_rows() -> Iterator[tuple[str, str]]:
+@pytest.fixture(scope="module")
+def marked_rows() -> list[tuple[str, str]]:
     """(test file, row) for every requirement marker in tests/."""
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
-                yield from ((path.name, ast.literal_eval(row)) for row in node.args)
+    return [
+        (path.name, ast.literal_eval(row))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement"
+        for row in node.args
+    ]
 
 
-def test_every_marker_names_a_row_of_the_table() -> None:
+def test_every_marker_names_a_row_of_the_table(marked_rows: list[tuple[str, str]]) -> None:
     rows = taken_on(TABLE)
-    assert [(name, row) for name, row in marked_rows() if row not in rows] == []
+    assert [(name, row) for name, row in marked_rows if row not in rows] == []
 
 
-def test_every_row_of_the_table_is_named_by_a_test() -> None:
-    named = {row for _, row in marked_rows()}
+def test_every_row_of_the_table_is_named_by_a_test(marked_rows: list[tuple[str, str]]) -> None:
+    named = {row for _, row in marked_rows}
     assert [row for row in taken_on(TABLE) if row not in named] == []
 
 

@@ -155,22 +155,20 @@ async def check_effects(memory: MemoryRouter, place: Place) -> None:
 
 
 class Line(NamedTuple):
-    """A line of the table: what is done while one trouble lasts."""
+    """A line of the table: operations in their order, each of which meets a trouble."""
 
-    trouble: Trouble
     dialect: str
-    operations: Sequence[Operation]
+    cells: Sequence[tuple[Trouble, Operation]]
 
     def __str__(self) -> str:
-        return f"{self.trouble}-{self.dialect}-{len(self.operations)}"
+        return f"{self.cells[0][0]}-{self.dialect}-{len(self.cells)}"
 
 
 async def meet(line: Line, home: Path, overheard: Overheard, ledger: Ledger) -> None:
     """Each operation begins with a remote that works, and ends with one that works again."""
-    trouble = line.trouble
     with placed(line.dialect) as place:
         async with working(home, place, overheard) as memory:
-            for operation in line.operations:
+            for trouble, operation in line.cells:
                 place.strike(trouble)
                 took_s = await timed(operation, Scene(memory, place, trouble, operation.name))
                 ledger.note(trouble.row, operation.name, took_s)
@@ -178,7 +176,7 @@ async def meet(line: Line, home: Path, overheard: Overheard, ledger: Ledger) -> 
                     await check_link(memory, trouble, operation)
                     await recover(memory, place)
                     await check_effects(memory, place)
-        if line.operations[-1].name == "close":
+        if line.cells[-1][1].name == "close":
             place.mend()
             async with opened(home, place) as again:
                 await recover(again, place)
@@ -200,27 +198,36 @@ async def check_link(memory: MemoryRouter, trouble: Trouble, operation: Operatio
         assert (await memory.status())["outbox"]["dead"] == 0
 
 
-def lines(operations: Sequence[Operation]) -> list[tuple[int, Line]]:
-    """Each trouble in each dialect, with its number."""
-    return [
-        (turn + shift, Line(trouble, dialect, operations))
-        for shift, dialect in enumerate(DIALECTS)
-        for turn, trouble in enumerate(TROUBLES)
-        if trouble.only in {None, dialect}
-    ]
+MEETINGS = {dialect: [one for one in TROUBLES if one.only in {None, dialect}] for dialect in DIALECTS}
+"""The troubles that each dialect knows."""
+
+
+def lots(troubles: Sequence[Trouble]) -> Iterator[Sequence[Trouble]]:
+    """As many at a time as there are operations."""
+    for first in range(0, len(troubles), len(OPERATIONS)):
+        yield troubles[first : first + len(OPERATIONS)]
 
 
 ONE_OF_EACH = [
-    line._replace(operations=(OPERATIONS[turn // 2 % len(OPERATIONS)],))
-    for turn, line in lines(OPERATIONS)
-    if turn % 2 == 0
+    Line(dialect, list(zip(some, OPERATIONS, strict=False)))
+    for shift, dialect in enumerate(DIALECTS)
+    for some in lots(MEETINGS[dialect][shift::2])
 ]
 """For `make test`: every second fault in each dialect meets one operation, by turns."""
-ALL = [pytest.param(line, marks=pytest.mark.faults) for _, line in lines(OPERATIONS)]
+LINES = [(dialect, trouble) for dialect, troubles in MEETINGS.items() for trouble in troubles]
+ALL = [
+    pytest.param(Line(dialect, [(trouble, one) for one in OPERATIONS]), marks=pytest.mark.faults)
+    for dialect, trouble in LINES
+]
 FROM_THE_START = [
     one for one in OPERATIONS if one.name in {"search", "working context", "store, remote required", "sync"}
 ]
-FIRST = [pytest.param(line, marks=() if turn % 9 == 0 else pytest.mark.faults) for turn, line in lines(FROM_THE_START)]
+FIRST = [
+    pytest.param(
+        Line(dialect, [(trouble, one) for one in FROM_THE_START]), marks=() if turn % 9 == 0 else pytest.mark.faults
+    )
+    for turn, (dialect, trouble) in enumerate(LINES)
+]
 
 
 @pytest.mark.requirement("KNG-003", "KNG-005", "KNG-012", "KNG-046", "KNG-047", "KNG-068", "KNG-079", "KNG-089")
@@ -237,7 +244,7 @@ async def test_a_remote_that_is_in_trouble_from_the_start_keeps_nobody_from_work
     home: Path, line: Line, overheard: Overheard, ledger: Ledger
 ) -> None:
     with placed(line.dialect) as place:
-        place.strike(line.trouble)
+        place.strike(line.cells[0][0])
         await begin(line, place, home, overheard, ledger)
 
 
@@ -261,7 +268,8 @@ async def test_a_handshake_that_fails_or_never_ends_keeps_nobody_from_working(
     trouble = Trouble(3 if play == "hang" else 6, f"{play} at {method}", searched=True, only="mcp")
     with placed("mcp") as place:
         place.server.script(*[play] * MANY, method=method)
-        await begin(Line(trouble, "mcp", FROM_THE_START[2:]), place, home, overheard, ledger)
+        line = Line("mcp", [(trouble, one) for one in FROM_THE_START[2:]])
+        await begin(line, place, home, overheard, ledger)
 
 
 async def begin(line: Line, place: Place, home: Path, overheard: Overheard, ledger: Ledger) -> None:
@@ -271,11 +279,11 @@ async def begin(line: Line, place: Place, home: Path, overheard: Overheard, ledg
     began = time.monotonic()
     async with asyncio.timeout(ROOM_S), opened(home, place) as memory:
         await prepare(memory)
-        ledger.note(line.trouble.row, "open and store", time.monotonic() - began)
-        for operation in line.operations:
-            took_s = await timed(operation, Scene(memory, place, line.trouble, operation.name))
-            ledger.note(line.trouble.row, operation.name, took_s)
-            await check_link(memory, line.trouble, operation)
+        ledger.note(line.cells[0][0].row, "open and store", time.monotonic() - began)
+        for trouble, operation in line.cells:
+            took_s = await timed(operation, Scene(memory, place, trouble, operation.name))
+            ledger.note(trouble.row, operation.name, took_s)
+            await check_link(memory, trouble, operation)
         await recover(memory, place)
         await check_effects(memory, place)
     overheard.check()

@@ -46,16 +46,15 @@ async def test_writers_killed_at_named_points_and_at_random_lose_nothing_and_del
     diary = Diary()
     with ScriptedProcess(folder, ROUGH) as remote:
         order = orders(folder, remote.url)
-        for event in POINTS.values():
-            for count in (1, 2):
-                assert run(order(kill_at=event, kill_count=count, sync_s=20), diary) == KILLED
+        for turn, event in enumerate(POINTS.values()):
+            assert run(order(kill_at=event, kill_count=1 + turn % 2, sync_s=20), diary) == KILLED
         chance = random.Random(1)
-        for _ in range(6):
+        for _ in range(4):
             run_and_kill(order(), diary, after_lines=chance.randint(1, 40))
         found = await audit(order(), diary, remote)
-    assert diary.kills >= 14
-    assert found.memories > 30
-    assert found.delivered > 30
+    assert diary.kills >= 8
+    assert found.memories > 15
+    assert found.delivered > 15
     assert found.blank(), found
 
 
@@ -68,7 +67,7 @@ async def test_writer_killed_after_the_remote_took_a_memory_whose_reply_was_lost
     assert found.blank(), found
 
 
-@pytest.mark.parametrize("statement", [1, 30, 60, 95, 160])
+@pytest.mark.parametrize("statement", [1, 60, 160])
 async def test_writer_killed_while_the_store_is_founded_leaves_a_store_that_opens(folder: Path, statement: int) -> None:
     diary = Diary()
     with ScriptedProcess(folder) as remote:
@@ -97,10 +96,10 @@ async def test_eight_processes_on_one_home_lose_none_of_each_others_memories(fol
     diary = Diary()
     with ScriptedProcess(folder) as remote:
         order = orders(folder, remote.url)
-        writers = [start(order(count=40, key_space=name)) for name in "abcdefgh"]
+        writers = [start(order(count=12, key_space=name)) for name in "abcdefgh"]
         assert [finish(writer, diary) for writer in writers] == [0] * 8
         found = await audit(order(), diary, remote)
-    assert len(diary.acknowledged) == len(diary.attempts) == 8 * 42
+    assert len(diary.acknowledged) == len(diary.attempts) == 8 * 12
     assert found.blank(), found
 
 

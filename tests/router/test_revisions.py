@@ -219,11 +219,11 @@ def test_a_purge_leaves_no_byte_of_an_earlier_revision(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("D7")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_flipped_bit_shows_another_text_than_was_stored(tmp_path: Path, seed: int) -> None:
     home, told = tmp_path / "home", dict[str, list[str]]()
     with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
-        for number, revision in product(range(60), range(2)):
+        for number, revision in product(range(30), range(2)):
             text = f"note {number} said {revision}: the port is {6_000 + 7 * number + revision} and the kettle whistles"
             memory.store(text, key=f"key {number}")
             told.setdefault(f"key {number}", []).append(text)

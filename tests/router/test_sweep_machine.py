@@ -481,7 +481,5 @@ class Sweepings(RuleBasedStateMachine):
             assert beside["tier"] is None or {**tier, "moved_at": None} == {**beside["tier"], "moved_at": None}
 
 
-Sweepings.TestCase.settings = settings(
-    stateful_step_count=30,
-)
+Sweepings.TestCase.settings = settings(stateful_step_count=30)
 TestSweepings = Sweepings.TestCase

@@ -204,7 +204,5 @@ class Deliveries(RuleBasedStateMachine):
             assert set(there) <= expected.loud
 
 
-Deliveries.TestCase.settings = settings(
-    stateful_step_count=30,
-)
+Deliveries.TestCase.settings = settings(stateful_step_count=30)
 TestDeliveries = Deliveries.TestCase

@@ -69,7 +69,5 @@ class Linkings(Deliveries):
                 assert told[source, target] == strength
 
 
-Linkings.TestCase.settings = settings(
-    stateful_step_count=30,
-)
+Linkings.TestCase.settings = settings(stateful_step_count=30)
 TestLinkings = Linkings.TestCase
