@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.models import DeliveryState, LinkState, Source
 from kingly_memory.testing import ManualClock
 
@@ -46,36 +46,6 @@ async def test_store_search_get_forget_restore_need_no_remote(memory: MemoryRout
     assert await memory.restore("deploys") == stored
     assert await memory.get("deploys") == stored
     assert len(await memory.search("deploys")) == 1
-
-
-async def test_storing_a_key_again_is_a_new_revision_of_the_same_memory(memory: MemoryRouter) -> None:
-    first = await memory.store("blue", key="colour")
-    second = await memory.store("green", key="colour")
-    assert (second.id, second.revision) == (first.id, 2)
-    kept = await memory.get("colour")
-    assert kept is not None
-    assert kept.content == "green"
-    assert len(await memory.search("blue")) == 0
-
-
-async def test_storing_something_else_without_a_key_is_always_a_new_memory(memory: MemoryRouter) -> None:
-    first, second = await memory.store("same"), await memory.store("same", title="but for its title")
-    assert first.id != second.id
-    assert len(await memory.search("same", fold=False)) == 2
-
-
-async def test_storing_under_a_forgotten_key_brings_the_memory_back(memory: MemoryRouter) -> None:
-    first = await memory.store("one", key="k")
-    await memory.forget("k")
-    again = await memory.store("two", key="k")
-    assert (again.id, again.revision) == (first.id, 2)
-    assert [hit.memory.content for hit in await memory.search("two")] == ["two"]
-
-
-async def test_unknown_names_are_none_and_not_errors(memory: MemoryRouter) -> None:
-    assert await memory.get("nothing") is None
-    assert await memory.forget("nothing") is None
-    assert await memory.restore("nothing") is None
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "k" * 10_000, ""])
@@ -134,38 +104,6 @@ async def test_time_filters_are_inclusive(tmp_path: Path) -> None:
         assert [hit.memory.content for hit in await memory.search("note", since=noon)] == ["note second"]
         before = noon - timedelta(seconds=60)
         assert [hit.memory.content for hit in await memory.search("note", until=before)] == ["note first"]
-
-
-async def test_projects_in_one_home_never_see_each_other(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with (
-        MemoryRouter.open(home, project="app") as ours,
-        MemoryRouter.open(home, project="apps") as theirs,
-    ):
-        receipt = await ours.store("secret plan", key="plan")
-        assert len(await theirs.search("secret plan")) == 0
-        assert await theirs.get("plan") is None
-        assert await theirs.get(receipt.id) is None
-        assert await theirs.forget(receipt.id) is None
-        assert len(await theirs.list()) == 0
-        assert (await theirs.status())["memories"]["total"] == 0
-        assert await ours.get("plan") is not None
-
-
-async def test_agent_is_stamped_and_can_be_asked_for(tmp_path: Path) -> None:
-    async with MemoryRouter.open(tmp_path / "home", project="app", agent="planner") as memory:
-        await memory.store("who said this")
-        hits = await memory.search("said", agent="planner")
-    assert [hit.memory.scope.agent for hit in hits] == ["planner"]
-
-
-async def test_memories_are_there_for_the_next_process(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with MemoryRouter.open(home, project="app") as memory:
-        await memory.store("still here", key="k")
-    async with MemoryRouter.open(home, project="app") as memory:
-        assert await memory.get("k") is not None
-        assert len(await memory.search("still")) == 1
 
 
 @pytest.mark.requirement("KNG-048")
@@ -259,17 +197,6 @@ async def test_sweep_reports_beforehand_exactly_what_it_does(tmp_path: Path) -> 
         assert (again.archived, again.erased) == (0, 0)
 
 
-async def test_use_is_written_behind_and_survives_a_restart(tmp_path: Path) -> None:
-    clock, home = ManualClock(), tmp_path / "home"
-    async with with_clock(home, clock) as memory:
-        await memory.store("scratch", key="s", type="working")
-        await clock.advance(20 * 60)
-        await memory.get("s")
-    async with with_clock(home, clock) as memory:
-        await clock.advance(20 * 60)
-        assert await memory.get("s") is not None
-
-
 async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -> None:
     await memory.store("one")
     status = await memory.status()
@@ -317,21 +244,6 @@ def test_opening_changes_nothing_where_the_home_would_be(tmp_path: Path) -> None
     os.utime(tmp_path, (0, 0))
     MemoryRouter.open(tmp_path / "deep" / "home", project="app")
     assert tmp_path.stat().st_mtime == 0
-
-
-def test_sync_router_has_the_same_verbs_and_results(tmp_path: Path) -> None:
-    with SyncMemoryRouter.open(tmp_path / "home", project="app", settings=Settings(durability="process")) as memory:
-        receipt = memory.store("from sync code", key="k")
-        assert memory.get("k") is not None
-        assert [hit.memory.id for hit in memory.search("sync code")] == [receipt.id]
-        assert memory.status()["durability"] == "process"
-        assert len(memory.list()) == 1
-        assert memory.forget("k") is not None
-        assert memory.restore("k") is not None
-        assert memory.sync(timeout=1).reason == "no remote is named"
-        assert memory.sweep(dry_run=True).to_json()["archived"] == 0
-    with pytest.raises(RouterClosed):
-        memory.get("k")
 
 
 def test_sync_router_offers_every_verb_of_the_router() -> None:
@@ -406,17 +318,6 @@ async def test_repair_never_shows_a_word_of_another_project(tmp_path: Path) -> N
         assert dict((await ours.search("walkng")).repaired) == {"walkng": "walks"}
         assert dict((await ours.search("zepelin")).repaired) == {}
         assert dict((await theirs.search("zepelin walkng")).repaired) == {"zepelin": "zeppelin", "walkng": "walking"}
-
-
-async def test_a_revision_keeps_what_it_does_not_mention(memory: MemoryRouter) -> None:
-    said = {"type": "procedural", "significance": 0.1, "confidence": 0.9, "tags": ["rule"], "title": "Deploys"}
-    await memory.store("one review", key="deploy", context_id="release", metadata={"a": 1}, **said)  # type: ignore[arg-type]
-    await memory.store("two reviews", key="deploy")
-    kept = await memory.get("deploy")
-    assert kept is not None
-    assert (kept.content, kept.revision, kept.significance) == ("two reviews", 2, 0.1)
-    assert (kept.type, kept.confidence, kept.tags, kept.title) == ("procedural", 0.9, ("rule",), "Deploys")
-    assert (kept.scope.context_id, kept.metadata) == ("release", {"a": 1})
 
 
 async def test_a_revision_replaces_what_it_mentions_even_when_that_is_the_default(memory: MemoryRouter) -> None:

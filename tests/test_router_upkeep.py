@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, SyncMemoryRouter
-from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable, StoreUnwritable
-from kingly_memory.models import DeliveryState, LinkState
+from kingly_memory.errors import InvalidInput, RemoteRefused
+from kingly_memory.models import LinkState
 from kingly_memory.observe import Event
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -25,37 +25,6 @@ def disk(tmp_path: Path) -> PromptStore:
 def state(router: MemoryRouter) -> str:
     found: str = router._engine.view.status()["link"]["state"]
     return found
-
-
-async def test_failures_that_are_not_in_a_row_leave_the_link_connected(disk: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(disk, remote, clock) as memory:
-        await memory.sync(timeout=5)
-        for _ in range(4):
-            remote.script(RemoteUnavailable("busy", reached=True), RemoteUnavailable("busy", reached=True), None)
-            for _ in range(3):
-                await memory.search("anything")
-        assert state(memory) == LinkState.CONNECTED
-        remote.script(*[RemoteUnavailable("busy", reached=True)] * 3)
-        for _ in range(3):
-            await memory.search("anything")
-        assert state(memory) == LinkState.OFFLINE
-
-
-async def test_remote_that_is_only_too_slow_for_searches_still_gets_deliveries(
-    disk: PromptStore, clock: ManualClock
-) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(disk, remote, clock) as memory:
-        await memory.sync(timeout=5)
-        remote.script(*[RemoteUnavailable("too slow", timed_out=True)] * 3)
-        for _ in range(3):
-            await memory.search("anything")
-        assert state(memory) == LinkState.OFFLINE
-        await memory.store("still delivered", significance=0.9)
-        await clock.advance(1)
-        assert state(memory) == LinkState.CONNECTED
-        assert [held.content for held in remote.memories.values()] == ["still delivered"]
 
 
 async def test_short_commands_recover_by_themselves_when_the_probe_is_due(tmp_path: Path, clock: ManualClock) -> None:
@@ -73,23 +42,6 @@ async def test_short_commands_recover_by_themselves_when_the_probe_is_due(tmp_pa
             await clock.settle()
     async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         assert state(memory) == LinkState.CONNECTED
-
-
-async def test_probe_that_is_cut_short_gives_its_turn_back(tmp_path: Path, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    remote.down = True
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
-        await memory.sync(timeout=5)
-    remote.down = False
-    remote.hang()
-    asked = len(remote.named("connect"))
-    clock.jump(301)
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock):
-        await clock.settle()
-        assert len(remote.named("connect")) == asked + 1
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock):
-        await clock.settle()
-        assert len(remote.named("connect")) == asked + 2
 
 
 async def test_observer_that_fails_changes_nothing(
@@ -119,17 +71,6 @@ async def test_closing_lets_go_of_everything_even_when_the_store_fails(disk: Pro
     assert released == ["lock"]
     with pytest.raises(RouterClosed):
         await memory.get("k")
-
-
-async def test_closing_that_is_cancelled_still_lets_go(disk: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    memory = router_over(disk, remote, clock)
-    await memory.__aenter__()
-    closing = asyncio.ensure_future(memory.close())
-    await asyncio.sleep(0)
-    closing.cancel()
-    await asyncio.gather(closing, return_exceptions=True)
-    assert remote.closed
 
 
 def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:
@@ -211,17 +152,6 @@ async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, c
         assert [entry.key for entry in await ours.outbox()] == ["secret.key"]
 
 
-async def test_working_memory_waits_in_the_sweep_for_a_dead_letter_too(disk: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(disk, remote, clock) as memory:
-        await memory.sync(timeout=5)
-        remote.script(RemoteRefused("no", clear=True))
-        await memory.store("scratch", type="working", significance=0.7)
-        await memory.sync(timeout=5)
-        clock.jump(3_600)
-        assert (await memory.sweep()).waiting == 1
-
-
 async def test_remote_cannot_be_required_for_what_never_leaves(disk: PromptStore, clock: ManualClock) -> None:
     async with router_over(disk, FakeRemote(clock=clock), clock) as memory:
         with pytest.raises(InvalidInput, match="require_remote"):
@@ -238,15 +168,3 @@ async def test_status_does_not_call_a_remote_connected_before_it_was_asked(
     async with memory:
         await memory.sync(timeout=5)
         assert state(memory) == LinkState.CONNECTED
-
-
-async def test_store_that_cannot_be_written_refuses_and_keeps_what_it_has(
-    disk: PromptStore, clock: ManualClock
-) -> None:
-    async with router_over(disk, None, clock) as memory:
-        kept = await memory.store("kept", key="k")
-        assert kept.delivery is DeliveryState.LOCAL_ONLY
-        disk.die()
-        with pytest.raises(StoreUnwritable):
-            await memory.store("lost")
-        assert await memory.get("k") is not None

@@ -71,11 +71,6 @@ def test_a_text_is_embedded_alike_alone_and_in_company(texts: list[str]) -> None
     assert embedder.embed(texts) == [embedder.embed([text])[0] for text in texts]
 
 
-def test_case_and_width_make_no_difference() -> None:
-    embedder = HashedEmbedder()
-    assert embedder.embed(["ＡＢＣ Straße"]) == embedder.embed(["abc STRASSE"])
-
-
 @pytest.mark.parametrize(
     ("query", "near", "far"),
     [
@@ -91,10 +86,6 @@ def test_word_forms_and_typos_are_nearer_than_other_subjects(query: str, near: s
 
 def test_function_words_say_little_about_what_a_text_is_about() -> None:
     assert cosine("what is the plan for the garden", "what is the state of the network") < 0.3
-
-
-def test_repeating_a_word_does_not_drown_the_others() -> None:
-    assert cosine("apple orchard", "apple " * 50 + "orchard") > 0.7
 
 
 def test_what_lies_beyond_the_limit_is_not_read() -> None:

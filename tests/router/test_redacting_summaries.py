@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
@@ -37,17 +36,6 @@ def test_the_sentence_goes_with_its_name_and_the_count() -> None:
     assert (after.metadata["summarises"], after.metadata["count"]) == ([one.id, three.id], 2)
     assert redacted(after, two.id) == after
     assert redacted(after, memory(4).id) == after
-
-
-def test_a_sentence_that_another_one_said_as_well_stays_until_that_one_is_forgotten() -> None:
-    one, two = (memory(number, content="The queue was full.") for number in (1, 2))
-    once = redacted(said_of(one, two), one.id)
-    assert (once.content, originals(once)) == ("The queue was full.", [two.id])
-    twice = redacted(once, two.id)
-    assert (twice.content, originals(twice)) == ("Summary of 0 memories about deploys", [])
-
-
-contents = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8)
 
 
 @pytest.mark.parametrize(
@@ -109,32 +97,6 @@ async def test_what_is_forgotten_goes_out_of_its_summary_at_once(router: MemoryR
     assert all(gone.content not in hit.memory.content for hit in found)
 
 
-async def test_a_summary_that_tells_nothing_any_more_leaves_with_its_last_original(
-    router: MemoryRouter, store: PromptStore
-) -> None:
-    written, originals_of_it = await summed_up(router)
-    for one in originals_of_it:
-        await router.forget(one.id)
-    assert await live_summaries(router) == []
-    row = store.reader.row(written.id)
-    assert row is not None
-    assert row.standing is Standing.FORGOTTEN
-    back = await router.restore(written.id)
-    assert back is not None
-    assert back.content == "Summary of 0 memories about deploys"
-
-
-async def test_what_was_brought_back_and_revised_is_forgotten_as_it_was_told(router: MemoryRouter) -> None:
-    written, [gone, *_] = await summed_up(router)
-    assert gone.key is not None
-    await router.restore(gone.key)
-    await router.store("Deploys are quick now.", key=gone.key)
-    await router.forget(gone.key)
-    [left] = await live_summaries(router)
-    assert gone.content in written.content
-    assert gone.content not in left.content
-
-
 @pytest.mark.requirement("ARG-033")
 @pytest.mark.parametrize("how", ["store", "restore and store", "import"])
 async def test_a_correction_goes_out_to_the_summary_at_once(router: MemoryRouter, how: str) -> None:
@@ -153,24 +115,6 @@ async def test_a_correction_goes_out_to_the_summary_at_once(router: MemoryRouter
     assert (left.title, left.metadata["count"]) == ("Summary of 2 memories about deploys", 2)
     found = await router.search(wrong.content, include_archived=True)
     assert all(wrong.content not in hit.memory.content for hit in found)
-
-
-async def test_a_summary_whose_last_original_is_corrected_leaves(router: MemoryRouter, store: PromptStore) -> None:
-    written, originals_of_it = await summed_up(router)
-    for number, one in enumerate(originals_of_it):
-        await router.store(f"Another fact {number}", key=one.key)
-    assert await live_summaries(router) == []
-    row = store.reader.row(written.id)
-    assert row is not None
-    assert row.standing is Standing.FORGOTTEN
-
-
-async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
-    _, [gone, *_] = await summed_up(router)
-    await router.forget(gone.id)
-    assert await router.restore(gone.id) == gone
-    [left] = await live_summaries(router)
-    assert gone.content not in left.content
 
 
 async def test_remotes_get_the_summary_as_it_is_then(store: PromptStore, clock: ManualClock) -> None:
@@ -268,21 +212,6 @@ async def test_a_text_that_is_a_memory_of_its_own_by_now_stays(router: MemoryRou
     assert await router.get(lesson.original_id) is not None
 
 
-async def test_a_text_that_was_put_away_again_is_forgotten_with_its_summary(
-    router: MemoryRouter, store: PromptStore
-) -> None:
-    lesson = await router.compress_and_learn(LONG, key="friday")
-    assert lesson.original_id is not None
-    await router.restore(lesson.original_id)
-    await router.archive(lesson.original_id, "back to where it was")
-    await router.forget("friday")
-    assert len(await router.search("rollback migration", include_archived=True)) == 0
-    await router.restore("friday")
-    row = store.reader.row(lesson.original_id)
-    assert row is not None
-    assert row.standing is Standing.ARCHIVED
-
-
 async def test_what_says_something_else_by_now_is_no_summary_of_the_text(router: MemoryRouter) -> None:
     lesson = await router.compress_and_learn(LONG, key="friday", metadata={"ticket": 7})
     assert lesson.original_id is not None
@@ -297,13 +226,3 @@ async def test_what_says_something_else_by_now_is_no_summary_of_the_text(router:
     await router.restore("friday")
     await router.forget(lesson.original_id)
     assert await router.get("friday") is not None
-
-
-async def test_a_revision_that_says_the_same_stays_the_summary_of_the_text(router: MemoryRouter) -> None:
-    lesson = await router.compress_and_learn(LONG, key="friday")
-    await router.store(lesson.compressed.summary, key="friday", significance=0.7)
-    kept = await router.get("friday")
-    assert kept is not None
-    assert kept.metadata["original_id"] == lesson.original_id
-    await router.forget("friday")
-    assert len(await router.search("rollback joke", include_archived=True)) == 0

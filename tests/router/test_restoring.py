@@ -46,17 +46,6 @@ async def test_what_is_over_and_not_swept_comes_back_with_a_fresh_lifetime(
     assert [hit.memory.key for hit in await memory.search("port")] == ["port"]
 
 
-async def test_restoring_what_is_alive_changes_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("The port is 6432", key="port", type="pattern_learning")
-    before = await memory.explain("port")
-    clock.jump(60)
-    assert await memory.restore("port") is not None
-    after = await memory.explain("port")
-    assert before is not None
-    assert after is not None
-    assert (after["ends_at"], after["uses"], after["tier"]["moved"]) == (before["ends_at"], before["uses"], None)
-
-
 def test_the_command_brings_back_what_is_over(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

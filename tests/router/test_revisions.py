@@ -294,14 +294,6 @@ async def test_what_says_the_same_is_no_new_revision(memory: MemoryRouter, clock
     assert [one.tags for one in await memory.history("deploy")] == [("law",), ("rule",), ("rule",)]
 
 
-async def test_to_say_it_again_begins_its_lifetime_anew(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("B", key="deploy", ttl="1h")
-    clock.jump(1_800)
-    receipt = await memory.store("B", key="deploy", ttl="1h")
-    assert receipt.ends_at == clock.now() + timedelta(hours=1)
-    assert len(await memory.history("deploy")) == 1
-
-
 def test_an_import_into_another_project_of_the_home_takes_the_history_along(tmp_path: Path) -> None:
     home, memory_id = tmp_path / "home", "01977c00-0000-7000-8000-000000000000"
     said = [draft(text, content_limit_bytes=100) for text in ("a", "b", "c")]

@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.lifecycle.summaries import SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import sweep, write
+from kingly_memory.router import sweep
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
@@ -205,21 +205,6 @@ async def test_killed_in_between_nothing_is_lost_and_the_next_sweep_goes_on(
         assert len(entries) == 3
         live = {one.id for one in await live_summaries(after)}
         assert {entry.why.summary for entry in entries if entry.why is not None and entry.why.summary} == live
-
-
-async def test_what_was_forgotten_after_the_plan_is_not_told(
-    router: MemoryRouter, store: Interrupted, clock: ManualClock
-) -> None:
-    await crowd(router)
-    doomed = (await router.sweep(["tiers"], dry_run=True)).actions[0]["memory_id"]
-    secret = store.reader.row(doomed)
-    assert secret is not None
-    desk = router._engine.write_context()
-    store.before, store.left = (lambda: PromptStore.write(store, write.forget(doomed, desk))), 3
-    report = await router.sweep(["tiers"])
-    assert (report.summarised, report.skipped) == (2, 1)
-    [said] = await live_summaries(router)
-    assert secret.memory.content not in said.content
 
 
 async def test_when_nothing_goes_behind_it_no_summary_stays(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,8 @@ from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.plan import Plan, Policies, plan
 from kingly_memory.lifecycle.policies import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router import delivery, known_remotes, outbox, sweep_changes
-from kingly_memory.router.subjects import PAGE, Subjects
-from kingly_memory.router.sweep_changes import Sweep
-from kingly_memory.router.write import WriteContext
-from kingly_memory.settings import Lifetimes
+from kingly_memory.router import delivery, known_remotes, outbox
+from kingly_memory.router.subjects import Subjects
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
@@ -64,13 +60,6 @@ def planned(store: DiskStore, *remotes: str) -> Plan:
     return plan(LIFETIMES_ONLY, NOON_S, "app", counts=store.reader.counts("app"), ended=ended)
 
 
-def carried_out(store: DiskStore, found: Plan) -> list[str]:
-    context = WriteContext("app", None, None, Lifetimes(), NOON)
-    sweep = Sweep("sweep", LIFETIMES_ONLY, context)
-    change = partial(sweep_changes.carry_out, sweep=sweep, decisions=found.decisions, page=0)
-    return store.write(change).result()[0]
-
-
 @pytest.mark.requirement("KNG-084")
 def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
@@ -82,14 +71,6 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     assert verdicts[old].reason == "its ttl has ended"
     assert isinstance(verdicts[scratch], Expire)
     assert (found.before.live, found.after.live, found.after.archived) == (3, 1, 1)
-
-
-def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:
-    ids = [put(store, number, ends_s=NOON_S - number) for number in range(1, PAGE + 3)]
-    found = planned(store)
-    assert {one.memory_id for one in found.decisions} == set(ids)
-    assert set(carried_out(store, found)) == {"archived"}
-    assert planned(store).decisions == ()
 
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:

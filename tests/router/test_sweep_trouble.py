@@ -55,19 +55,6 @@ async def test_two_sweeps_of_one_router_do_not_run_at_once(home: Path, clock: Ma
         assert await memory.undo_sweep() == (3, 0)
 
 
-async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Path, clock: ManualClock) -> None:
-    store = Interrupted(home)
-    async with router_over(store, None, clock, settings=LASTING) as memory:
-        await fade(memory, clock)
-        taken = store.reader.id_of_key("app", "k0")
-        script = "store.write(lambda tx: tx.restand([sys.argv[2]], Standing.ARCHIVED)).result(); answer = 1"
-        store.before, store.left = (lambda: elsewhere(script, home, taken or "")), 3
-        report = await memory.sweep(["strength"])
-        assert (report.archived, report.skipped) == (2, 1)
-        assert await memory.undo_sweep() == (2, 0)
-        assert await memory.restore("k0") is not None
-
-
 async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock: ManualClock) -> None:
     async with opened(home, clock) as memory:
         await memory.store("the way that worked", key="way", significance=0.4)

@@ -96,19 +96,6 @@ async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, c
     assert (await memory.sweep(["strength"])).archived == 0
 
 
-async def test_undo_leaves_alone_what_was_restored_and_changed_since(memory: MemoryRouter, clock: ManualClock) -> None:
-    for number in range(3):
-        await memory.store(f"note {number}", key=f"note-{number}")
-    clock.jump(100 * DAY_S)
-    await memory.sweep(["strength"])
-    await memory.restore("note-0")
-    await memory.store("changed since", key="note-0")
-    assert await memory.undo_sweep() == (1, 0)
-    note = await memory.get("note-0")
-    assert note is not None
-    assert note.content == "changed since"
-
-
 @pytest.mark.requirement("ALM-038")
 async def test_reinforced_memory_does_not_fade(memory: MemoryRouter, clock: ManualClock) -> None:
     for name in ("held", "left", "other"):
@@ -224,39 +211,6 @@ async def fade(*routers: MemoryRouter, clock: ManualClock) -> None:
         for number in range(3):
             await router.store(f"note {number}", key=f"note-{number}", significance=0.4)
     clock.jump(200 * DAY_S)
-
-
-async def test_each_project_takes_back_its_own_last_sweep(
-    memory: MemoryRouter, other: MemoryRouter, clock: ManualClock
-) -> None:
-    await fade(memory, other, clock=clock)
-    assert (await memory.sweep(["strength"])).archived == 2
-    assert await other.undo_sweep() == (0, 0)
-    assert len((await memory.archived()).entries) == 2
-    assert (await other.sweep(["strength"])).archived == 2
-    assert await memory.undo_sweep() == (2, 0)
-    assert len((await other.archived()).entries) == 2
-    assert await other.undo_sweep() == (2, 0)
-
-
-async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_undo(
-    memory: MemoryRouter, other: MemoryRouter, clock: ManualClock
-) -> None:
-    await memory.store("a day of ours", key="ours", type="conversation_context")
-    await other.store("a day of theirs", key="theirs", type="conversation_context")
-    await other.store("scratch", type="working")
-    clock.jump(8 * DAY_S)
-    dry = await memory.sweep(["lifetimes"], dry_run=True)
-    report = await memory.sweep(["lifetimes"])
-    assert {**dry.to_json(), "dry_run": False} == report.to_json()
-    assert (report.archived, report.erased, report.elsewhere) == (1, 0, 2)
-    assert (report.after.live, report.after.archived) == (0, 1)
-    assert list(report.reasons.values()) == [1]
-    assert [action["memory_id"] for action in report.actions] == [(await memory.archived()).entries[0].memory.id]
-    assert await other.undo_sweep() == (0, 0)
-    assert len((await other.archived()).entries) == 1
-    assert await memory.undo_sweep() == (2, 0)
-    assert [await keys(memory), await keys(other)] == [["ours"], ["theirs"]]
 
 
 async def test_every_project_is_swept_in_its_own_time(tmp_path: Path, clock: ManualClock) -> None:

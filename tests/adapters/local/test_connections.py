@@ -102,15 +102,6 @@ def test_deadline_holds_on_a_connection_that_was_opened_since_and_inside_another
     assert connections.rows(SHORT, ()) == [(100_000,)]
 
 
-def test_connection_that_is_closed_before_its_deadline_is_over_is_let_go(
-    connections: Connections, tmp_path: Path
-) -> None:
-    with connections.until(math.inf):
-        connections.rows(KEYS, ())
-        connections.close()
-    assert not descriptors(tmp_path)
-
-
 def test_statement_that_a_signal_ends_keeps_nobody_from_the_next(connections: Connections) -> None:
     every = connections.rows(KEYS, ())
 

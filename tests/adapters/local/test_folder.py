@@ -208,22 +208,6 @@ def test_lock_is_free_again_after_an_error(home: Path) -> None:
     os.close(descriptor)
 
 
-@forking
-def test_child_forked_while_we_hold_the_lock_does_not_keep_it(home: Path) -> None:
-    home.mkdir()
-    with locked(home / "write.lock", 0):
-        child = os.fork()
-        if child == 0:
-            signal.pause()
-    try:
-        descriptor = try_lock(home / "write.lock")
-        assert descriptor is not None
-        os.close(descriptor)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
 @pytest.mark.requirement("UNI-010")
 @forking
 def test_lock_of_a_killed_process_is_free(home: Path) -> None:
@@ -367,12 +351,3 @@ def test_closed_store_is_one_file_that_can_be_copied(founded: Path) -> None:
         copy = Path(folder, "store", "cache.db")
         copy.write_bytes((founded / "store" / "cache.db").read_bytes())
         assert stored_contents(opened(Path(folder))) == ["violet"]
-
-
-def test_folder_names_its_files() -> None:
-    folder = Folder(Path("h"))
-    assert [str(folder.database), str(folder.wal), str(folder.sentinel.path)] == [
-        "h/store/cache.db",
-        "h/store/cache.db-wal",
-        "h/sentinel",
-    ]

@@ -13,7 +13,7 @@ from threading import enumerate as enumerate_threads
 import pytest
 
 from kingly_memory.adapters.local.engine import Engine
-from kingly_memory.adapters.local.store import LARGEST_BATCH, DiskStore
+from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
@@ -88,15 +88,6 @@ def test_stores_that_wait_together_share_one_commit(store: DiskStore) -> None:
     assert len(stored_contents(store)) == 65
 
 
-def test_batch_has_a_largest_size(store: DiskStore) -> None:
-    with counted(store, "COMMIT") as commits:
-        with held(store):
-            futures = [store.write(lambda _: None) for _ in range(LARGEST_BATCH + 1)]
-        for future in futures:
-            future.result()
-        assert len(commits) == 1 + 2
-
-
 def test_batch_writes_one_index_segment(store: DiskStore, home: Path) -> None:
     """Each savepoint would make FTS5 write a segment, and each segment has to be merged later."""
     with counted(store, "INSERT INTO km_text") as indexings:
@@ -156,14 +147,6 @@ def test_database_error_inside_a_change_undoes_the_whole_batch(store: DiskStore)
         futures = [store.write(saving(memory("a"))), store.write(broken), store.write(saving(memory("b")))]
     assert [type(future.exception()) for future in futures] == [StoreUnwritable] * 3
     assert stored_contents(store) == ["first"]
-
-
-def test_many_threads_store_at_once(store: DiskStore) -> None:
-    with ThreadPoolExecutor(8) as threads:
-        futures = list(threads.map(lambda number: store.write(saving(memory(str(number)))), range(200)))
-    for future in futures:
-        future.result()
-    assert sorted(stored_contents(store)) == sorted(["first", *map(str, range(200))])
 
 
 def test_threads_that_come_first_together_get_one_writer(home: Path) -> None:

@@ -182,20 +182,6 @@ def test_piece_that_json_writes_otherwise_is_found_as_it_was_said(store: DiskSto
     assert contents(store.reader.containing(ask(), [piece], 9, soon())) == [f"say {piece} now"]
 
 
-def test_word_stored_a_moment_ago_is_what_a_typo_is_repaired_to(store: DiskStore, tmp_path: Path) -> None:
-    def repaired(text: str) -> dict[str, str]:
-        return dict(LocalSearch(store.reader).search(ask(text), now_s=NOON_S, budget_s=60).repaired)
-
-    put(store, memory("amber"))
-    assert repaired("sapphrie") == {}
-    put(store, memory("sapphire"))
-    assert repaired("sapphrie") == {"sapphrie": "sapphire"}
-    elsewhere = DiskStore(tmp_path / "home", durability="process")
-    put(elsewhere, memory("turquoise"))
-    elsewhere.close()
-    assert repaired("turqouise") == {"turqouise": "turquoise"}
-
-
 def test_terms_are_counted_until_the_deadline(store: DiskStore) -> None:
     put(store, *(memory("amber") for _ in range(1_500)))
     assert store.reader.frequencies(ask(), ["amber"], 1_000) == {"amber": 1_000}

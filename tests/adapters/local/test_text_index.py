@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import MemoryType, Standing
+from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.stemming import stem
@@ -183,21 +183,6 @@ def test_scopes_with_one_stem_are_not_one_scope(store: DiskStore, scope: str) ->
         ]
 
 
-def test_tags_with_one_stem_are_not_one_tag_but_one_word(store: DiskStore) -> None:
-    put(store, memory("a", tags=("connected",)), memory("b", tags=("connection",)))
-    assert contents(match(store, "connect", tags=("connected",))) == ["a"]
-    assert sorted(contents(match(store, "connect"))) == ["a", "b"]
-
-
-def test_words_of_content_are_never_taken_for_scope_tokens(store: DiskStore, home: Path) -> None:
-    put(store, memory("mine"))
-    with behind(home) as connection:
-        (tag,) = connection.execute("SELECT tag FROM Cache WHERE key LIKE 'm:%'").fetchone()
-    put(store, memory(tag, project="beta", title=tag))
-    assert contents(match(store, "mine")) == ["mine"]
-    assert match(store, *tag.split()).found == ()
-
-
 @given(
     st.text(ascii_lowercase, min_size=1, max_size=8),
     st.sampled_from(["", "s", "es", "ed", "ing"]),
@@ -213,12 +198,6 @@ def test_no_word_finds_the_scope_token_that_it_looks_like(
     for token in [rows.standing_token(standing), *rows.scope_tokens(row.memory).split()]:
         for word in (token, stem(token), token + ending, stem(token) + ending, "é" + token, token.upper()):
             assert match(shared, word, project=project, include_archived=True).found == ()
-
-
-def test_types_filter_in_the_index(store: DiskStore) -> None:
-    put(store, *(memory(f"note {kind}", type=kind) for kind in MemoryType))
-    found = match(store, "note", types=(MemoryType.WORKING, MemoryType.EPISODIC))
-    assert sorted(contents(found)) == ["note episodic", "note working"]
 
 
 # --- hostile questions --------------------------------------------------------------------------------------------
@@ -300,18 +279,6 @@ def test_pieces_of_unbroken_scripts_are_found(store: DiskStore, asked: str, expe
     put(store, *(memory(text, project="beta") for text in ("東京", "🎉", "기억")))
     answer = LocalSearch(store.reader).search(ask(asked), now_s=NOON_S, budget_s=60)
     assert sorted(hit.memory.content for hit in answer.hits) == sorted(expected)
-
-
-def test_all_pieces_must_be_there(store: DiskStore) -> None:
-    put(store, memory("東京の天気は晴れ"), memory("東京の朝"), memory("大阪の天気は晴れ"))
-    for pieces in (["東京", "天気"], ["天気は", "東"], ["東京の天", "気は晴"]):
-        assert contents(store.reader.containing(ask(), pieces, 9, soon())) == ["東京の天気は晴れ"]
-
-
-def test_own_piece_is_found_behind_many_later_ones_of_another_project(store: DiskStore) -> None:
-    put(store, memory("東京"))
-    put(store, *(memory("東京", project="beta") for _ in range(60)))
-    assert contents(store.reader.containing(ask(), ["東京"], 5, soon())) == ["東京"]
 
 
 # --- deadline -----------------------------------------------------------------------------------------------------

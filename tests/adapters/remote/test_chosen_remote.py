@@ -134,14 +134,6 @@ async def test_the_next_dialect_is_tried_where_the_first_is_not_spoken(elsewhere
     assert said.value is elsewhere
 
 
-async def test_what_the_server_said_that_was_answered_at_all_is_told_rather_than_a_404() -> None:
-    nothing, garbage = NotThere("HTTP 404: Not Found", clear=False), Foreign("the reply is not JSON", reached=True)
-    for spoken in ([Spoken(nothing), Spoken(garbage)], [Spoken(garbage), Spoken(nothing)]):
-        with pytest.raises(Foreign) as said:
-            await remote_of(*spoken).connect()
-        assert said.value is garbage
-
-
 @pytest.mark.parametrize("fault", ["html", "wide", "text=no"])
 async def test_a_server_of_mcp_that_answers_with_garbage_is_not_said_to_be_absent(fault: str) -> None:
     with ScriptedRemote(mcp=McpStyle(path="/mcp/mcp")) as server:
@@ -150,14 +142,6 @@ async def test_a_server_of_mcp_that_answers_with_garbage_is_not_said_to_be_absen
         with pytest.raises(RemoteUnavailable, match=r"not JSON|too many parts"):
             await remote.connect()
         await remote.aclose()
-
-
-async def test_what_comes_of_the_dialect_that_was_spoken_last_is_told() -> None:
-    gone, garbage = NotThere("HTTP 405", clear=False), Foreign("the reply is not JSON", reached=True)
-    remote = remote_of(Spoken(gone, garbage), Spoken(SEED, NotThere("HTTP 404: Not Found", clear=False)))
-    await remote.connect()
-    with pytest.raises(NotThere, match="404"):
-        await remote.connect()
 
 
 @pytest.mark.parametrize("answer", [400, 404, 405, 406, 415])
@@ -184,17 +168,6 @@ async def test_connecting_has_one_deadline_however_many_dialects_are_tried() -> 
     with pytest.raises(RemoteUnavailable, match=r"not connected within 0\.05 s") as unavailable:
         await remote.connect()
     assert unavailable.value.timed_out
-
-
-async def test_a_workflow_that_does_not_come_ends_with_the_connecting() -> None:
-    class Slow(Spoken):
-        async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
-            await asyncio.Event().wait()
-
-    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
-    with pytest.raises(RemoteUnavailable, match="not connected within"):
-        await remote.connect()
-    await remote.aclose()
 
 
 @pytest.mark.parametrize(
@@ -269,16 +242,6 @@ async def test_what_was_learnt_of_a_server_outlives_a_lost_connection() -> None:
         await remote.connect()
     assert spoken.calls == ["create_workflow"]
     await remote.aclose()
-
-
-async def test_a_server_that_is_down_for_a_moment_keeps_what_was_chosen() -> None:
-    spoken = Spoken(SEED, RemoteUnavailable("Connection refused"))
-    remote = remote_of(spoken)
-    await remote.connect()
-    with pytest.raises(RemoteUnavailable):
-        await remote.connect()
-    assert await stored(remote) == "r1"
-    assert spoken.connects == 2
 
 
 async def test_first_calls_connect_once_together() -> None:

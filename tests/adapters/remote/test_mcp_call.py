@@ -69,18 +69,6 @@ async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedR
     assert server.requests[-1].params == FOG
 
 
-async def test_a_call_without_connecting_meets_the_server_first(server: ScriptedRemote, mcp: McpCall) -> None:
-    assert await mcp.call("store_memory", FOG)
-    assert "tools/list" not in said(server)
-    assert len(server.effects) == 1
-
-
-async def test_many_first_calls_meet_the_server_once(server: ScriptedRemote, mcp: McpCall) -> None:
-    await asyncio.gather(*(mcp.call("store_memory", {**FOG, "idempotency_key": f"k{n}"}) for n in range(8)))
-    assert len(server.effects) == 8
-    assert said(server).count("initialize") + said(server).count("server/discover") <= 2
-
-
 async def test_connecting_again_asks_for_the_tools_anew_and_opens_nothing(server: ScriptedRemote, mcp: McpCall) -> None:
     first = await mcp.connect()
     before = said(server).count("initialize")
@@ -139,17 +127,6 @@ async def test_a_lost_session_is_opened_anew_once_and_the_call_repeated_with_its
         await mcp.aclose()
 
 
-async def test_callers_that_lose_their_session_together_open_one() -> None:
-    with ScriptedRemote(mcp=McpStyle()) as server:
-        mcp = dialect(server.url)
-        await mcp.connect()
-        server.forget_sessions()
-        await asyncio.gather(*(mcp.call("store_memory", {**FOG, "idempotency_key": f"k{n}"}) for n in range(8)))
-        assert said(server).count("initialize") == 2
-        assert len(server.effects) == 8
-        await mcp.aclose()
-
-
 @pytest.mark.parametrize(("lost", "reason"), [("404", "HTTP 404"), ("400", "HTTP 400"), ("terminated", "HTTP 404")])
 async def test_a_session_that_is_lost_again_at_once_is_refused_and_nothing_dies_of_it(lost: str, reason: str) -> None:
     with ScriptedRemote(mcp=McpStyle(lost=lost)) as server:
@@ -171,14 +148,6 @@ async def test_a_whole_address_is_taken_as_it_is_and_an_origin_is_searched(path:
     with ScriptedRemote(mcp=McpStyle(path=path)) as server:
         mcp = dialect(f"{server.url}{address}")
         assert (await mcp.connect()).tools
-        await mcp.aclose()
-
-
-async def test_an_address_where_nothing_is_is_said_to_be_that() -> None:
-    with ScriptedRemote(mcp=McpStyle(path="/elsewhere")) as server:
-        mcp = dialect(server.url)
-        with pytest.raises(NotThere, match="HTTP 404: Not Found"):
-            await mcp.connect()
         await mcp.aclose()
 
 
@@ -314,30 +283,6 @@ async def test_a_call_that_meets_the_server_first_keeps_its_own_deadline_and_the
             await mcp.call("store_memory", FOG, timeout_s=0.05)
         assert await mcp.call("store_memory", FOG)
         assert said(server).count("server/discover") == 1
-        await mcp.aclose()
-
-
-@pytest.mark.parametrize("stateless", [False, True])
-async def test_an_answer_is_found_among_whatever_else_a_stream_says(stateless: bool) -> None:
-    with ScriptedRemote("noisy", mcp=McpStyle(events=True, stateless=stateless)) as server:
-        mcp = dialect(server.url)
-        assert await mcp.call("store_memory", FOG) == {"memory_id": "remote-1", "idempotency_hit": False}
-        await mcp.aclose()
-
-
-async def test_a_stream_that_stays_open_after_the_answer_is_not_waited_for() -> None:
-    with ScriptedRemote(mcp=McpStyle(events=True), always="stays-open") as server:
-        mcp = dialect(server.url)
-        for _ in range(3):
-            assert await mcp.call("store_memory", FOG)
-        await mcp.aclose()
-
-
-async def test_a_stream_that_says_too_much_before_its_answer_is_cut() -> None:
-    with ScriptedRemote("noisy", mcp=McpStyle(events=True)) as server:
-        mcp = dialect(server.url, reply_limit_bytes=300)
-        with pytest.raises(RemoteUnavailable, match="longer than 300 bytes"):
-            await mcp.call("store_memory", FOG)
         await mcp.aclose()
 
 

@@ -19,20 +19,16 @@ from kingly_memory.adapters.remote.mcp_messages import (
     answer,
     called,
     discovered,
-    headers,
     introduced,
-    request,
     result,
     tools,
     turned_away,
 )
-from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.adapters.remote.outcomes import Foreign
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from tests.remote_samples import json_values
 
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
-STATELESS = Party("/mcp", STATELESS_VERSION)
-IN_SESSION = Party("/mcp", "2025-11-25", "s1")
 JSON = json_values("jsonrpc", "id", "result", "error", "code", "content", "text")
 
 
@@ -42,31 +38,6 @@ def texts(*said: str) -> dict[str, Any]:
 
 def failed(text: str) -> dict[str, Any]:
     return {**texts(text), "isError": True}
-
-
-def test_without_sessions_every_message_says_who_speaks_and_headers_repeat_it() -> None:
-    message = request(STATELESS, 3, "tools/call", {"name": "store_memory", "arguments": {}})
-    meta = message["params"]["_meta"]
-    assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS_VERSION
-    assert meta["io.modelcontextprotocol/clientCapabilities"] == {}
-    assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "kingly-memory"
-    assert headers(STATELESS, message) == {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": STATELESS_VERSION,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "store_memory",
-    }
-
-
-def test_in_a_session_the_headers_name_it_and_the_message_stays_plain() -> None:
-    message = request(IN_SESSION, 3, "tools/list", {})
-    assert message == {"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {}}
-    assert headers(IN_SESSION, message) == {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2025-11-25",
-        "Mcp-Session-Id": "s1",
-    }
-    assert headers(Party("/mcp"), message) == {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.mark.parametrize(
@@ -100,14 +71,6 @@ def test_our_answer_is_found_alone_and_in_a_batch(text: bytes) -> None:
     found = answer(text, 7)
     assert found is not None
     assert result(found) == {"ok": 1}
-
-
-@pytest.mark.parametrize("named", ["null", '"server-error"'])
-def test_an_error_of_a_server_that_could_not_read_the_number_is_ours(named: str) -> None:
-    found = answer(f'{{"jsonrpc": "2.0", "id": {named}, "error": {{"code": -32603, "message": "x"}}}}'.encode(), 7)
-    assert found is not None
-    with pytest.raises(RemoteUnavailable):
-        result(found)
 
 
 @pytest.mark.parametrize(
@@ -157,39 +120,12 @@ def test_an_answer_without_result_or_error_is_no_answer(message: dict[str, Any])
         result(message)
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (400, b"Bad Request: No valid session ID provided"),
-        (404, b'{"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Session not found"}}'),
-        (404, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Session has been terminated"}}'),
-        (400, b'{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version"}}'),
-        (404, b""),
-    ],
-)
-def test_a_lost_session_looks_alike_however_it_is_worded(status: int, body: bytes) -> None:
-    misunderstood = turned_away(status, body, None, NOW)
-    assert isinstance(misunderstood, Misunderstood)
-    assert not misunderstood.meaning.clear
-
-
 def test_arguments_that_are_wrong_are_no_misunderstanding() -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "canary"}}'
     refused = turned_away(400, body, None, NOW)
     assert isinstance(refused, RemoteRefused)
     assert refused.clear
     assert "canary" not in str(refused)
-
-
-def test_a_status_means_the_same_as_in_json_call() -> None:
-    later = turned_away(429, b"", "7", NOW)
-    assert isinstance(later, RemoteUnavailable)
-    assert later.retry_after_s == 7.0
-    assert isinstance(turned_away(401, b"", None, NOW), RemoteUnauthorised)
-    assert isinstance(turned_away(405, b"", None, NOW), NotThere)
-    too_long = turned_away(413, b"", None, NOW)
-    assert isinstance(too_long, RemoteRefused)
-    assert too_long.clear
 
 
 @pytest.mark.parametrize(
@@ -212,14 +148,6 @@ def test_a_status_means_the_same_as_in_json_call() -> None:
 )
 def test_a_tools_own_result_is_unwrapped(told: dict[str, Any], value: Any) -> None:
     assert called(told) == value
-
-
-@pytest.mark.parametrize("told", [{}, {"content": [{"type": "image"}]}, texts("Done."), texts("")])
-def test_a_result_in_plain_words_is_none(told: dict[str, Any]) -> None:
-    with pytest.raises(RemoteUnavailable, match="result cannot be used") as unavailable:
-        called(told)
-    assert unavailable.value.reached
-    assert "Done" not in str(unavailable.value)
 
 
 @pytest.mark.parametrize(
@@ -255,12 +183,6 @@ def test_a_server_that_needs_no_session_is_recognised_by_its_versions() -> None:
     )
     for told in ({}, {"supportedVersions": ["2025-11-25"]}, {"supportedVersions": STATELESS_VERSION}):
         assert discovered(told, "/m") is None
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_an_introduction_takes_any_protocol_that_is_known(version: str) -> None:
-    told = {"protocolVersion": version, "serverInfo": {"name": "keeper\n"}}
-    assert introduced(told, "/mcp", "s1") == Party("/mcp", version, "s1", "")
 
 
 @pytest.mark.parametrize("version", [None, "2023-01-01", "2099-01-01", STATELESS_VERSION, 7])

@@ -36,12 +36,6 @@ def sent(route: respx.Route, number: int = -1) -> dict[str, Any]:
     return body
 
 
-async def test_a_token_is_sent_as_a_bearer(route: respx.Route) -> None:
-    route.respond(json={})
-    await remote_at(DEFAULT_ENDPOINT, token="t0ken").connect()
-    assert route.calls.last.request.headers["authorization"] == "Bearer t0ken"
-
-
 async def test_user_info_is_sent_as_a_header_and_never_in_the_url(route: respx.Route) -> None:
     route.respond(json={})
     await remote_at("http://user:p%40ss@localhost:8000").connect()
@@ -90,19 +84,6 @@ async def test_a_thought_that_is_refused_for_another_reason_is_not_stored_as_a_m
 
 
 LINK = RemoteLink("r1", "r2", "causal", 0.5, "it led to it", "Küste")
-
-
-@pytest.mark.parametrize(("strength", "calls"), [(0.5, 1), (0.4, 2)])
-async def test_a_repeated_link_is_looked_up_on_a_server_without_keys(
-    route: respx.Route, strength: float, calls: int
-) -> None:
-    there = {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal", "strength": strength}
-    route.respond(json={"links": {"outgoing": [there], "incoming": []}})
-    await remote_at(DEFAULT_ENDPOINT).link(LINK, idempotency_key="l1", repeated=True)
-    assert [sent(route, number)["method"] for number in range(route.call_count)] == [
-        "get_linked_memories",
-        "create_memory_link",
-    ][:calls]
 
 
 async def test_a_link_whose_reply_is_lost_is_looked_up_before_the_next_try(route: respx.Route) -> None:
@@ -240,16 +221,6 @@ async def test_a_hostile_body_does_not_hide_a_refusal(route: respx.Route, header
         await stored(remote_at(DEFAULT_ENDPOINT))
     assert refused.value.clear
     assert not refused.value.unknown_method
-
-
-async def test_connect_and_search_are_tried_once(route: respx.Route) -> None:
-    route.respond(500)
-    remote = remote_at(DEFAULT_ENDPOINT)
-    with pytest.raises(RemoteUnavailable):
-        await remote.connect()
-    with pytest.raises(RemoteUnavailable):
-        await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=1)
-    assert route.call_count == 2
 
 
 class TestServerWithoutKeys:

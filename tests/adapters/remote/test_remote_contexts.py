@@ -91,18 +91,6 @@ async def test_what_the_server_says_of_another_context_is_left_out(
     assert len(await held(memory, "another")) == 2
 
 
-async def test_a_copy_that_a_search_brought_is_shown_in_the_context_that_turns_out_to_be_its_own(
-    memory: MemoryRouter, saying: Saying
-) -> None:
-    saying.replies["search_semantic_memories"] = {"memories": [{"memory_id": "x", "content": "plain", "score": 0.9}]}
-    saying.replies["get_working_memory"] = {"memories": [{"memory_id": "x", "content": "plain"}]}
-    (hit,) = await memory.search("plain")
-    assert hit.memory.scope.context_id is None
-    assert await held(memory) == [("plain", "semantic", "deploy-42")]
-    (hit,) = await memory.search("plain")
-    assert hit.memory.scope.context_id == "deploy-42"
-
-
 async def test_what_makes_no_context_or_type_costs_no_memory(memory: MemoryRouter, saying: Saying) -> None:
     odd: list[JsonObject] = [
         {"memory_type": "reasoning_step", "context_id": True},

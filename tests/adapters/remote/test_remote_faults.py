@@ -17,11 +17,11 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
-from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.settings import Settings
-from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
+from tests.remote_samples import LIGHTHOUSE, remote_at, stored
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 from tests.scripted.script import Weather
@@ -111,15 +111,6 @@ async def test_trouble_is_one_error_and_worth_another_try(
     assert unavailable.value.reached is reached
 
 
-@pytest.mark.parametrize("fault", ["json=[]", "json=17", "json={}"])
-async def test_a_reply_that_names_no_memory_leaves_open_what_became_of_it(
-    server: ScriptedRemote, once: HubRemote, fault: str
-) -> None:
-    server.always(fault)
-    with pytest.raises(RemoteUnavailable, match="memory_id"):
-        await stored(once)
-
-
 @EVERY_DIALECT
 @pytest.mark.requirement("KNG-003", "KNG-064")
 @pytest.mark.parametrize(
@@ -158,39 +149,6 @@ async def test_what_is_refused_is_told_apart_and_not_tried_again(
     assert (len(server.requests), server.effects) == (1, [])
 
 
-async def test_an_expired_token_is_unauthorised_and_tried_once() -> None:
-    with ScriptedRemote(token="right") as server:
-        wrong, right = remote_at(server.url, token="wrong"), remote_at(server.url, token="right")
-        with pytest.raises(RemoteUnauthorised):
-            await stored(wrong)
-        assert await stored(right)
-        assert len(server.requests) == 1
-        await wrong.aclose()
-        await right.aclose()
-
-
-@pytest.mark.requirement("KNG-065")
-async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
-    server: ScriptedRemote, remote: HubRemote
-) -> None:
-    await remote.connect()
-    server.script("status=500", "reset")
-    assert await stored(remote) == "remote-1"
-    keys = [call.headers.get("idempotency-key") for call in server.requests]
-    assert keys == [None, *[LIGHTHOUSE.id] * 3]
-    assert len(server.effects) == 1
-
-
-async def test_three_tries_are_all(server: ScriptedRemote, remote: HubRemote) -> None:
-    await remote.connect()
-    server.always("status=503")
-    with pytest.raises(RemoteUnavailable):
-        await stored(remote)
-    assert [call.method for call in server.requests] == ["initialize_memory_system", *["store_memory"] * 3]
-    settings = Settings()
-    assert (settings.pace.send_tries, settings.pace.send_pause_s) == (3, 1.0)
-
-
 @EVERY_DIALECT
 @pytest.mark.parametrize("fault", ["lost-reply", "truncated", "late"])
 @pytest.mark.parametrize("honours_keys", [True, False])
@@ -219,17 +177,6 @@ async def test_bad_weather_has_one_effect_per_memory() -> None:
 
 def _numbered(number: int) -> Memory:
     return replace(LIGHTHOUSE, id=MemoryId(f"{number:08}"), content=f"memory {number}")
-
-
-async def test_a_memory_is_stored_updated_superseded_and_forgotten(server: ScriptedRemote, remote: HubRemote) -> None:
-    remote_id = await stored(remote)
-    second = revised()
-    assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id=remote_id) == remote_id
-    (hit,) = await remote.search("fog still", space="Küste", limit=5, types=None, timeout_s=5)
-    assert (hit.memory_id, hit.remote_id, hit.content) == (second.id, remote_id, second.content)
-    await remote.forget(second, remote_id=None, idempotency_key=f"{second.id}.3")
-    assert await remote.search("fog", space="Küste", limit=5, types=None, timeout_s=5) == []
-    assert [call.method for call in server.effects] == ["store_memory", "update_memory", "forget_memory"]
 
 
 @pytest.mark.requirement("KNG-064")
@@ -275,17 +222,6 @@ async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote
     await remote.aclose()
 
 
-@EVERY_DIALECT
-async def test_a_server_that_is_killed_and_restarted_is_found_again(server: ScriptedRemote, remote: HubRemote) -> None:
-    assert await stored(remote) == "remote-1"
-    server.stop()
-    with pytest.raises(RemoteUnavailable, match=r"refused|broke|reset") as unavailable:
-        await stored(remote, revised())
-    assert not unavailable.value.reached
-    server.start()
-    assert await stored(remote) == "remote-1"
-
-
 async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
     server: ScriptedRemote, once: HubRemote
 ) -> None:
@@ -301,23 +237,6 @@ async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for
         await stored(once)
     assert [call.fault for call in server.requests].count("reset") == 4
     assert not server.effects
-
-
-async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote, once: HubRemote) -> None:
-    server.always("reset")
-    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
-        await once.connect()
-    assert len(server.requests) == 1
-
-
-async def test_a_read_that_breaks_every_connection_is_asked_twice_at_most(
-    server: ScriptedRemote, once: HubRemote
-) -> None:
-    await asyncio.gather(*(once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0) for _ in range(4)))
-    server.always("reset")
-    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
-        await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
-    assert len(server.requests) == 6
 
 
 @pytest.mark.parametrize("first", ["status=401", "redirect=307 /mcp/call"])
@@ -355,15 +274,6 @@ async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_a
     with pytest.raises(RemoteUnavailable, match="broke"):
         await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
     assert len(server.requests) == 2
-
-
-async def test_nothing_listening_is_said_in_one_sentence(unused_tcp_port: int) -> None:
-    remote = remote_at(f"http://127.0.0.1:{unused_tcp_port}", tries=1)
-    with pytest.raises(RemoteUnavailable) as unavailable:
-        await remote.connect()
-    assert unavailable.value.reason == f"http://127.0.0.1:{unused_tcp_port}: Connection refused"
-    assert not unavailable.value.reached
-    await remote.aclose()
 
 
 async def test_a_host_that_does_not_exist_is_unavailable() -> None:
@@ -421,15 +331,6 @@ async def test_no_redirect_carries_anything_to_another_port(server: ScriptedRemo
             await stored(remote)
         await remote.aclose()
         assert other.requests == []
-
-
-async def test_a_remote_may_be_closed_before_it_is_used_and_twice_after(server: ScriptedRemote) -> None:
-    remote = remote_at(server.url)
-    await remote.aclose()
-    await remote.connect()
-    assert server.requests
-    await remote.aclose()
-    await remote.aclose()
 
 
 CANARIES = (

@@ -54,25 +54,6 @@ def held(server: UltimateServer) -> list[str]:
 # --- the workflow -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_project_has_one_workflow_however_often_it_is_opened(server: UltimateServer) -> None:
-    for number in range(2):
-        remote = ultimate_at(server.url)
-        await remote.connect()
-        await stored(remote, numbered(number))
-        await remote.aclose()
-    assert len(server.engine.data.workflows) == 1
-    assert server.named("create_workflow")[0].params["idempotency_key"] == f"kingly:{PROJECT}"
-
-
-async def test_memories_of_another_project_go_into_its_own_workflow(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    await stored(remote)
-    await stored(remote, numbered(2, scope=Scope("other")))
-    assert len({row.workflow_id for row in server.engine.live()}) == 2
-    assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
-
-
 async def test_every_search_names_our_workflow(server: UltimateServer, remote: UltimateRemote) -> None:
     await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10)
     await remote.working_memory("watch-1", space=PROJECT, timeout_s=10)
@@ -91,17 +72,6 @@ async def test_after_its_database_was_wiped_the_workflow_is_made_again(
     again = await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
     assert again != remote_id
     assert sorted(held(server)) == sorted([LIGHTHOUSE.content, revised().content])
-
-
-async def test_a_workflow_that_is_slow_to_come_is_there_for_the_next_search(server: UltimateServer) -> None:
-    server.manners.slow_s = 0.5
-    remote = ultimate_at(server.url)
-    with pytest.raises(RemoteUnavailable) as late:
-        await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=0.2)
-    assert late.value.timed_out
-    assert await remote.search("fog", space=PROJECT, limit=3, types=None, timeout_s=10) == []
-    assert len(server.engine.data.workflows) == 1
-    await remote.aclose()
 
 
 @pytest.mark.parametrize("lost_session", ["400", "404", "terminated"])
@@ -239,17 +209,6 @@ async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes
         await remote.aclose()
 
 
-async def test_without_keys_what_was_forgotten_is_not_taken_for_there() -> None:
-    with UltimateServer(older=True, manners=Manners(honours_keys=False)) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
-        await stored(remote)
-        await remote.forget(LIGHTHOUSE, remote_id=None, idempotency_key="k")
-        await stored(remote, repeated=True)
-        assert LIGHTHOUSE.content in held(server)
-        await remote.aclose()
-
-
 async def test_without_keys_and_updates_a_revision_is_looked_up_by_its_number_before_it_is_sent_again() -> None:
     with UltimateServer(without=["update_memory"], manners=Manners(honours_keys=False)) as server:
         remote = ultimate_at(server.url)
@@ -297,14 +256,6 @@ async def test_a_success_that_failed_is_refused_and_its_text_stays_hidden(
     assert refused.value.clear
     assert "opt" not in str(refused.value)
     assert "Must be" not in str(refused.value)
-
-
-async def test_an_argument_that_is_not_known_is_refused_by_the_current_server(server: UltimateServer) -> None:
-    remote = ultimate_at(server.url)
-    with pytest.raises(RemoteRefused) as refused:
-        await remote._dialect.call("echo", {"message": "hello", "volume": 11})
-    assert refused.value.clear
-    await remote.aclose()
 
 
 # --- embeddings -------------------------------------------------------------------------------------------------------
@@ -370,25 +321,6 @@ async def test_a_question_that_its_keyword_half_cannot_read_is_answered(remote: 
     assert await ids_found(remote, question) == [LIGHTHOUSE.id]
 
 
-async def test_a_question_without_plain_words_is_for_the_semantic_half(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    await stored(remote, replace(LIGHTHOUSE, content="霧 の 灯台"))
-    assert await ids_found(remote, "霧") == [LIGHTHOUSE.id]
-    assert server.named("hybrid_search_memories")[-1].params["keyword_weight"] == 0
-
-
-async def test_each_of_several_types_is_asked_for_and_others_are_left_out(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    for number, kind in enumerate(MemoryType):
-        await stored(remote, numbered(number, type=kind))
-    found = await ids_found(remote, "lighthouse fog", MemoryType.WORKING, MemoryType.SEMANTIC)
-    assert sorted(one or "" for one in found) == ["memory-0", "memory-2"]
-    levels = {call.params.get("memory_level") for call in server.named("hybrid_search_memories")}
-    assert levels == {"working", "semantic"}
-
-
 async def test_what_expired_there_is_no_hit(server: UltimateServer, remote: UltimateRemote) -> None:
     await stored(remote, numbered(1, type=MemoryType.WORKING))
     await stored(remote, numbered(2, type=MemoryType.SEMANTIC))
@@ -430,26 +362,7 @@ async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_go
         await remote.aclose()
 
 
-async def test_a_search_ends_at_its_deadline(server: UltimateServer, remote: UltimateRemote) -> None:
-    server.script("hang", method="hybrid_search_memories")
-    with pytest.raises(RemoteUnavailable) as late:
-        await remote.search("fog", space=PROJECT, limit=5, types=None, timeout_s=0.2)
-    assert late.value.timed_out
-
-
 # --- forgetting -------------------------------------------------------------------------------------------------------
-
-
-async def test_what_is_forgotten_is_overwritten_and_ends_at_once(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    remote_id = await stored(remote)
-    await remote.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key="k")
-    row = server.engine.data.rows[remote_id]
-    assert (row.content, row.ttl_s) == (ultimate_wire.FORGOTTEN, 1)
-    assert "sea" not in row.tags
-    server.engine.advance(3)
-    assert held(server) == []
 
 
 async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServer, remote: UltimateRemote) -> None:
@@ -531,10 +444,3 @@ async def test_on_an_older_server_too_a_thought_is_a_memory_that_can_be_linked_a
         assert await remote.forget(thought(2), remote_id=second, idempotency_key="k") == second
         assert server.engine.data.rows[second].content == ultimate_wire.FORGOTTEN
         await remote.aclose()
-
-
-async def test_today_a_thought_is_a_memory_of_its_own_kind(server: UltimateServer, remote: UltimateRemote) -> None:
-    remote_id = await record(remote, thought(1))
-    row = server.engine.data.rows[remote_id]
-    assert (row.memory_type, row.memory_level) == ("reasoning_step", "semantic")
-    assert {"reasoning", "hypothesis"} <= set(row.tags)

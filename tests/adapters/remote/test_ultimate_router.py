@@ -78,13 +78,6 @@ async def test_a_search_asks_both_and_knows_what_is_the_same(memory: MemoryRoute
     assert len(results) == len(by_content) == 3
 
 
-async def test_a_revision_replaces_what_the_server_holds(memory: MemoryRouter, server: UltimateServer) -> None:
-    first = await memory.store("deploys on Friday", key="deploys", significance=0.8, wait=20)
-    second = await memory.store("deploys on Monday", key="deploys", significance=0.9, wait=20)
-    assert (second.revision, second.remote_id) == (2, first.remote_id)
-    assert held(server) == ["deploys on Monday"]
-
-
 async def test_what_is_forgotten_is_gone_there_too_and_may_come_back(
     memory: MemoryRouter, server: UltimateServer
 ) -> None:
@@ -182,15 +175,3 @@ async def test_a_search_that_the_server_cannot_do_is_answered_locally_and_the_li
             ["the pool was full"],
         )
     assert (await memory.search("pool")).source is Source.HYBRID
-
-
-async def test_a_stock_server_without_memory_tools_is_a_state_and_no_storm(tmp_path: Path) -> None:
-    missing = ["store_memory", "create_workflow", "hybrid_search_memories"]
-    with UltimateServer(without=missing) as server:
-        async with opened(tmp_path / "home", server) as memory:
-            receipt = await memory.store("kept here", significance=0.8)
-            await memory.sync(timeout=5)
-            told = (await memory.status())["link"]
-            assert told["state"] == LinkState.OFFLINE
-            assert "no memory tools" in told["last_error"]
-            assert [hit.memory.id for hit in await memory.search("kept")] == [receipt.id]
