@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any, cast
 
 from kingly_memory.cli.commands import (
+    COMMON,
     FILES,
     NAMED,
     NAMES_ELSEWHERE,
@@ -134,10 +135,11 @@ def _failed(error: Exception, command: Command | None, out: Output) -> int:
 
 
 def sentence(error: Exception, command: Command | None = None) -> str:
-    if isinstance(error, InvalidInput) and command is not None and command.verb is not None:
-        named = {one.dest: one.arg.option for one in command.verb.parameters}
-        also = {"top_k": "limit", "ground_truth": "source"}
-        return f"{named.get(error.field) or also.get(error.field, error.field)}: {error.problem}"
+    if isinstance(error, InvalidInput) and command is not None:
+        named = {"top_k": "limit", "ground_truth": "source"}
+        for one in (*COMMON, *parameters_of(command)):
+            named[one.dest] = one.option if one.is_option else one.arg.option or one.name
+        return f"{named.get(error.field, error.field)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)
     return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"

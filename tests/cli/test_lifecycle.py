@@ -79,8 +79,6 @@ def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
         (["sweep", "--undo", "--dry-run"], "dry_run", "does not go with --undo"),
         (["sweep", "--undo", "--policy", "tiers"], "policy", "does not go with --undo"),
         (["weak", "--limit", "0"], "limit", "limit"),
-        (["archive", "list", "--limit", "nine"], "limit", "not a whole number"),
-        (["archive", "list", "--before", "-1"], "before", "before"),
         (["reinforce", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),
         (["archive", "restore", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),
         (["archive", "add", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),

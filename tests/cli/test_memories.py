@@ -174,54 +174,27 @@ def test_projects_do_not_see_each_other(run: Run) -> None:
     assert run("list", "--project", "gemini", "--json").json["memories"] == []
 
 
-BAD_INPUT = [
-    (["store", ""], "content"),
-    (["store", " \n\t"], "content"),
-    (["store", "-"], "content"),
-    (["store", "x" * 1_048_577], "content"),
-    (["store", "x", "--significance", "1.01"], "significance"),
-    (["store", "x", "--significance", "-0.1"], "significance"),
-    (["store", "x", "--significance", "nan"], "significance"),
-    (["store", "x", "--confidence", "inf"], "confidence"),
-    (["store", "x", "--type", "eternal"], "type"),
-    (["store", "x", "--origin", "nobody"], "origin"),
-    (["store", "x", "--key", "a\0b"], "key"),
-    (["store", "x", "--key", "k" * 10_000], "key"),
-    (["store", "x", "--key", ""], "key"),
-    (["store", "x", "--context", "a\nb"], "context_id"),
-    (["store", "x", "--context", "c" * 10_000], "context_id"),
-    (["store", "x", "--tag", ""], "tags"),
-    (["store", "x", "--metadata", "{"], "metadata"),
-    (["store", "x", "--metadata", "[1]"], "metadata"),
-    (["store", "x", "--metadata", '{"a": NaN}'], "metadata"),
-    (["store", "x", "--metadata", "[" * 100_000], "metadata"),
-    (["store", "x", "--wait", "-1"], "wait"),
-    (["store", "x", "--wait", "nan"], "wait"),
-    (["store", "x", "--project", "a\nb"], "project"),
-    (["store", "x", "--agent", ""], "agent"),
-    (["search", "x", "--limit", "-5"], "limit"),
-    (["search", "x", "--limit", "0"], "limit"),
-    (["search", "x", "--limit", "9" * 30], "limit"),
-    (["search", "x", "--type", "eternal"], "types"),
-    (["search", "x", "--since", "someday"], "since"),
-    (["list", "--limit", "-1"], "limit"),
-    (["list", "--before", "-1"], "before"),
-    (["list", "--before", "9" * 30], "before"),
-    (["get", "a\0b"], "key_or_id"),
-    (["forget", "x" * 10_000], "key_or_id"),
-    (["restore", ""], "key_or_id"),
-]
-
-
-@pytest.mark.parametrize(("argv", "field"), BAD_INPUT, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("argv", "field"),
+    [
+        (["store", "-"], "content"),
+        (["store", "x" * 1_048_577], "content"),
+        (["store", "x", "--tag", ""], "tags"),
+        (["store", "x", "--origin", "nobody"], "origin"),
+        (["store", "x", "--metadata", "[1]"], "metadata"),
+        (["store", "x", "--metadata", '{"a": NaN}'], "metadata"),
+        (["store", "x", "--project", "a\nb"], "project"),
+        (["store", "x", "--agent", ""], "agent"),
+        (["search", "x", "--limit", "9" * 30], "limit"),
+        (["list", "--before", "-1"], "before"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
 def test_bad_input_is_refused_by_field_and_stores_nothing(run: Run, argv: list[str], field: str) -> None:
+    """What the declarations do not say; tests/api/test_bad_input.py has the rest."""
     ran = run(*argv, "--json")
-    assert ran.code == 2
-    assert ran.json["error"]["field"] == field
-    option = {"context_id": "context", "tags": "tag", "types": "type"}.get(field, field)
-    assert ran.err.startswith(f"kingly-memory: {option}: "), "the name that the option has"
-    assert ran.err.count("\n") == 1
-    assert "Traceback" not in ran.err
+    assert (ran.code, ran.json["error"]["field"], ran.err.count("\n")) == (2, field, 1)
+    assert ran.err.startswith(f"kingly-memory: {'tag' if field == 'tags' else field}: "), "the name that the option has"
     assert run("list", "--json").json["memories"] == []
 
 

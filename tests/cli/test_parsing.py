@@ -93,7 +93,7 @@ def test_the_version_is_an_option_too() -> None:
         (["store", "x", "--significance"], "significance: expected a value"),
         (["store", "x", "--key", "--home"], "key: expected a value"),
         (["store", "x", "--ttl", "-5d"], "ttl: '-5d' is no length of time; write 90s"),
-        (["store", "x", "--key", "k", "--if-revision", "-3"], "if_revision: -3 is outside 0"),
+        (["store", "x", "--key", "k", "--if-revision", "-3"], "if-revision: -3 is outside 0"),
         (["store", "x", "--require-remote=yes"], "require-remote: takes no value"),
         (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
         (["search", "x", "-n", "3.5"], "limit: '3.5' is not a whole number"),

@@ -89,8 +89,6 @@ def test_a_short_memory_without_a_title_is_shown_whole(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--detail", "all"], "detail: 'all' is unknown; choose one of titles, passages, full"),
-        (["--budget-tokens", "0"], "budget_tokens: 0 is outside 1 to 100,000"),
         (["--mode", "broad", "--limit", "51"], "limit: 51 is outside 1 to 50"),
         (["--verify", "--limit", "51"], "limit: 51 is outside 1 to 50"),
         (["--verify", "--detail", "titles"], "verify: does not go with --prefer-speed, --detail"),

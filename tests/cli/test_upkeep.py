@@ -132,11 +132,6 @@ def test_an_unknown_outbox_name_is_nothing_under_it(run: Run, verb: str) -> None
     assert (ran.code, ran.err) == (2, said)
 
 
-def test_an_unknown_outbox_state_is_refused(run: Run) -> None:
-    ran = run("outbox", "list", "--state", "lost", "--remote", NOBODY, "--json")
-    assert (ran.code, ran.json["error"]["field"]) == (2, "states")
-
-
 def rows(run: Run, *argv: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in run("config", "--json", *argv).json["settings"]}
 

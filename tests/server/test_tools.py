@@ -514,48 +514,35 @@ async def test_where_clients_share_a_server_none_of_them_is_given_anothers_conte
 CANARY = "canary-7f3a " * 500
 
 
-@pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize(
-    ("tool", "given", "sentence"),
-    [
-        ("memory_intelligent_store", {"key": "k"}, "content: is missing"),
-        ("memory_intelligent_store", {"key": "k", "content": [CANARY]}, "content: expected text"),
-        ("memory_intelligent_store", {"key": "k", "content": "  "}, "content: is empty"),
-        ("memory_intelligent_store", {"key": "", "content": CANARY}, "key: is empty"),
-        ("memory_intelligent_store", {"key": "a\nb", "content": CANARY}, "key: contains control characters"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": 2}, "significance: should be"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": True}, "significance: expected a"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": "x"}, "significance: should be"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "memory_type": "x"}, "memory_type: 'x' is un"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "tags": {"a": 1}}, "tags: should be a list"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "metadata": [1]}, "metadata: should be an object"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "wait": -1}, "wait: should be greater"),
-        ("memory_intelligent_store", {"key": "k", "content": CANARY, "kind": 1}, "kind: unknown argument; memory"),
-        ("memory_intelligent_store", {"key": "k", "content": "é" * 600_000}, "content: has 1,200,000 bytes, at most"),
-        ("memory_hybrid_search", {"query": "  "}, "query: is empty"),
-        ("memory_hybrid_search", {"query": "x", "limit": 0}, "limit: should be greater"),
-        ("memory_hybrid_search", {"query": "x", "since": "yesterday"}, "since: 'yesterday' is not an ISO 8601"),
-        ("memory_hybrid_search", {"query": "x", "memory_types": ["x"]}, "memory_types: 'x' is unknown"),
-        ("memory_get", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
-        ("memory_forget", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
-        ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
-        ("recall", {}, "key: is missing"),
-        ("recall", {"key": ""}, "key: is empty"),
-        ("remember", {"key": "k", "value": " "}, "value: is empty"),
-        ("memory_get", {"key_or_id": ""}, "key_or_id: is empty"),
-        ("assess_task_confidence", {"task_description": ""}, "task_description: is empty"),
-        ("assess_task_confidence", {"taskDescription": ""}, "taskDescription: is empty"),
-        ("record_task_outcome", {"task": ""}, "task: is empty"),
-    ],
-)  # fmt: skip
-async def test_bad_input_is_a_sentence_that_repeats_no_memory(
-    tmp_path: Path, tool: str, given: dict[str, Any], sentence: str, mode: str
-) -> None:
-    async with session(tmp_path / "home", mode=mode) as client:
-        said = await client.error(tool, **given)
-        assert said.startswith(sentence)
-        assert len(said) < 500
-        assert "canary" not in said
+BAD_INPUT: list[tuple[str, dict[str, Any], str]] = [
+    ("memory_intelligent_store", {"key": "k", "content": "  "}, "content: is empty"),
+    ("memory_intelligent_store", {"key": "", "content": CANARY}, "key: is empty"),
+    ("memory_intelligent_store", {"key": "a\nb", "content": CANARY}, "key: contains control characters"),
+    ("memory_intelligent_store", {"key": "k", "content": CANARY, "memory_type": "x"}, "memory_type: 'x' is un"),
+    ("memory_intelligent_store", {"key": "k", "content": CANARY, "kind": 1}, "kind: unknown argument; memory"),
+    ("memory_intelligent_store", {"key": "k", "content": "é" * 600_000}, "content: has 1,200,000 bytes, at most"),
+    ("memory_hybrid_search", {"query": "  "}, "query: is empty"),
+    ("memory_hybrid_search", {"query": "x", "since": "yesterday"}, "since: 'yesterday' is not an ISO 8601"),
+    ("memory_hybrid_search", {"query": "x", "memory_types": ["x"]}, "memory_types: 'x' is unknown"),
+    ("memory_get", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
+    ("memory_forget", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
+    ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
+    ("recall", {"key": ""}, "key: is empty"),
+    ("remember", {"key": "k", "value": " "}, "value: is empty"),
+    ("memory_get", {"key_or_id": ""}, "key_or_id: is empty"),
+    ("assess_task_confidence", {"task_description": ""}, "task_description: is empty"),
+    ("assess_task_confidence", {"taskDescription": ""}, "taskDescription: is empty"),
+    ("record_task_outcome", {"task": ""}, "task: is empty"),
+]  # fmt: skip
+
+
+async def test_bad_input_is_a_sentence_that_repeats_no_memory(tmp_path: Path) -> None:
+    """What the declarations do not say; tests/api/test_bad_input.py has the rest."""
+    async with session(tmp_path / "home") as client:
+        for tool, given, sentence in BAD_INPUT:
+            said = await client.error(tool, **given)
+            assert said.startswith(sentence)
+            assert (len(said) < 500, "canary" in said, "\n" in said) == (True, False, False), tool
         assert (await client.ok("memory_status"))["memories"]["total"] == 0
 
 
