@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any, NamedTuple
 
-from diskcache import Cache, Timeout
+from diskcache import Cache
 
 from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.folder import Folder, WriteLock, inode_of
@@ -53,8 +53,9 @@ class Engine:
         self._synchronous = synchronous
         self._lock_wait_s = lock_wait_s
         self._recover = recover
-        self._is_unplaced = True
         self._number: int | None = None
+        self._data_version: int | None = None
+        """SQLite's number of what others have written; None until the first commit after opening."""
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Inode | None] = (None, None)
@@ -86,25 +87,24 @@ class Engine:
         """`commit` for a caller who holds the write lock and has made the folder."""
         with self._committing:
             try:
-                cache, connection = self._opened()
+                connection = self._opened()
                 acknowledged = self._folder.sentinel.before_commit()
-                with cache.transact():
-                    self._check_unchanged(connection)
-                    if self._is_unplaced:
-                        self._check_place(connection)
-                        self._is_unplaced = False
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    as_of = connection.execute("PRAGMA data_version").fetchone()[0]
+                    if as_of != self._data_version:
+                        self._look_at_others(connection)
                     before = connection.total_changes
                     outcomes = self._run(changes, connection)
                     if connection.total_changes > before:
                         ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()
                         self._folder.check_complete(self._number - 1, acknowledged)
-            except (StoreError, sqlite3.Error, Timeout, OSError) as error:
+            except (StoreError, sqlite3.Error, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
-                # diskcache calls everything that keeps a transaction from beginning a timeout.
-                cause = error.__context__ if isinstance(error, Timeout) and error.__context__ is not None else error
                 store = str(self._folder.store)
-                raise safety.failure(cause, store, inode, self._lock_wait_s, writing=True) from None
+                raise safety.failure(error, store, inode, self._lock_wait_s, writing=True) from None
+            self._data_version = as_of
             self._vocabulary.written()
         return outcomes
 
@@ -138,7 +138,7 @@ class Engine:
     def release(self) -> None:
         """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""
         cache, connection = self._cache, self._connection
-        self._cache = self._connection = None
+        self._cache = self._connection = self._data_version = None
         self._vocabulary = Vocabulary()
         if connection is not None and connection.in_transaction:
             with suppress(sqlite3.Error):
@@ -148,7 +148,7 @@ class Engine:
         self._folder.sentinel.close()
         self._number = None
 
-    def _opened(self) -> tuple[Cache, sqlite3.Connection]:
+    def _opened(self) -> sqlite3.Connection:
         if self._cache is not None and (now := self._files_now()) != self._files:
             if self._connection is not None and now == (self._files[0], None):
                 # Somebody deleted the WAL. What is committed in it is still there for those who have it open: the first
@@ -163,24 +163,25 @@ class Engine:
             # It took its pragmas from the shared Settings table, which another process may have changed.
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA secure_delete = ON")  # what is purged must not stay in free pages
+            connection.execute("PRAGMA temp_store = MEMORY")  # nor in what a savepoint keeps to undo a change
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             if journal != "wal":
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
             if layout_of(connection) == 0:
-                self._found(self._cache, connection)
+                self._found(connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
-            self._is_unplaced = True
-        return self._cache, self._connection
+        return self._connection
 
     def _files_now(self) -> tuple[Inode | None, Inode | None]:
         """Which files lie in the store: others than we opened when somebody recovered, restored or deleted it."""
         return self._folder.inode(), inode_of(str(self._folder.wal))
 
-    def _found(self, cache: Cache, connection: sqlite3.Connection) -> None:
+    def _found(self, connection: sqlite3.Connection) -> None:
         """Make a new store, which would be one without its WAL too."""
-        with cache.transact():
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             for name, statement in sql.SCHEMA.items():
                 if name not in there:
@@ -210,13 +211,17 @@ class Engine:
             turn.execute("BEGIN IMMEDIATE")
             turn.execute("ROLLBACK")
 
-    def _check_unchanged(self, connection: sqlite3.Connection) -> None:
-        """Inside the transaction: nobody migrated the store or planted anything in it since we looked."""
+    def _look_at_others(self, connection: sqlite3.Connection) -> None:
+        """Inside the transaction, when somebody else has written or we have just opened the store: nobody migrated it
+        or planted anything in it, and any word that we know may have been purged."""
+        self._vocabulary = Vocabulary()
         versions = connection.execute(_VERSIONS).fetchone()
         if versions != self._versions:
             self._check_layout(connection)
             safety.check_objects(connection, self._folder.store)
             self._versions = versions
+        if self._data_version is None:
+            self._check_place(connection)
 
     def _check_place(self, connection: sqlite3.Connection) -> None:
         """A home whose files were copied is another one from its first change on: two that say different things under

@@ -55,7 +55,6 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        self._known_as_of = 0
         self._noted: set[str] = set()
         self._doubtful: set[str] = set()
 
@@ -68,9 +67,6 @@ class Vocabulary:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
-        as_of = connection.execute("PRAGMA data_version").fetchone()[0]
-        if as_of != self._known_as_of:  # another process has written, and may have purged any of the known words
-            self._known, self._known_as_of = set(), as_of
         gone = {word for word in self._doubtful if not _is_said(connection, word)}
         connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
         self._known -= self._doubtful
