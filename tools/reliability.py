@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
-WHOLE = ("tests/faults", "tests/kill")
+WHOLE = ("tests/benchmarks", "tests/faults", "tests/kill")
 """Folders that are run from end to end."""
 BESIDE = "3"
 """Files of tests that run at once."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from benchmarks.measure import percentile
 from kingly_memory.models import JsonObject
 from kingly_memory.writing import stems
 
@@ -142,13 +143,6 @@ def recall(found: Sequence[str], relevant: Collection[str], most: int) -> float:
 def reciprocal_rank(found: Sequence[str], relevant: Collection[str]) -> float:
     """1 for a relevant memory in the first place, 1/2 in the second, …; 0 when none is among the first RANK_MOST."""
     return next((1 / rank for rank, name in enumerate(found[:RANK_MOST], start=1) if name in relevant), 0.0)
-
-
-def percentile(values: Iterable[float], percent: float) -> float:
-    """The nearest-rank percentile of at least one value: one that was really seen. `percent` from 0 to 100."""
-    ordered = sorted(values)
-    rank = max(1, -(-len(ordered) * percent // 100))
-    return ordered[int(rank) - 1]
 
 
 def shared_stems(question: str, answers: Iterable[str]) -> float:

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.eval import __main__ as evaluation
-from benchmarks.eval import trial
-from benchmarks.eval.configurations import CONFIGURATIONS, chosen
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.hub.process import HubDidNotStart, HubProcess
+from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import LayerReport, Results, Source
 from tests.benchmarks.test_questions import lines, sample
 from tests.cli_runner import Ran
@@ -35,19 +33,6 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return Ran(code, said.out, said.err)
 
     return evaluated
-
-
-def test_a_way_of_searching_that_cannot_be_had_here_is_said(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evaluation, "is_installed", lambda: False)
-    path = lines(tmp_path / "set.jsonl", {"id": "m", "content": "x"}, {"query": "x", "relevant": ["m"]})
-    ran = run(str(path), "--config", "semantic")
-    assert (ran.code, ran.err) == (
-        2,
-        "semantic needs the extra `semantic`; install kingly-memory[semantic] "
-        "(in its folder: `pip install '.[semantic]'`)\n",
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -111,18 +96,6 @@ def test_a_table_for_people_says_the_same(run: Run, boats: Path) -> None:
     assert ran.err == ""
 
 
-def test_categories_have_a_table_of_their_own(run: Run, tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "set.jsonl",
-        {"id": "a", "content": "The canoe is red."},
-        {"query": "canoe", "relevant": ["a"], "category": "near"},
-        {"query": "vessel", "relevant": ["a"], "category": "far"},
-    )
-    heads, row = run(str(path), *LOCAL).out.splitlines()[-2:]
-    assert heads.split() == [*"RECALL@10 BY CATEGORY".split(), "CONVERSATIONS", "FAR", "NEAR"]
-    assert row.split() == ["local", "pooled", "0.000", "1.000"]
-
-
 def test_conversations_are_asked_apart_and_pooled(run: Run, chat: Path) -> None:
     apart, pooled = run(str(chat), *LOCAL, "--json").json["configurations"]
     assert [(one["name"], one["arrangement"]) for one in (apart, pooled)] == [
@@ -133,19 +106,6 @@ def test_conversations_are_asked_apart_and_pooled(run: Run, chat: Path) -> None:
     assert apart["recall@10_by_category"].keys() == {"1", "3", "4"}
     # The two conversations are alike: in one project each answer has a double that comes before half of them.
     assert pooled["mrr@10"] < apart["mrr@10"]
-
-
-@pytest.mark.parametrize("arrangement", ["apart", "pooled"])
-def test_one_arrangement_can_be_had_alone(run: Run, chat: Path, arrangement: str) -> None:
-    [only] = run(str(chat), *LOCAL, f"--{arrangement}", "--json").json["configurations"]
-    assert (only["name"], only["arrangement"]) == ("local", arrangement)
-
-
-def test_a_limit_takes_questions_from_the_whole_file(run: Run, chat: Path) -> None:
-    [only] = run(str(chat), *LOCAL, "--pooled", "--limit", "2", "--json").json["configurations"]
-    assert (only["questions"], only["memories"]) == (2, 6)
-    [only] = run(str(chat), *LOCAL, "--pooled", "--limit", "99", "--json").json["configurations"]
-    assert only["questions"] == 6
 
 
 def test_corrupted_questions_need_the_repair(run: Run, tmp_path: Path) -> None:
@@ -176,11 +136,6 @@ def test_wrapped_questions_are_answered_like_bare_ones(run: Run, tmp_path: Path)
     told = run(str(path), "--config", "local", "--wrapped", "--json").json["configurations"]
     assert [(only["wrapped"], only["mrr@10"]) for only in told] == [(True, 1.0)]
     assert "wrapped in what was pasted" in run(str(path), "--config", "local", "--wrapped").out
-
-
-def test_nothing_is_stored_in_the_users_home_and_nothing_stays_behind(run: Run, boats: Path, temporary: Path) -> None:
-    assert run(str(boats), *LOCAL).code == 0
-    assert list(Path.home().rglob("*")) == list(temporary.iterdir()) == []
 
 
 def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,25 +173,6 @@ def test_hits_of_another_layer_than_the_one_in_question_do_not_count(
     assert [one["recall@10"] for one in both] == [0.6667, 0.0]
 
 
-def test_a_hub_that_does_not_start_is_one_sentence(run: Run, boats: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(hub: HubProcess) -> None:
-        raise HubDidNotStart("no room")
-
-    monkeypatch.setattr(HubProcess, "start", silent)
-    ran = run(str(boats), "--config", "hub")
-    assert (ran.code, ran.err) == (2, "the hub did not start: no room\n")
-
-
-def test_a_hub_that_takes_nothing_ends_the_trial(
-    run: Run, boats: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trial, "DELIVERY_S", 0.0)
-    monkeypatch.setattr(trial, "DELIVERY_EACH_S", 0.0)
-    ran = run(str(boats), "--config", "hub")
-    assert (ran.code, "did not reach the evaluation's own hub" in ran.err) == (2, True)
-    assert list(temporary.iterdir()) == []
-
-
 def test_what_is_cut_short_or_unanswered_is_said_below_the_table(
     run: Run, boats: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,23 +207,6 @@ def test_what_cannot_be_evaluated_is_one_sentence(run: Run, argv: list[str], wor
     assert (ran.err.count("\n"), ran.out) == (1, "")
 
 
-def test_parts_that_cannot_be_used_are_noted(run: Run, tmp_path: Path) -> None:
-    broken = sample()
-    broken["conversation"]["session_2"] = [{"speaker": "Mara"}]
-    path = tmp_path / "chat.json"
-    path.write_text(json.dumps(broken))
-    ran = run(str(path), *LOCAL)
-    assert ran.code == 0
-    assert ran.err.startswith(f"1 parts of the file are left out, the first: {path}, s1 session_2")
-
-
-def test_configurations_have_names_of_their_own() -> None:
-    names = [one.name for one in CONFIGURATIONS]
-    assert len(set(names)) == len(names)
-    assert [one.name for one in chosen(["hub", "local", "hub"])] == ["hub", "local"]
-    assert [one.name for one in chosen(None)] == names[:4]
-
-
 @pytest.fixture
 def gardens(tmp_path: Path) -> Path:
     """One question that shares enough words with what answers it, one that does only for who has the topic in focus."""
@@ -318,48 +237,6 @@ def test_a_focus_on_the_right_topic_puts_more_evidence_in(run: Run, gardens: Pat
     assert entry["inside_by_category"] == {"far": 0.0, "near": 1.0}
     assert entry["in_focus"]["inside"] == 1.0
     assert entry["in_focus"]["tokens"] > entry["tokens"]
-
-
-def test_without_room_no_evidence_is_inside(run: Run, gardens: Path) -> None:
-    [entry] = run(str(gardens), "--inject", "--budget", "70", "--json").json["configurations"]
-    assert (entry["inside"], entry["in_focus"]["inside"], entry["tokens"]) == (0.0, 0.0, 0.0)
-
-
-def test_people_get_both_in_a_table(run: Run, gardens: Path) -> None:
-    shown = run(str(gardens), "--inject").out.split("\n")
-    assert "notes of 1,000 tokens at most" in shown
-    rows = [line.split()[:5] for line in shown if line.startswith("local ")]
-    assert rows == [
-        ["local", "pooled", "none", "0.500", "0.500"],
-        ["local", "pooled", "right", "topic", "1.000"],
-        ["local", "pooled", "none", "0.000", "1.000"],
-        ["local", "pooled", "right", "topic", "1.000"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--inject", "--config", "hub"), "config: hub cannot inject"),
-        (("--inject", "--config", "local-no-repair"), "config: local-no-repair cannot inject"),
-        (("--inject", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
-        (("--budget", "500"), "budget: is of notes; add --inject"),
-    ],
-)
-def test_ways_that_make_no_block_are_refused(run: Run, gardens: Path, arguments: tuple[str, ...], problem: str) -> None:
-    ran = run(str(gardens), *arguments)
-    assert ran.code == 2
-    assert problem in ran.err
-
-
-def test_a_file_of_one_topic_is_measured_all_the_same(run: Run, tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "bare.jsonl", {"id": "a", "content": "The canoe is red."}, {"query": "red canoe", "relevant": ["a"]}
-    )
-    [entry] = run(str(path), "--inject", "--json").json["configurations"]
-    figures: dict[str, Any] = entry["in_focus"]
-    assert figures["inside"] == entry["inside"] == 1.0
-    assert json.dumps(figures["tokens"]) == json.dumps(entry["tokens"])
 
 
 def test_words_are_compared_with_vectors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.eval import locomo
-from benchmarks.eval.questions import read as read_file
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.validation import Imported
-from tests.cli_runner import ROOT
 from tests.files.samples import LIMIT, parted
 
 SAMPLE = {
@@ -50,6 +48,7 @@ def test_turns_become_episodic_memories_in_session_order() -> None:
     assert (first.content, first.title, first.tags) == ("I sail on Sundays.", "Mara, 8 May 2023", ("Mara",))
     assert (first.type, first.origin, first.context_id) == (MemoryType.EPISODIC, Origin.IMPORT, "locomo:conv-1")
     assert first.metadata == {"speaker": "Mara", "dia_id": "D2:1", "session": 2}
+    assert items[1].draft.content == "Look!\n[shows a picture: a small red boat]"
 
 
 def test_each_turn_is_a_second_later_than_the_one_before() -> None:
@@ -59,11 +58,6 @@ def test_each_turn_is_a_second_later_than_the_one_before() -> None:
         datetime(2023, 5, 8, 13, 56, 1, tzinfo=UTC),
         datetime(2023, 6, 1, 0, 5, 0, tzinfo=UTC),
     ]
-
-
-def test_a_shared_picture_is_told_in_words() -> None:
-    items, _ = read([SAMPLE])
-    assert items[1].draft.content == "Look!\n[shows a picture: a small red boat]"
 
 
 @pytest.mark.parametrize(
@@ -102,13 +96,3 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_read() -> None:
         "s session_2: is not a list of turns",
         "s session_3: date_time: 'None' is not like '1:56 pm on 8 May, 2023'",
     ]
-
-
-def test_the_development_set_can_be_read_whole() -> None:
-    path = ROOT.parent / "shared" / "data" / "locomo_dev.json"
-    if not path.exists():
-        pytest.skip("the LoCoMo file is not beside the project; its licence keeps it out of it")
-    found = read_file(path, content_limit_bytes=LIMIT)
-    keys = [one.draft.key for conversation in found.conversations for one in conversation.memories]
-    assert found.problems == ()
-    assert len(keys) == len(set(keys)) > 2_000

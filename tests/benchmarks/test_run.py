@@ -8,61 +8,60 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.measure import Figure, Goal, figure, percentile
 from benchmarks.report import as_markdown
+from benchmarks.run import FAMILIES, TABLES
 from benchmarks.texts import Writer
 
 ROOT = Path(__file__).parents[2]
-FIELDS = {
-    "name",
-    "samples",
-    "p50",
-    "p95",
-    "p99",
-    "max",
-    "against",
-    "ratio",
-    "ratio_p99",
-    "goals",
-    "missed",
-    "remark",
-} | {"grown_mb"}
+FIELDS = set("name samples p50 p95 p99 max against ratio ratio_p99 goals missed remark grown_mb".split())
 
 
-def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
+# Those that start many processes are measured by `make faults`, the others by every run of the tests.
+SLOW = {
+    "hanging": {
+        "store with a hung remote",
+        "the same again (A/A)",
+        "search, remote hangs",
+        "search, link known offline",
+    },
+    "draining": {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"},
+    "hooks": {"prompt hook, recalls", "prompt hook, nothing fits"},
+    "mcp": {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"},
+    "idle": {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"},
+}
+QUICK = {
+    "storing": {"store, power", "store, process", "store, 64 at once"},
+    "searching": {"get by key in 40", "search in 40"},
+    "processes": {"kingly-memory search --json"},
+    "working": {"task in its last tenth"},
+    "agents": {"add + retrieve, an agent's memory", "add to an agent in a store, saved"},
+    **{name: set() for name in ("sweeping", "attending", "crowded", "hostile", "users", "million", "calibration")},
+}
+
+
+@pytest.mark.parametrize("families", [QUICK, pytest.param(SLOW, marks=pytest.mark.faults)], ids=["quick", "slow"])
+def test_a_tiny_run_reports_every_family(tmp_path: Path, families: dict[str, set[str]]) -> None:
     report = tmp_path / "bench.json"
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.run",
-        "--quick",
-        "--samples",
-        "4",
-        "--sizes",
-        "40",
-        "--json",
-        str(report),
-    ]
+    tiny = ["--quick", "--samples", "4", "--sizes", "40", "--json", str(report)]
+    command = [sys.executable, "-m", "benchmarks.run", *tiny, *(part for name in families for part in ("--only", name))]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     told = json.loads(report.read_text(encoding="utf-8"))
     figures, tables = told["figures"], told["tables"]
-    names = {one["name"] for one in figures}
-    assert {"store, power", "store, process", "store, 64 at once", "get by key in 40", "search in 40"} <= names
-    assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
-    assert {"search, link known offline", "kingly-memory search --json"} <= names
-    assert {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"} <= names
-    assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
-    assert {"add + retrieve, an agent's memory", "add to an agent in a store, saved"} <= names
-    assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names
-    assert {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"} <= names
+    assert set().union(*families.values()) <= {one["name"] for one in figures}
     assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)
-    assert [one["title"] for one in tables] == ["calibration", "a quarter of work"]
+    assert [one["title"] for one in tables] == [name for name in families if name in TABLES]
     printed = [line for line in run.stdout.splitlines() if line]
     assert len(printed) == len(figures) + 2 + sum(len(one["rows"]) + 2 for one in tables)
+
+
+def test_every_family_is_run_small() -> None:
+    assert {*QUICK, *SLOW, "quarter"} == {*FAMILIES, *TABLES}
 
 
 def test_the_same_seed_writes_the_same_texts() -> None:

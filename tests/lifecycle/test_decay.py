@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.decay import (
-    SEEDS_RULES,
     Strength,
     StrengthRules,
     Vitals,
@@ -120,17 +118,6 @@ def test_the_latest_of_writing_use_and_reinforcement_counts() -> None:
     assert Vitals.of(written, reinforced(10), accesses=1, last_used=used_s).idle_days(NOON_S) == pytest.approx(10)
     revised = memory(days_old=60, updated_at=memory(days_old=5).updated_at)
     assert Vitals.of(revised, Strength(), last_used=used_s).idle_days(NOON_S) == pytest.approx(5)
-
-
-@pytest.mark.parametrize("days", [0, -1, math.nan, math.inf, True, "30", pytest.param(10**5_000, id="huge")])
-def test_a_half_life_that_is_not_above_zero_is_refused(days: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"half_life_days: .* is no half-life; say a number of days above 0"):
-        Strength(half_life_days=days)
-
-
-@pytest.mark.requirement("ALM-090")
-def test_the_rules_are_the_designs_unless_they_are_changed() -> None:
-    assert (SEEDS_RULES.half_life_days, SEEDS_RULES.forget_threshold) == (30.0, 0.1)
 
 
 days = st.floats(-400, 40_000)

@@ -317,18 +317,6 @@ def test_protected_memories_hold_their_place_in_a_tier() -> None:
     assert (run.decisions, run.after.tiers[Tier.SLOW]) == ((), 5)
 
 
-@pytest.mark.parametrize(
-    ("said", "topic"),
-    [
-        ({"metadata": {"topic": "release"}, "tags": ("a",)}, "release"),
-        ({"metadata": {"topic": 7}, "tags": ("a", "b")}, "a"),
-        ({"metadata": {"topic": " "}}, "semantic"),
-    ],
-)
-def test_a_summary_joins_one_topic_of_one_agent(said: dict[str, object], topic: str) -> None:
-    assert heading(placed(agent="ada", **said).memory) == ("ada", topic)  # type: ignore[arg-type]
-
-
 @pytest.mark.requirement("ARG-031", "ARG-034")
 def test_a_run_goes_down_from_fast_and_then_up_from_glacial() -> None:
     useful = [placed(0.5, tier, number=number, accesses=5) for number, tier in enumerate(list(Tier)[1:])]

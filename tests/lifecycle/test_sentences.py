@@ -137,8 +137,3 @@ HOSTILE = (
 def test_time_is_linear_in_hostile_texts(piece: str) -> None:
     text = piece * (HOSTILE_CHARACTERS // len(piece))
     assert all(one.start < one.end for one in sentences(f"a.{text}b"))
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\n", "...", "---", "👍 🎉", "。。", "- \n* \n"])
-def test_what_has_no_words_has_no_sentences(text: str) -> None:
-    assert sentences(text) == []

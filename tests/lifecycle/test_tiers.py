@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.tiers import (
@@ -21,7 +20,6 @@ from kingly_memory.lifecycle.tiers import (
     decayed_importance,
     moved,
     placed,
-    reinforced,
     surprised,
     told_placement,
 )
@@ -43,8 +41,6 @@ DECAYED = {
 AFTER_SURPRISES = [0.3, 0.51, 0.657, 0.7599, 0.8319, 0.8824, 0.9176]
 
 FIGURES = st.floats(0, 1)
-
-COUNTS = st.integers(0, 50)
 
 
 @pytest.mark.requirement("ARG-001")
@@ -75,12 +71,6 @@ def test_a_config_has_the_seeds_fields() -> None:
     names = ["ttl_seconds", "max_items", "importance_threshold", "update_frequency"]
     assert [field.name for field in fields(TierConfig)] == names
     assert TierConfig(60, 10, 0.5, "monthly").max_items == 10
-
-
-@pytest.mark.requirement("ARG-019")
-def test_the_thresholds_of_a_promotion_have_names_and_defaults() -> None:
-    rules = SEEDS_TIERS
-    assert (rules.promotion_accesses, rules.surprise_threshold, rules.success_references) == (5, 0.6, 2)
 
 
 @pytest.mark.requirement("UNI-003")
@@ -135,16 +125,4 @@ def test_a_move_notes_where_the_counts_stood_and_changes_none() -> None:
     assert (after.accesses_at_move, after.surprises_at_move, after.successes_at_move) == (6, 4, 3)
     assert (after.tier, after.moved_at) == (Tier.MEDIUM, NOON_S)
     assert (after.rising, after.turned_at) == (True, None)
-
-
-@given(
-    st.sampled_from(Tier),
-    st.tuples(FIGURES, COUNTS, COUNTS),
-    st.lists(st.tuples(st.sampled_from(Tier), st.floats(0, 2e9)), max_size=12),
-)
-def test_a_placement_survives_json(tier: Tier, counts: tuple[float, int, int], path: list[tuple[Tier, float]]) -> None:
-    surprise, surprises, successes = counts
-    placement = Placement(tier, surprise=surprise, surprises=surprises, successes=successes)
-    for to, at_s in path:  # a policy moves by one tier, a user wherever he wants
-        placement = moved(reinforced(placement, at_s), to, at_s, accesses=surprises)
-    assert Placement.from_json(json.loads(json.dumps(placement.to_json()))) == placement
+    assert Placement.from_json(json.loads(json.dumps(after.to_json()))) == after
