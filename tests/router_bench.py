@@ -17,7 +17,7 @@ from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, JsonObject, Memory
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Delivery, Remote, Scrubbed, Transaction
+from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
@@ -101,6 +101,8 @@ def router_over(
     project: str = "app",
     agent: str | None = None,
     earlier: bool = False,
+    embedder: Callable[[], Embedder] | None = None,
+    meaning: Callable[[], Embedder] | None = None,
 ) -> MemoryRouter:
     """Jitter stands at one half of its range."""
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
@@ -113,6 +115,8 @@ def router_over(
         clock=clock,
         observers=observers,
         chance=lambda: 0.5,
+        embedder=embedder,
+        meaning=meaning,
         language_model=partial(language_model, settings, clock),
     )
     return MemoryRouter(engine)

@@ -155,9 +155,9 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
     for other in others:
         if (other.confidence, other.updated_at) <= (memory.confidence, memory.updated_at):
             continue
-        is_other_speaker = _speaker(other) != _speaker(memory)
+        is_other_speaker, theirs = _speaker(other) != _speaker(memory), claims(other.content[:CLAIM_READ])
         for claim in own:
-            for one in claims(other.content[:CLAIM_READ]):
+            for one in theirs:
                 how = None if is_other_speaker and _OWN.search(claim.text + one.text) else conflict(claim, one)
                 if how is not None:
                     standing = "surer" if other.confidence > memory.confidence else "as sure and later"

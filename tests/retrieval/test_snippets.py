@@ -17,7 +17,7 @@ from kingly_memory.models import Detail, Hit, Origin, Scope, Shown
 from kingly_memory.retrieval import snippets
 from kingly_memory.retrieval.snippets import PASSAGE, READ, TITLE, Disclosed, disclose, fold, groups, spent
 from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
-from tests.retrieval.samples import NOW, memory
+from tests.store_samples import NOON, memory
 
 
 def passage(text: str, asked: Sequence[str], most: int = PASSAGE) -> str:
@@ -204,7 +204,7 @@ def told_tokens(told: Disclosed) -> int:
 def repeats_of(hits: Sequence[Hit], counts: Sequence[int]) -> dict[str, tuple[str, ...]]:
     """So many other memories that say the same as each."""
     return {
-        hit.memory.id: tuple(new_id(NOW) for _ in range(count))
+        hit.memory.id: tuple(new_id(NOON) for _ in range(count))
         for hit, count in zip(hits, counts, strict=False)
         if count
     }

@@ -21,8 +21,8 @@ from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.fusion import by_ranks, rrf
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.retrieval.samples import memory as remembered
 from tests.router_bench import PromptStore, router_over
+from tests.store_samples import memory as remembered
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 

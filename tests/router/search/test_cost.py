@@ -77,7 +77,7 @@ async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
 async def test_no_mode_takes_longer_than_a_search_may(home: Path) -> None:
     """In the time of a processor, each mode by turns with none, so that noise falls on both. A broad look and learning
     compare some sixty memories with each other."""
-    questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(30)]
+    questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(12)]
     taken_s: dict[RetrievalMode | None, list[float]] = {mode: [] for mode in (None, *RetrievalMode)}
     async with router_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
         await searched(router, questions[:2], None)

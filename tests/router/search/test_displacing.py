@@ -52,7 +52,6 @@ def findable(remembered: dict[str, str], found: dict[str, list[str]]) -> int:
         ({}, False),
         ({"fold": False, "limit": 5}, True),
         ({"by_ranks": True}, False),
-        ({"mode": "precise"}, True),
         ({"mode": "diagnostic"}, True),
     ],
 )

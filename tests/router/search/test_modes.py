@@ -13,22 +13,16 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
-from kingly_memory.app import parts
-from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source
-from kingly_memory.place import Place
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.modes import MODES, Selection, cosine
-from kingly_memory.router.engine import Engine
-from kingly_memory.router.link_keeper import RemotePart
-from kingly_memory.router.routes import Routes
 from kingly_memory.router.search.local import HERE, LocalAnswer, Wording
-from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import ROOT, Run
 from tests.mcp_sessions import session
+from tests.router_bench import PromptStore, router_over
 
 UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 
@@ -46,17 +40,8 @@ class Bench:
     def __init__(self, home: Path, settings: Settings = UNHURRIED, *, embeds: bool = True) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
-        part = RemotePart("0123456789abcdef", "http://fake", self.remote, lambda: True, lambda: None)
-        self.router = MemoryRouter(
-            Engine(
-                Station(str(home), "app", "process", Routes((part.route,))),
-                store=parts.open_store(Place(home, "app", None), settings),
-                remotes=[part],
-                settings=settings,
-                clock=self.clock,
-                embedder=HashedEmbedder if embeds else None,
-            )
-        )
+        embedder = HashedEmbedder if embeds else None
+        self.router = router_over(PromptStore(home), self.remote, self.clock, settings=settings, embedder=embedder)
 
     async def store(self, content: str, **said: Any) -> Memory:
         receipt = await self.router.store(content, **{"significance": 0.3, **said})

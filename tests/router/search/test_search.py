@@ -13,46 +13,33 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter
-from kingly_memory.app import parts
 from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.place import Place
 from kingly_memory.ports import Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
-from kingly_memory.router.engine import Engine
-from kingly_memory.router.link_keeper import RemotePart
-from kingly_memory.router.routes import Routes
 from kingly_memory.router.search import remote_cache, request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
-from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
+from tests.router_bench import PromptStore, router_over
 
-NAME = "0123456789abcdef"
 SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 class Bench:
     """A router over a fake remote, on a clock of its own."""
 
-    def __init__(self, home: Path, *, remote: Remote | None = None, project: str = "app") -> None:
+    def __init__(self, home: Path, *, remote: Remote | None = None) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
         self.changes: list[LinkChanged] = []
-        place = Place(home, project, None)
-        part = RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None)
-        self.router = MemoryRouter(
-            Engine(
-                Station(str(home), project, SETTINGS.durability, Routes((part.route,))),
-                store=parts.open_store(place, SETTINGS),
-                remotes=[part],
-                settings=SETTINGS,
-                clock=self.clock,
-                observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
-                chance=lambda: 0.5,
-            )
+        self.router = router_over(
+            PromptStore(home),
+            remote or self.remote,
+            self.clock,
+            settings=SETTINGS,
+            observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
         )
 
     async def store(self, content: str, **said: Any) -> str:
@@ -301,13 +288,13 @@ async def test_a_thousand_memories_are_searched_within_both_budgets(bench: Bench
     assert found.hits[0].memory.content == "note 512 about deploys"
     await bench.router.sync(30.0)  # a delivery under way would be counted
     taken_s = []
-    for n in range(100):
+    for n in range(40):
         began_s = time.process_time()
         assert (await bench.router.search(f"deploys {n}")).source is Source.HYBRID
         taken_s.append(time.process_time() - began_s)
     # Whatever the remote does, a search waits for its budget and then needs no more of a processor than it does here.
     budgets: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
-    assert sorted(taken_s)[94] + max(budgets["local_search_s"], budgets["remote_search_s"]) < 0.2
+    assert sorted(taken_s)[37] + max(budgets["local_search_s"], budgets["remote_search_s"]) < 0.2
 
 
 class Notebook:

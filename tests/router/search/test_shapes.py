@@ -26,7 +26,7 @@ from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens
 from tests.mcp_sessions import session
-from tests.retrieval.samples import memory as remembered
+from tests.store_samples import memory as remembered
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 CHECKING = Settings(durability="process", pace=Pace(closing_s=0.0), verification_enabled=True)
