@@ -113,9 +113,16 @@ class Draft:
         return replace(self, **kept)
 
     def memory(
-        self, memory_id: MemoryId, space: str, *, created_at: datetime, updated_at: datetime, revision: int = 1
+        self,
+        memory_id: MemoryId,
+        space: str,
+        *,
+        created_at: datetime,
+        updated_at: datetime,
+        revision: int = 1,
+        agent: str | None = None,
     ) -> Memory:
-        """The record that this becomes."""
+        """The record that this becomes. `agent` is whose it is where the draft names nobody."""
         return Memory(
             id=memory_id,
             key=self.key,
@@ -125,7 +132,7 @@ class Draft:
             confidence=self.confidence,
             tags=self.tags,
             title=self.title,
-            scope=Scope.within(space, self.agent, self.context_id),
+            scope=Scope.within(space, self.agent or agent, self.context_id),
             origin=self.origin,
             created_at=created_at,
             updated_at=updated_at,
@@ -165,6 +172,9 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield batch
 
 
+_OPTIONAL = ("type", "significance", "confidence", "title", "context_id", "metadata")
+
+
 def draft(
     content: object,
     *,
@@ -186,16 +196,9 @@ def draft(
 
     The defaults, a None and an empty tuple of tags say nothing; an empty list of tags says that there are none.
     """
-    said = {
-        "type": type is not None,
-        "significance": significance is not None,
-        "confidence": confidence is not None,
-        "tags": tags != (),
-        "title": title is not None,
-        "context_id": context_id is not None,
-        "metadata": metadata is not None,
-        "ttl": ttl != USUAL,
-    }
+    optional = (type, significance, confidence, title, context_id, metadata)
+    unsaid = [name for name, one in zip(_OPTIONAL, optional, strict=True) if one is None]
+    unsaid += ["tags"] * (tags == ()) + ["ttl"] * (ttl == USUAL)
     return Draft(
         content=_content(content, content_limit_bytes),
         key=label("key", key),
@@ -209,7 +212,7 @@ def draft(
         origin=choice("origin", origin, Origin),
         metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
-        unsaid=frozenset(name for name, is_said in said.items() if not is_said),
+        unsaid=frozenset(unsaid),
         kind=type if isinstance(type, str) and type in KINDS else None,
         ttl_s=None if ttl == USUAL else ttl_seconds(ttl),
     )

@@ -124,8 +124,10 @@ class LocalReader(View):
             tiers=TierRules.of(self._settings.tiers),
             redacts=self._settings.redact_secrets,
         )
-        change = write.store(draft, context, if_revision=if_revision, folds=True)
-        return self._store.write(change).result().receipt
+        stored = self._store.write(
+            lambda transaction: write.store(transaction, draft, context, if_revision=if_revision, folds=True)
+        )
+        return stored.result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:
         """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""

@@ -307,6 +307,7 @@ class Engine:
             self._context_rules,
             self.rules.tiers,
             self.settings.redact_secrets,
+            self.contexts.last_use,
         )
 
     def wake(self) -> None:
@@ -357,29 +358,26 @@ class Engine:
     ) -> Receipt:
         """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
         RevisionConflict."""
-        placed = self._placed(draft)
-        used_s = self.contexts.last_use(placed.context_id)
-        change = write.store(
-            placed, self.write_context(), noted=noted, context_used_s=used_s, if_revision=if_revision, folds=folds
+        placed, context = self._placed(draft), self.write_context()
+        return await self.keep(
+            lambda transaction: write.store(
+                transaction, placed, context, noted=noted, if_revision=if_revision, folds=folds
+            )
         )
-        return await self.keep(change)
 
     def _placed(self, draft: Draft) -> Draft:
-        """In the context that is meant by what it says."""
-        context_id = self.contexts.resolve_to_store(draft.context_id)
-        return draft if context_id == draft.context_id else replace(draft, context_id=context_id)
+        """In the context that is meant by what it says. Most say none."""
+        if draft.context_id is None and self.station.context_id is None:
+            return draft
+        return replace(draft, context_id=self.contexts.resolve_to_store(draft.context_id))
 
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
-        context = self.write_context()
-        changes = []
-        for draft in drafts:
-            placed = self._placed(draft)
-            used_s = self.contexts.last_use(placed.context_id)
-            changes.append(write.store(placed, context, context_used_s=used_s, folds=True))
-        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
-        for one in stored:
-            await self.follow(one)
+        placed, context = [self._placed(draft) for draft in drafts], self.write_context()
+        stored = await self.write(
+            lambda transaction: [write.store(transaction, one, context, folds=True) for one in placed]
+        )
+        await self.follow(*stored)
         return [one.receipt for one in stored]
 
     async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None) -> Receipt:
@@ -414,21 +412,22 @@ class Engine:
         await self.follow(stored)
         return stored.receipt
 
-    async def follow(self, stored: Stored) -> None:
+    async def follow(self, *stored: Stored) -> None:
         """What comes after a store: its context is in use, observers and deliveries are told, whispers are stored.
 
         A whisper that is due stays due, so whatever prevents it is no failure of the store.
         """
-        self.contexts.enter(stored.context_id)
-        self.usage.note(stored.at_hand, self.now_s(), times=0)
-        self.events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
         self.wake()
-        if stored.whispers_due and stored.context_id is not None:
-            whispering = self._whisper(stored.context_id, stored.whispers_due)
-            if stored.whispers_due <= WHISPERS_WAITED_FOR:
-                await whispering
-            else:
-                self._in_background(whispering, "whispers")
+        for one in stored:
+            self.events.emit(MemoryStored(one.receipt.id, one.receipt.revision))
+            if one.context_id is None:
+                continue
+            self.contexts.enter(one.context_id)
+            self.usage.note(one.at_hand, self.now_s(), times=0)
+            if one.whispers_due > WHISPERS_WAITED_FOR:
+                self._in_background(self._whisper(one.context_id, one.whispers_due), "whispers")
+            elif one.whispers_due:
+                await self._whisper(one.context_id, one.whispers_due)
 
     async def _whisper(self, context_id: str, due: int) -> None:
         """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note

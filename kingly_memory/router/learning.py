@@ -96,14 +96,14 @@ def _stored(
     engine: Engine, summary: Draft, original: Draft, ratio: float
 ) -> Callable[[Transaction], tuple[Stored, MemoryId | None]]:
     """The whole text stays on this machine: with a significance of 0.3 at most no remote ever gets it."""
-    context, used_s = engine.write_context(), engine.contexts.last_use(summary.context_id)
+    context = engine.write_context()
 
     def change(transaction: Transaction) -> tuple[Stored, MemoryId | None]:
         if summary.content == original.content:
-            return write.store(summary, context, context_used_s=used_s)(transaction), None
+            return write.store(transaction, summary, context), None
         original_id = MemoryId(new_id(context.now))
         pointing = replace(summary, metadata={**summary.metadata, "original_id": original_id})
-        stored = write.store(pointing, context, context_used_s=used_s)(transaction)
+        stored = write.store(transaction, pointing, context)
         resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
         write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], context)(transaction)
         reason, figures = "a summary is remembered in its place", {"compression_ratio": ratio}

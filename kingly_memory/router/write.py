@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
@@ -52,14 +53,15 @@ class WriteContext:
     contexts: ContextRules = field(default_factory=ContextRules)
     tiers: TierRules = SEEDS_TIERS
     redacts: bool = False
+    last_use: Callable[[str], float] = lambda _: 0.0
+    """The last use of a context that may not be written down yet."""
 
     @property
     def now_s(self) -> float:
         return self.now.timestamp()
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What became of a draft, in which context, what is at hand there, and how many whispers are due."""
 
     receipt: Receipt
@@ -68,8 +70,7 @@ class Stored:
     whispers_due: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(NamedTuple):
     """What was forgotten, and what was revised or forgotten with it."""
 
     memory: Memory
@@ -84,7 +85,7 @@ def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     in here; hooks have taken out those of captured text before."""
     from kingly_memory.redaction import redacted  # most commands store nothing
 
-    said = {name: redacted(getattr(draft, name)) for name in ("content", "title", "metadata")}
+    said = {name: redacted(told) for name in ("content", "title", "metadata") if (told := getattr(draft, name))}
     count = sum(found for _, found in said.values())
     if not count or not context.redacts:
         return draft, count
@@ -92,55 +93,53 @@ def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
 
 
 def store(
+    transaction: Transaction,
     told: Draft,
     context: WriteContext,
     *,
     noted: bool = True,
-    context_used_s: float = 0.0,
     if_revision: int | None = None,
     folds: bool = False,
-) -> Callable[[Transaction], Stored]:
+) -> Stored:
     """A new memory, or a new revision of the one that has the key already, unless that says the same; `noted` in its
-    working context, of which a use may not be written down yet. What `folds` goes into a live memory that says just
-    that, where neither has a key. Raises RevisionConflict."""
-
-    def change(transaction: Transaction) -> Stored:
-        draft, secrets = _looked_through(told, context)
-        before = _by_key(transaction, context.space, draft.key)
+    working context. What `folds` goes into a live memory that says just that, where neither has a key. Raises
+    RevisionConflict."""
+    draft, secrets = _looked_through(told, context)
+    before = _by_key(transaction, context.space, draft.key)
+    if if_revision is not None:
         if before is None and if_revision and draft.key is not None:
             find_own(transaction, context.space, draft.key)
         _check_revision(draft.key, before, if_revision)
-        memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
-        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-        twin = _twin(transaction, memory, context) if folds and draft.key is None else None
-        if twin is not None:
-            memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
-        elif before is not None and _is_there(transaction, before, memory, context):
-            memory = before.memory
-            receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
-        else:
-            if before is not None:
-                _unsay(transaction, before, memory, context)
-            receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+    memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
+    lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+    twin = _twin(transaction, memory, context) if folds and draft.key is None else None
+    if twin is not None:
+        memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
+    elif before is not None and _is_there(transaction, before, memory, context):
+        memory = before.memory
+        receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
+    else:
+        if before is not None:
+            _unsay(transaction, before, memory, context)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+    if secrets:
         receipt = replace(receipt, secrets=secrets)
-        context_id = memory.scope.context_id
-        if not noted or context_id is None:
-            return Stored(receipt, context_id)
-        after = contexts.note(
-            transaction,
-            memory,
-            context_id,
-            agent=context.agent,
-            now_s=context.now_s,
-            rules=context.contexts,
-            used_s=context_used_s,
-        )
-        for memory_id in after.overflow:
-            _consolidate(transaction, memory_id, context_id, context)
-        due = after.context.due(context.contexts.whisper_tokens)
-        return Stored(receipt, context_id, after.context.items, due)
-
-    return change
+    context_id = memory.scope.context_id
+    if not noted or context_id is None:
+        return Stored(receipt, context_id)
+    after = contexts.note(
+        transaction,
+        memory,
+        context_id,
+        agent=context.agent,
+        now_s=context.now_s,
+        rules=context.contexts,
+        used_s=context.last_use(context_id),
+    )
+    for memory_id in after.overflow:
+        _consolidate(transaction, memory_id, context_id, context)
+    due = after.context.due(context.contexts.whisper_tokens)
+    return Stored(receipt, context_id, after.context.items, due)
 
 
 def _twin(transaction: Transaction, memory: Memory, context: WriteContext) -> Memory | None:
@@ -262,8 +261,12 @@ def _import_earlier(transaction: Transaction, item: Imported, context: WriteCont
     memory_id, there = in_space(transaction, item.id or "", context.space)
     if there is None and _by_key(transaction, context.space, item.draft.key) is None:
         created_at = item.draft.created_at or context.now
-        times = {"created_at": created_at, "updated_at": item.updated_at or created_at}
-        transaction.keep_revision(item.draft.memory(memory_id, context.space, **times, revision=item.revision))
+        updated_at = item.updated_at or created_at
+        transaction.keep_revision(
+            item.draft.memory(
+                memory_id, context.space, created_at=created_at, updated_at=updated_at, revision=item.revision
+            )
+        )
 
 
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
@@ -339,14 +342,14 @@ def _memory(
     updated_at: datetime | None = None,
 ) -> Memory:
     """What the draft says, as a new memory or as the next revision of what was there."""
-    said = draft if draft.agent or not context.agent else replace(draft, agent=context.agent)
     if before is None:
         created = draft.created_at or context.now
-        memory_id = MemoryId(wanted_id or new_id(context.now))
-        return said.memory(memory_id, context.space, created_at=created, updated_at=updated_at or created)
-    old = before.memory
-    return said.memory(
-        old.id, context.space, created_at=old.created_at, updated_at=context.now, revision=old.revision + 1
+        memory_id, revision, updated = MemoryId(wanted_id or new_id(context.now)), 1, updated_at or created
+    else:
+        old, updated = before.memory, context.now
+        memory_id, revision, created = old.id, old.revision + 1, old.created_at
+    return draft.memory(
+        memory_id, context.space, created_at=created, updated_at=updated, revision=revision, agent=context.agent
     )
 
 
@@ -363,7 +366,9 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
     what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
-    lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
+    lives = None
+    if lifetime is not None or not is_new:
+        lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
         lifetimes.stop(transaction, memory.id)
     due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)
@@ -607,7 +612,7 @@ def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *,
     """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
     enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
     known, routes = remotes_of(transaction, memory.scope.space), context.routes
-    if routes is None or memory.scope.space != context.space:
+    if routes is None or memory.scope.space != context.space or all(route.name in known for route in routes.known):
         return known
     others = [route for route in routes.of(memory) if route.name not in known]
     if routes.use is RemoteUse.ENROL:

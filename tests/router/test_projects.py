@@ -81,8 +81,8 @@ async def test_what_is_stored_under_the_old_name_meanwhile_is_moved_too(
     def moving(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -> Callable[[Transaction], Bite]:
         monkeypatch.setattr(projects, "move", move)
         change = move(ids, start, end, context)
-        keep = write.store(draft("the ferry is late", key="late", content_limit_bytes=99), late._engine.write_context())
-        return lambda transaction: (change(transaction), keep(transaction))[0]
+        kept, here = draft("the ferry is late", key="late", content_limit_bytes=99), late._engine.write_context()
+        return lambda transaction: (change(transaction), write.store(transaction, kept, here))[0]
 
     monkeypatch.setattr(projects, "move", moving)
     assert (await memory.projects.rename("old", "new")).memories == 2

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Literal
 
 from kingly_memory.digests import blake2b, sha256
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Delivery, Row
-from kingly_memory.writing import has_unbroken
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _DIGEST = ',"digest":"'
@@ -42,15 +42,6 @@ _DELIVERY: Mapping[str, tuple[type, ...]] = {
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
-
-
-def said_digest(memory: Memory) -> int:
-    """Of what makes two memories without a key the same: their words, type and metadata, where and by whom they were
-    said."""
-    scope = memory.scope
-    where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{memory.type.value}\0{memory.origin.value}"
-    text = f"{where}\0{memory.title}\0{dump(memory.metadata) if memory.metadata else ''}\0{memory.content}"
-    return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest(), "big", signed=True)
 
 
 def passage_row(position: int, number: int) -> int:
@@ -96,7 +87,7 @@ def _digest_of(text: str) -> str:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]:
+def columns(memory: Memory, standing: Standing, now_s: float, *, is_unbroken: bool) -> tuple[Any, ...]:
     """What km_memory says of a memory, in the order of its columns."""
     scope = memory.scope
     return (
@@ -111,8 +102,8 @@ def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]
         memory.created_at.timestamp(),
         memory.updated_at.timestamp(),
         now_s,
-        has_unbroken(memory.content),
-        said_digest(memory) if memory.key is None else None,
+        is_unbroken,
+        memory.said_digest if memory.key is None else None,
         scope_tokens(memory),
     )
 
@@ -125,7 +116,7 @@ def scope_tokens(memory: Memory) -> str:
         found.append(token("a", scope.agent))
     if scope.context_id is not None:
         found.append(token("c", scope.context_id))
-    return " ".join([*found, type_token(memory.type), *(token("g", tag) for tag in memory.tags)])
+    return " ".join([*found, type_token(memory.type), *[token("g", tag) for tag in memory.tags]])
 
 
 def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:
@@ -197,8 +188,7 @@ def read_facet(name: str, value: Any) -> JsonObject | None:
     return parsed
 
 
-def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
-    return tuple(getattr(delivery, name) if name != "state" else delivery.state.value for name in _DELIVERY)
+delivery_columns: Callable[[Delivery], tuple[Any, ...]] = attrgetter("state.value", *[*_DELIVERY][1:])
 
 
 def read_delivery(found: Sequence[Any]) -> Delivery:

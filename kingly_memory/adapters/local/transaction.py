@@ -169,16 +169,17 @@ class DiskTransaction:
         return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        found = rows.read_rows(self._all(sql.SAID_AT, rows.said_digest(memory)))
-        return found[0] if found else None
+        for position, record, standing in self._all(sql.SAID_AT, memory.said_digest):
+            return rows.read_row(position, record, standing)
+        return None
 
     def is_said_in(self, space: str, context_id: str) -> bool:
         return bool(self._all(sql.IS_SAID_IN, space, context_id))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
-        now_s = time.time()
-        columns = rows.columns(memory, standing, now_s)
+        now_s, is_unbroken = time.time(), has_unbroken(memory.content)
+        columns = rows.columns(memory, standing, now_s, is_unbroken=is_unbroken)
         what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
         if memory.key is not None:
             self._connection.execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
@@ -198,11 +199,11 @@ class DiskTransaction:
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
         self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing.value, rows.record(memory)))
         self._unindexed.add(position)
-        if has_unbroken(memory.content):
+        if is_unbroken:
             self._unbroken.add(position)
         if len(memory.content) > LONGEST:
             self._long.add(position)
-        self._count(memory.scope.space, memory.type.value, standing.value, 1)
+        self._count(memory.scope.space, memory.type, standing, 1)
         if what is not None:
             self._connection.execute(sql.NOTE, (memory.id, memory.revision, what, now_s))
 

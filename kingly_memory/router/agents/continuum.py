@@ -103,7 +103,7 @@ class ContinuumMemory:
         context = self._access.write_context()
 
         def change(transaction: Transaction) -> Stored:
-            stored = write.store(draft, context)(transaction)
+            stored = write.store(transaction, draft, context)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 

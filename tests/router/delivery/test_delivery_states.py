@@ -21,7 +21,7 @@ from kingly_memory.ports import Delivery, DocumentRows, Row, Transaction
 from kingly_memory.router import delivery, known_remotes, outbox, write
 from kingly_memory.router.delivery import Leased
 from kingly_memory.router.routes import Route, Routes
-from kingly_memory.router.write import WriteContext
+from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft, draft
 
@@ -214,9 +214,13 @@ def words(number: int, significance: float) -> Draft:
     return draft(f"{significance:g} {number}", content_limit_bytes=1_000, key="k", significance=significance)
 
 
+def storing(told: Draft) -> Callable[[Transaction], Stored]:
+    return lambda transaction: write.store(transaction, told, DESK)
+
+
 def first() -> State:
     empty = State(frozenset(), frozenset()).changed(known_remotes.enrol(REMOTE, "fake", "app", DESK.now_s))
-    return empty.changed(write.store(words(1, 0.9), DESK))
+    return empty.changed(storing(words(1, 0.9)))
 
 
 def settle(state: State, move: Callable[[Delivery], Delivery]) -> State:
@@ -229,7 +233,7 @@ def user_does(state: State) -> Iterator[State]:
     facet, row = state.facet, state.row
     if max(row.memory.revision, 0 if facet is None else facet.wanted) < MOST_CHANGES:
         for significance in (0.9, 0.3):
-            yield state.changed(write.store(words(row.memory.revision + 1, significance), DESK))
+            yield state.changed(storing(words(row.memory.revision + 1, significance)))
         yield state.changed(write.forget("k", DESK))
         yield state.changed(write.restore("k", DESK))
     yield state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s, DESK.space))
