@@ -678,6 +678,11 @@ class LocalStore(Protocol):
         Raises StoreError."""
         ...
 
+    def read_all(self) -> list[str]:
+        """Read and check every byte, while no one else writes. Returns what is damaged by itself, by name; a store
+        whose parts do not fit together is replaced by what reads of it."""
+        ...
+
     def recovered(self) -> str | None:
         """Where the newest damaged store is kept, if one ever had to be replaced and is still there."""
         ...

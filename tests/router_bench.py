@@ -63,6 +63,9 @@ class PromptStore:
     def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
         return self._disk.scrub(memory_ids, spaces)
 
+    def read_all(self) -> list[str]:
+        return self._disk.read_all()
+
     def recovered(self) -> str | None:
         return self._disk.recovered()
 

@@ -310,6 +310,7 @@ OWN = (
         "doctor",
         "Look for what is wrong, and say what to do: what keeps memories from being stored, found or delivered.",
         "doctor:doctor",
+        (_takes("--read-all", "read and check every byte that is stored; who writes waits meanwhile"),),
     ),
     Command(
         "completion",

@@ -214,7 +214,8 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
     """What the store says of itself. One that cannot be opened says why."""
     try:
         with reading(place, out) as reader:
-            status, damaged = reader.status(), reader.damaged()
+            damaged = reader.damaged(in_all=options.read_all)
+            status = reader.status()
     except InvalidSetting:  # that of the policy, which has a finding of its own
         return
     except KinglyMemoryError as error:
@@ -232,7 +233,8 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         what = f"a damaged store was replaced by what could be read of it; what is left is kept in {', '.join(kept)}"
         yield _PROBLEM("damage", what, "look whether anything is missing, then move it out of the home")
     if damaged:
-        what = f"{counted(len(damaged), 'memory')} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
+        many = counted(len(damaged), "row" if options.read_all else "memory")
+        what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
         yield _PROBLEM("damage", what, "see what they said before with `kingly-memory history ID`, and check the disk")
     yield from _remotes(options, place, status)
 

@@ -94,9 +94,10 @@ class View:
         if memory_id is not None or (reader.row(key_or_id) is None and reader.is_there(key_or_id)):
             raise RecordDamaged(memory_id or key_or_id)
 
-    def damaged(self) -> list[str]:
-        """The ids of memories whose records are not as they were written, of every project. Reads the whole store."""
-        return self._store.reader.damaged()
+    def damaged(self, *, in_all: bool = False) -> list[str]:
+        """The ids of memories whose records are not as they were written, of every project. `in_all`: and the names of
+        all else, after every index was checked too."""
+        return self._store.read_all() if in_all else self._store.reader.damaged()
 
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory import SyncMemoryRouter
 from kingly_memory.cli import doctor
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run
-from tests.store_samples import memory, number_layout
+from tests.store_samples import behind_triggers, memory, number_layout
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -96,6 +97,35 @@ def test_a_damaged_store_that_was_replaced_is_a_problem_until_it_is_moved_away(r
     [kept] = home.glob("store.corrupt-*")
     kept.rename(home.parent / "looked-at")
     assert problems(run) == {}
+
+
+@pytest.mark.requirement("A6", "D7")
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("UPDATE km_documents SET value = replace(value, 'Oslo', 'Rome')", "document users/lydia"),
+        ("UPDATE km_log SET item = replace(item, 'said', 'sung')", "item chat 1"),
+        ("UPDATE km_revision SET record = replace(record, 'two', 'six')", "earlier revision"),
+        ("UPDATE km_facet SET value = replace(value, '1', '2') WHERE name = 'usage'", "facet usage of"),
+        ("UPDATE km_memory SET space = 'wort'", "was replaced"),
+        ("UPDATE km_text_data SET block = x'00' WHERE id > 10", "was replaced"),
+        ("DELETE FROM km_text_data WHERE id > 10", "was replaced"),
+        ("UPDATE km_counts SET memories = 7", "was replaced"),
+    ],
+)
+def test_every_row_and_index_is_read_when_asked(run: Run, home: Path, damage: str, named: str) -> None:
+    with SyncMemoryRouter.open(home, False, project="work") as memory:
+        memory.store("Deploys need three reviews", key="k")
+        memory.get("k")
+        memory.documents.put("users", "lydia", {"city": "Oslo"})
+        memory.log("chat").append(["said"])
+    assert "damage" not in problems(run, "--read-all")
+    with behind_triggers(home) as connection:
+        connection.execute(damage)
+    found = problems(run, "--read-all")
+    assert named in found["damage"]["what"]
+    assert "Deploys need three reviews" in run("get", "k").out
+    assert "Oslo" in run("documents", "get", "users", "lydia").out or "document" in named
 
 
 def test_a_store_that_vanished_is_a_problem(run: Run, home: Path) -> None:

@@ -327,7 +327,7 @@ def test_no_single_damage_loses_anything_without_a_word_or_is_read_as_fact(
         folder = tmp_path / str(seed)
         folder.mkdir()
         what, trial = play(
-            folder, seed, processes, lambda home: run("doctor", "--home", str(home), "--project", "alpha")
+            folder, seed, processes, lambda home: run("doctor", "--read-all", "--home", str(home), "--project", "alpha")
         )
         silent = trial.lost if not trial.said else []
         counted.update(lost=bool(trial.lost), silent=bool(silent), wrong=bool(trial.wrong), crashes=bool(trial.crashes))

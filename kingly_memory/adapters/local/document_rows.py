@@ -66,14 +66,14 @@ class DocumentReader:
 
     def operation(self, space: str, operation: str) -> JsonObject | None:
         found = self._ask(sql.OPERATION, (space, operation))
-        return json.loads(found[0][0]) if found else None
+        return rows.read_facet("of an operation", found[0][0]) if found else None
 
     def log(self, space: str, session: str, before: int, limit: int) -> list[LogItem]:
         found: list[LogItem] = []
         while len(found) < limit and (page := self._ask(sql.LOG_PAGE, (space, session, before, limit - len(found)))):
             for position, item, at_s in page:
                 try:
-                    found.append(LogItem(position, json.loads(item), _moment(at_s)))
+                    found.append(LogItem(position, json.loads(rows.unsealed(item)), _moment(at_s)))
                 except (ValueError, TypeError, OverflowError) as error:
                     log.warning("item %s of a log cannot be read and is left out: %s", position, type(error).__name__)
                 before = position
@@ -99,14 +99,17 @@ class DocumentRows(DocumentReader):
         times = (document.created_at.timestamp(), document.updated_at.timestamp())
         ends_s = None if document.expires_at is None else document.expires_at.timestamp()
         place = (space, _column(document.namespace), document.key)
-        ((position,),) = self._ask(sql.PUT_DOCUMENT, (*place, value, document.version, *times, ends_s, document.ttl_s))
+        ((position,),) = self._ask(
+            sql.PUT_DOCUMENT, (*place, rows.sealed(value), document.version, *times, ends_s, document.ttl_s)
+        )
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (json.dumps([position]),))
         if text:
             self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
 
     def last_version(self, space: str) -> int:
         found = self._ask(sql.FACET, (_LAST_VERSION, space))
-        return int(json.loads(found[0][0])["version"]) if found else 0
+        last = rows.read_facet(_LAST_VERSION, found[0][0]) if found else None
+        return int(last["version"]) if last else 0
 
     def remove(self, space: str, namespace: Namespace, key: str) -> None:
         self._drop(self._ask(sql.DOCUMENT_ROW, (space, _column(namespace), key)))
@@ -123,7 +126,7 @@ class DocumentRows(DocumentReader):
     def _drop(self, found: Sequence[tuple[int]]) -> None:
         places = json.dumps([place for (place,) in found])
         for space, version in self._ask(sql.LAST_VERSIONS, (places,)):
-            told = rows.dump({"version": max(version, self.last_version(space))})
+            told = rows.facet({"version": max(version, self.last_version(space))})
             self._connection.execute(sql.SET_FACET, (_LAST_VERSION, space, told))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
@@ -144,15 +147,15 @@ class DocumentRows(DocumentReader):
             ((end,),) = self._ask(sql.LOG_END, (to, one.session))
             self._connection.execute(sql.MOVE_LOG, (to, end, space, one.session))
         if last:
-            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, to, rows.dump({"version": last})))
+            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, to, rows.facet({"version": last})))
         return moved - self.count(space)
 
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None:
-        self._connection.execute(sql.NOTE_OPERATION, (space, operation, rows.dump(outcome), now_s))
+        self._connection.execute(sql.NOTE_OPERATION, (space, operation, rows.facet(outcome), now_s))
 
     def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
         ((end,),) = self._ask(sql.LOG_END, (space, session))
-        added = [(space, session, position, item, now_s) for position, item in enumerate(items, start=end + 1)]
+        added = [(space, session, at, rows.sealed(item), now_s) for at, item in enumerate(items, start=end + 1)]
         self._connection.executemany(sql.APPEND_TO_LOG, added)
         return int(end) + len(added)
 
@@ -183,7 +186,7 @@ def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
     for namespace, key, value, version, created_s, updated_s, expires_s, ttl_s in found:
         try:
             ends_at = None if expires_s is None else _moment(expires_s)
-            told = json.loads(value)
+            told = json.loads(rows.unsealed(value))
             documents.append(
                 Document(_labels(namespace), key, told, version, _moment(created_s), _moment(updated_s), ends_at, ttl_s)
             )
@@ -207,14 +210,18 @@ def kept_document(columns: Sequence[Any]) -> Writing | None:
     """None when the row says nothing that we understand. What it is found by are all texts in it."""
     space, *read = columns
     found = _documents([read]) if isinstance(space, str) else []
-    return (lambda tx: tx.documents.put(space, found[0], read[2], texts_in(found[0].value))) if found else None
+    return (
+        (lambda tx: tx.documents.put(space, found[0], rows.unsealed(read[2]), texts_in(found[0].value)))
+        if found
+        else None
+    )
 
 
 def kept_item(columns: Sequence[Any]) -> Writing | None:
     """The same for an item. It may get another position, behind those before it."""
     space, session, item, at_s = columns
     try:
-        json.loads(item)
+        item = rows.unsealed(item)
         at_s = _moment(at_s).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None

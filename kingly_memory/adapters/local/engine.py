@@ -241,4 +241,4 @@ def name_incarnation(connection: sqlite3.Connection, folder: Folder, **restored:
     ones."""
     connection.execute(sql.COMMITS_BEHIND, (folder.sentinel.read() or 0,))
     named = {"id": os.urandom(16).hex(), **restored, "files": folder.files()}
-    connection.execute(sql.SET_FACET, (HOME, INCARNATION, rows.dump(named)))
+    connection.execute(sql.SET_FACET, (HOME, INCARNATION, rows.facet(named)))

@@ -57,6 +57,11 @@ def dump(value: JsonObject) -> str:
     return _encoder.encode(value)
 
 
+def facet(value: JsonObject) -> str:
+    """How a facet lies in its row."""
+    return sealed(dump(value))
+
+
 def dump_text(text: str) -> str:
     """How a text stands within a dumped value."""
     return _encoder.encode(text)[1:-1]
@@ -77,6 +82,27 @@ def is_whole(value: str) -> bool:
 def is_whole_bytes(value: bytes) -> bool:
     """The same for statements, which fail where they are to make text of what is none."""
     return is_whole(value.decode(errors="replace"))
+
+
+def sealed(text: str) -> str:
+    """How facets, documents, items and outcomes lie in their rows: JSON on one line, and its digest on the next."""
+    return f"{text}\n{_digest_of(text)}"
+
+
+def unsealed(value: Any) -> str:
+    """The JSON in such a row. Raises ValueError when it is not as it was written."""
+    text, _, found = value.rpartition("\n") if isinstance(value, str) else ("", "", "")
+    if found != _digest_of(text):
+        raise ValueError("its digest is another one")
+    return text
+
+
+def is_sealed(value: Any) -> bool:
+    try:
+        unsealed(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _digest_of(text: str) -> str:
@@ -179,7 +205,7 @@ def read_record(value: Any) -> Memory | None:
 def read_facet(name: str, value: Any) -> JsonObject | None:
     """The JSON object in a facet's row; None when there is none in it."""
     try:
-        parsed = json.loads(value)
+        parsed = json.loads(unsealed(value))
         if not isinstance(parsed, dict):
             raise TypeError("no object")
     except _UNREADABLE as error:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from kingly_memory.adapters.local import sql
+from kingly_memory.adapters.local import rows, sql
 from kingly_memory.digests import sha256
 from kingly_memory.errors import (
     StoreBusy,
@@ -34,6 +35,8 @@ _SHADOW_TABLE = re.compile(
     r"CREATE TABLE 'km_(text|pieces|passages|documents_text)_(data|idx|content|docsize|config)'"
     r"\([\w ,()]+\)( WITHOUT ROWID)?"
 )
+_LOST = "key", None
+"""Another memory has the key now."""
 _DISKCACHE_OBJECTS = {
     "Settings": "7dc3acaeb6bbc0a0",
     "Cache": "b1e287d8264b4cfb",
@@ -72,9 +75,7 @@ def layout_of(connection: sqlite3.Connection) -> int:
     """Raises sqlite3.DatabaseError when the header says two things."""
     layout, application = connection.execute(sql.VERSIONS).fetchone()
     if application != sql.application(layout):
-        error = sqlite3.DatabaseError("its header is damaged")
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+        raise _broken("its header is damaged")
     return int(layout)
 
 
@@ -119,6 +120,41 @@ def _is_ours(kind: str, name: str, text: str | None) -> bool:
     if name in _DISKCACHE_OBJECTS:
         return sha256(text.encode()).hexdigest()[:16] == _DISKCACHE_OBJECTS[name]
     return kind == "table" and _SHADOW_TABLE.fullmatch(text) is not None
+
+
+def read_all(connection: sqlite3.Connection) -> list[str]:
+    """Read every byte, in a transaction that may write. Returns what is damaged by itself. Raises sqlite3.DatabaseError
+    when tables and indexes do not fit together: then what reads has to be put together anew."""
+    for (said,) in connection.execute("PRAGMA integrity_check(1)"):
+        if said != "ok":
+            raise _broken(said)
+    damaged, now_s, counted = [], 0.0, Counter[tuple[str, str] | None]()
+    for key, value, standing, *columns in connection.execute(sql.EVERY_RECORD):
+        row = rows.read_row(0, value, standing)
+        if row is None:
+            damaged.append(str(key).removeprefix("m:"))
+            continue
+        said = rows.columns(row.memory, row.standing, now_s)
+        there = zip(sql.COLUMNS, said, columns, strict=True)
+        wrong = [name for name, one, other in there if one != other and name != "written_s" and (name, other) != _LOST]
+        if wrong or f"m:{row.memory.id}" != key:
+            raise _broken(f"a row of km_memory has another {', '.join(wrong)} than its record")
+        counted[rows.counted_as(row.memory.scope.space, row.memory.type, row.standing)] += 1
+    del counted[None]
+    if not damaged and counted != {(space, name): number for space, name, number in connection.execute(sql.ALL_COUNTS)}:
+        raise _broken("the counts of memories are not those of its rows")
+    for index in () if damaged else [name for (name,) in connection.execute(sql.TEXT_INDEXES)]:
+        connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', 1)")
+    for kind, statement in sql.SEALED.items():
+        is_whole = rows.is_whole if kind == "earlier revision" else rows.is_sealed
+        damaged += [f"{kind} {name}" for name, value in connection.execute(statement) if not is_whole(value)]
+    return damaged
+
+
+def _broken(said: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(said)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

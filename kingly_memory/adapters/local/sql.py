@@ -57,6 +57,7 @@ _COLUMNS = (
     "id, standing, space, context, type, key, revision, significance, created_s, updated_s, written_s, "
     "unbroken, said, scope"
 )
+COLUMNS = tuple(_COLUMNS.split(", "))
 DELIVERY = "state, due_s, wanted, acknowledged, first_sent, attempts, refusals, owner, remote_id, last_error"
 
 SCHEMA: dict[str, str] = {
@@ -179,8 +180,8 @@ FORGOTTEN = (
 )
 ID_OF_KEY = "SELECT id FROM km_memory WHERE space = ? AND key = ?"
 UNBIND = "UPDATE km_memory SET key = NULL WHERE space = ? AND key = ? AND id <> ?"
-ADD_MEMORY = f"INSERT INTO km_memory({_COLUMNS}) VALUES ({marks(_COLUMNS.split(','))}) ON CONFLICT(id) DO NOTHING"
-CHANGE_MEMORY = f"UPDATE km_memory SET ({_COLUMNS}) = ({marks(_COLUMNS.split(','))}) WHERE position = ?"
+ADD_MEMORY = f"INSERT INTO km_memory({_COLUMNS}) VALUES ({marks(COLUMNS)}) ON CONFLICT(id) DO NOTHING"
+CHANGE_MEMORY = f"UPDATE km_memory SET ({_COLUMNS}) = ({marks(COLUMNS)}) WHERE position = ?"
 _AS_WRITTEN = "store_time = ?3, access_time = ?3, tag = ?4, mode = 1, filename = NULL, value = ?5"
 WRITE_RECORD = (
     "INSERT INTO Cache(rowid, key, raw, store_time, access_time, tag, mode, value) "
@@ -274,6 +275,7 @@ PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
 DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
 COUNTS = "SELECT name, memories FROM km_counts WHERE space = ?"
+ALL_COUNTS = "SELECT space, name, memories FROM km_counts WHERE memories <> 0"
 COUNTED_SPACES = "SELECT space, sum(memories) FROM km_counts GROUP BY space HAVING sum(memories) > 0"
 SPACES = (
     "SELECT space, sum(live), sum(archived), sum(other), max(at_s) FROM ("
@@ -448,6 +450,18 @@ COUNT_DAMAGED = (
     "SELECT count(*) FROM Cache NOT INDEXED WHERE raw = 1 AND key >= 'm:' AND key < 'm;' "
     "AND NOT is_whole(CAST(value AS BLOB))"
 )
+EVERY_RECORD = (
+    f"SELECT c.key, c.value, c.tag, {', '.join(f'm.{name}' for name in COLUMNS)} FROM Cache AS c NOT INDEXED "
+    "LEFT JOIN km_memory AS m NOT INDEXED ON m.position = c.rowid WHERE c.raw = 1 AND c.key >= 'm:' AND c.key < 'm;'"
+)
+SEALED = {
+    "earlier revision": "SELECT memory || ', ' || number, record FROM km_revision NOT INDEXED",
+    "facet": "SELECT name || ' of ' || owner, value FROM km_facet NOT INDEXED",
+    "document": "SELECT replace(namespace, char(31), '/') || key, value FROM km_documents NOT INDEXED",
+    "item": "SELECT session || ' ' || position, item FROM km_log NOT INDEXED",
+    "operation": "SELECT operation, outcome FROM km_operations NOT INDEXED",
+}
+"""What each row is called, and what ends with a digest in it."""
 IDS_BEGINNING = "SELECT id FROM km_memory WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
 
 # --- threads --------------------------------------------------------------------------------------------------------
@@ -474,6 +488,8 @@ SAID = (
 
 # --- documents and logs ---------------------------------------------------------------------------------------------
 
+_DOCUMENT_TEXT = "substr(value, 1, instr(value, char(10)))"
+"""Without its digest."""
 DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
 _HERE = "space = ?1 AND namespace = ?2 AND key = ?3"
 _LIVING = "space = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
@@ -538,7 +554,7 @@ COPY_LOG = (
 
 def newest_documents(pieces: int) -> str:
     """The last changed first, of documents that hold as many pieces, letter by letter."""
-    holding = " AND instr(lower(value), ?) > 0" * pieces
+    holding = f" AND instr(lower({_DOCUMENT_TEXT}), ?) > 0" * pieces
     if pieces:  # what is not to be found by its texts is not found by pieces of them
         holding += " AND EXISTS (SELECT 1 FROM km_documents_text AS t WHERE t.rowid = km_documents.rowid)"
     return f"SELECT rowid FROM km_documents WHERE {_LIVING}{holding} ORDER BY updated_s DESC, rowid DESC"

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from weakref import WeakSet
 
 from kingly_memory.adapters.local import sql
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
     from kingly_memory.adapters.local.engine import Engine
+    from kingly_memory.adapters.local.transaction import DiskTransaction
     from kingly_memory.models import Backup
 
 T = TypeVar("T")
@@ -105,6 +106,9 @@ class DiskStore:
         from kingly_memory.adapters.local.scrubbing import scrub
 
         return scrub(self._folder, memory_ids, spaces, self._lock_wait_s)
+
+    def read_all(self) -> list[str]:
+        return self.write(lambda transaction: cast("DiskTransaction", transaction).read_all()).result()
 
     def recovered(self) -> str | None:
         quarantined = self._folder.quarantined

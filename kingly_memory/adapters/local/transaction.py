@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kingly_memory.adapters.local import rows, sql
+from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
@@ -115,6 +115,9 @@ class DiskTransaction:
         self._owners: dict[str, list[str]] = {}
 
     # --- what the engine calls
+
+    def read_all(self) -> list[str]:
+        return safety.read_all(self._connection)
 
     def run(self, change: Callable[[DiskTransaction], T]) -> T:
         """The change's value. If it raises, it is undone alone; an error of the database undoes the whole commit."""
@@ -284,7 +287,7 @@ class DiskTransaction:
         if value is None:
             self._connection.execute(sql.DROP_FACET, (name, owner))
         else:
-            self._connection.execute(sql.SET_FACET, (name, owner, rows.dump(value)))
+            self._connection.execute(sql.SET_FACET, (name, owner, rows.facet(value)))
         if name == LIFETIME:
             self._connection.execute(sql.ENDS_AT, ((value or {}).get("expires_at"), owner))
 
