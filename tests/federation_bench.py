@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RemoteUse
@@ -14,7 +16,7 @@ from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes, policy
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
-from kingly_memory.testing import ManualClock
+from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore
 
 
@@ -52,6 +54,20 @@ def federated(
             chance=lambda: 0.5,
         )
     )
+
+
+class Remotes:
+    """A home that is opened again and again, and remotes for it: two that work, and one that is down."""
+
+    def __init__(self, home: Path, clock: ManualClock) -> None:
+        self.disk = PromptStore(home)
+        self.clock = clock
+        self.team, self.home, self.gone = (FakeRemote(clock=clock) for _ in range(3))
+        self.gone.down = True
+
+    def opened(self, remotes: Mapping[str, Remote], **how: Any) -> MemoryRouter:
+        """A router over some of them; `how` as for `federated`."""
+        return federated(PromptStore(self.disk.home), remotes, self.clock, **how)
 
 
 def facet_at(store: PromptStore, label: str, memory_id: str) -> Delivery | None:

@@ -56,12 +56,6 @@ def told(home: Path, **env: str) -> Settings:
 # --- where ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["config.toml", "config.yaml", "config.yml"])
-def test_a_file_beside_the_home_is_read(home: Path, name: str) -> None:
-    beside(home, "call_timeout_s = 7\n" if name.endswith("toml") else "call_timeout_s: 7\n", name)
-    assert told(home).call_timeout_s == 7
-
-
 def test_a_home_of_another_name_has_its_file_inside(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("call_timeout_s = 7")
     home = tmp_path / "team"
@@ -280,17 +274,6 @@ def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 # --- the command line -----------------------------------------------------------------------------------------------
 
 
-def test_config_shows_which_key_of_which_file_a_value_came_from(run: Run, home: Path) -> None:
-    path = beside(home, "[alma.decay]\nforget_threshold = 0.2")
-    rows = {row["name"]: row for row in run("config", "--json", "--home", str(home)).json["settings"]}
-    assert rows["forget_threshold"] == {
-        "name": "forget_threshold",
-        "value": 0.2,
-        "from": f"alma.decay.forget_threshold in {path}",
-    }
-    assert rows["call_timeout_s"]["from"] == "default"
-
-
 def test_a_bad_file_is_a_sentence_for_every_command_and_a_finding_of_doctor(run: Run, home: Path) -> None:
     beside(home, "call_timeouts_s = 7")
     stored = run("store", "x", "--home", str(home))
@@ -305,16 +288,6 @@ def test_a_bad_file_is_no_veto_of_a_hook(home: Path) -> None:
     beside(home, "call_timeouts_s = 7")
     ran = process("hook", "UserPromptSubmit", "--home", str(home), stdin=b'{"prompt": "how do we deploy"}')
     assert (ran.code, ran.out) == (0, "")
-
-
-def test_a_hook_takes_its_figures_from_the_file(home: Path) -> None:
-    with SyncMemoryRouter.open(home, False, project="app") as memory:
-        memory.store("Deploys need two reviews", origin="user", significance=0.8)
-    asked = ("hook", "UserPromptSubmit", "--home", str(home), "--project", "app")
-    said_of = b'{"hook_event_name": "UserPromptSubmit", "prompt": "how many reviews do deploys need"}'
-    assert "two reviews" in process(*asked, stdin=said_of, KINGLY_HOOK_DEADLINE_S="20").out
-    beside(home, "hook_tokens = 0")
-    assert process(*asked, stdin=said_of, KINGLY_HOOK_DEADLINE_S="20").out == ""
 
 
 # --- every flag switches --------------------------------------------------------------------------------------------
@@ -334,28 +307,23 @@ def swept(home: Path, *policies: str) -> int:
         return memory.sweep(policies or None).archived
 
 
-@pytest.mark.requirement("ALM-093")
-@pytest.mark.parametrize(("flag", "archived"), [("true", 2), ("false", 0)])
-def test_without_decay_nothing_fades(home: Path, flag: str, archived: int) -> None:
-    beside(home, f"durability = 'process'\nforget_threshold = 0.2\n[alma.decay]\nenabled = {flag}")
-    assert swept(home, "strength") == archived
-
-
-@pytest.mark.requirement("ALM-093")
-@pytest.mark.parametrize(("flag", "archived"), [("true", 2), ("false", 0)])
-def test_a_sweep_forgets_by_strength_only_when_told_to(home: Path, flag: str, archived: int) -> None:
-    beside(home, f"durability = 'process'\nforget_threshold = 0.2\n[alma.decay]\nauto_forget_enabled = {flag}")
-    assert swept(home) == archived
-
-
-@pytest.mark.requirement("ALM-090")
-@pytest.mark.parametrize(("days", "archived"), [(30, 2), (3_000, 0)])
-def test_the_half_life_decides_how_fast_memories_fade(home: Path, days: int, archived: int) -> None:
-    beside(
-        home,
-        f"durability = 'process'\n[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = {days}",
-    )
-    assert swept(home, "strength") == archived
+@pytest.mark.requirement("ALM-090", "ALM-093")
+@pytest.mark.parametrize(
+    ("text", "policies", "archived"),
+    [
+        ("enabled = true", ["strength"], 2),
+        ("enabled = false", ["strength"], 0),
+        ("auto_forget_enabled = true", [], 2),
+        ("auto_forget_enabled = false", [], 0),
+        ("default_half_life_days = 30", ["strength"], 2),
+        ("default_half_life_days = 3000", ["strength"], 0),
+    ],
+)
+def test_the_file_decides_whether_and_how_fast_memories_fade(
+    home: Path, text: str, policies: list[str], archived: int
+) -> None:
+    beside(home, f"durability = 'process'\nforget_threshold = 0.2\n[alma.decay]\n{text}")
+    assert swept(home, *policies) == archived
 
 
 @pytest.mark.requirement("ALM-091", "ALM-093")

@@ -131,17 +131,6 @@ async def test_a_kind_that_an_older_server_does_not_know_is_sent_as_text(
 # --- exactly once -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("KNG-079")
-@pytest.mark.parametrize("fault", ["lost-reply", "status=503", "html"])
-async def test_a_store_whose_outcome_is_unknown_is_tried_again_and_has_one_effect(
-    server: UltimateServer, remote: UltimateRemote, fault: str
-) -> None:
-    server.script(fault, method="store_memory")
-    await stored(remote)
-    assert held(server) == [LIGHTHOUSE.content]
-    assert len(server.named("store_memory")) == (2 if fault == "lost-reply" else 1)
-
-
 async def test_two_stores_of_one_key_at_the_same_time_have_one_effect(server: UltimateServer) -> None:
     server.manners.slow_s = 0.05
     both = [ultimate_at(server.url) for _ in range(2)]

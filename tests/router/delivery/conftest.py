@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.testing import FakeRemote, ManualClock
+from tests.federation_bench import Remotes
 from tests.router_bench import ChoosyRemote, PromptStore, Scene, at_work
 
 
@@ -29,10 +30,5 @@ async def at(disk: PromptStore, remote: FakeRemote, clock: ManualClock) -> Async
 
 
 @pytest.fixture
-def team(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
-
-
-@pytest.fixture
-def home(clock: ManualClock) -> FakeRemote:
-    return FakeRemote(clock=clock)
+def here(disk: PromptStore, clock: ManualClock) -> Remotes:
+    return Remotes(disk.home, clock)

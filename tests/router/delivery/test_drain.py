@@ -6,13 +6,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kingly_memory.app.parts import Leadership
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import DeliveryState, LinkState, Memory, Source
+from kingly_memory.models import DeliveryState, LinkState, Source
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, ChoosyRemote, PromptStore, Scene, delivered, facet_of, held, router_over, stored
@@ -22,21 +21,6 @@ BUSY = RemoteUnavailable("HTTP 503", reached=True)
 CLEARLY_NOT = RemoteRefused("HTTP 422", clear=True)
 PERHAPS_NOT = RemoteRefused("HTTP 409", clear=False)
 At = Scene[ChoosyRemote]
-
-
-class Stuck(FakeRemote):
-    """Its first store waits, and fails when it is let go."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock=clock)
-        self.begun, self.let_go = asyncio.Event(), asyncio.Event()
-
-    async def store(self, memory: Memory, **said: Any) -> str:
-        if not self.begun.is_set():
-            self.begun.set()
-            await self.let_go.wait()
-            raise RemoteUnavailable("cut off")
-        return await super().store(memory, **said)
 
 
 # --- the link ---------------------------------------------------------------------------------------------------------
@@ -93,20 +77,6 @@ async def test_a_memory_that_brings_the_link_down_twice_lets_the_others_pass(at:
     for _ in range(3):
         await at.clock.advance(301)
     assert held(at.remote) == ["innocent", "bystander"]
-
-
-@pytest.mark.requirement("KNG-047")
-async def test_sync_brings_the_others_past_memories_that_break_the_connection(at: At) -> None:
-    for key in ("breaks", "breaks too"):
-        at.remote.against[key] = RemoteUnavailable("connection reset")
-    await at.stored("breaks", "breaks too", "innocent", "bystander")
-    for _ in range(4):
-        await at.memory.sync(timeout=1)
-    assert held(at.remote) == ["innocent", "bystander"]
-    for number in range(3):  # nor does what was stored later wait for them
-        await at.stored(f"later {number}")
-        await at.memory.sync(timeout=1)
-        assert held(at.remote)[-1] == f"later {number}"
 
 
 async def test_sync_tries_in_turn_what_has_failed_more_than_once(at: At) -> None:
@@ -367,23 +337,6 @@ async def test_a_sync_that_another_process_carries_out_counts_refusals_on(at: At
             await at.clock.advance(16)
             await syncing
         assert at.outbox == (0, 0, 1)
-
-
-@pytest.mark.requirement("KNG-047")
-async def test_what_fails_on_an_outage_that_is_over_by_then_keeps_its_place(
-    disk: PromptStore, clock: ManualClock
-) -> None:
-    stuck = Stuck(clock)
-    async with router_over(disk, stuck, clock) as memory:
-        await clock.settle()
-        await stored(memory, clock, "first", "second", "third")
-        await stuck.begun.wait()
-        clock.tick(0.001)
-        syncing = asyncio.ensure_future(memory.sync(timeout=30))
-        await clock.settle()
-        stuck.let_go.set()
-        await syncing
-    assert held(stuck) == ["first", "second", "third"]
 
 
 async def test_looking_at_an_empty_outbox_writes_nothing(

@@ -16,9 +16,9 @@ from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, M
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.settings import Pace
-from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import federated
-from tests.router_bench import CALM, PromptStore, held, router_over
+from kingly_memory.testing import FakeRemote
+from tests.federation_bench import Remotes
+from tests.router_bench import CALM, held, router_over
 from tests.scripted.remote import ScriptedRemote
 
 PROBE_S = CALM.probe_interval_s
@@ -81,15 +81,13 @@ class Shelf:
 
 
 @pytest.mark.requirement("KNG-090")
-async def test_a_backend_that_is_only_the_port_serves_beside_another(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
+async def test_a_backend_that_is_only_the_port_serves_beside_another(here: Remotes) -> None:
     shelf = Shelf()
-    async with federated(disk, {"team": team, "shelf": shelf}, clock, says="tag:keep=shelf, *=team") as memory:
+    async with here.opened({"team": here.team, "shelf": shelf}, says="tag:keep=shelf, *=team") as memory:
         await memory.store("blue green deploys")
         kept = await memory.store("a green kettle", tags=["keep"])
         await memory.sync()
-        assert ([one.content for one in shelf.shelf.values()], held(team)) == (
+        assert ([one.content for one in shelf.shelf.values()], held(here.team)) == (
             ["a green kettle"],
             ["blue green deploys"],
         )
@@ -101,12 +99,10 @@ async def test_a_backend_that_is_only_the_port_serves_beside_another(
 # --- search -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_search_is_answered_by_every_remote_under_its_own_name(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.elsewhere = [hit("deploys need reviews", 0.9)]
-    home.elsewhere = [hit("the deploys of my garden", 0.4)]
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+async def test_a_search_is_answered_by_every_remote_under_its_own_name(here: Remotes) -> None:
+    here.team.elsewhere = [hit("deploys need reviews", 0.9)]
+    here.home.elsewhere = [hit("the deploys of my garden", 0.4)]
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         found = await memory.search("deploys")
     assert found.source is Source.HYBRID
     assert [(one.memory.content, one.layers) for one in found] == [
@@ -116,26 +112,22 @@ async def test_a_search_is_answered_by_every_remote_under_its_own_name(
     assert {name: report.hits for name, report in found.layers.items()} == {"local": 0, "team": 1, "home": 1}
 
 
-async def test_the_best_that_any_remote_says_of_a_memory_counts(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+async def test_the_best_that_any_remote_says_of_a_memory_counts(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
         one = await memory.store("deploys on tuesday")
         await memory.sync()
-        team.memories.clear()
-        home.memories.clear()
-        team.elsewhere = [hit("deploys on tuesday", 0.2, memory_id=one.id)]
-        home.elsewhere = [hit("deploys on tuesday", 0.8, memory_id=one.id)]
+        here.team.memories.clear()
+        here.home.memories.clear()
+        here.team.elsewhere = [hit("deploys on tuesday", 0.2, memory_id=one.id)]
+        here.home.elsewhere = [hit("deploys on tuesday", 0.8, memory_id=one.id)]
         [only] = await memory.search("deploys")
     assert (only.layers, only.scores["remote"]) == (("local", "team", "home"), 0.8)
 
 
-async def test_what_two_remotes_hold_of_one_memory_is_one_hit(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
-    home.elsewhere = [hit("deploys on tuesday", 0.5, "h9", "0199-elsewhere")]
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+async def test_what_two_remotes_hold_of_one_memory_is_one_hit(here: Remotes) -> None:
+    here.team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
+    here.home.elsewhere = [hit("deploys on tuesday", 0.5, "h9", "0199-elsewhere")]
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         [first] = await memory.search("deploys", fold=False)
         await memory._engine.flush()
         [second] = await memory.search("deploys", fold=False)
@@ -143,76 +135,66 @@ async def test_what_two_remotes_hold_of_one_memory_is_one_hit(
     assert set(second.layers) == {"local", "team", "home"}
 
 
-async def test_an_id_that_two_remotes_claim_for_different_texts_joins_nothing(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
-    home.elsewhere = [hit("deploys on friday", 0.5, "h9", "0199-elsewhere")]
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+async def test_an_id_that_two_remotes_claim_for_different_texts_joins_nothing(here: Remotes) -> None:
+    here.team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
+    here.home.elsewhere = [hit("deploys on friday", 0.5, "h9", "0199-elsewhere")]
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         found = await memory.search("deploys", fold=False)
     assert {one.memory.content for one in found} == {"deploys on tuesday", "deploys on friday"}
 
 
-async def test_the_same_id_at_two_remotes_means_two_memories(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
+async def test_the_same_id_at_two_remotes_means_two_memories(here: Remotes) -> None:
     """`r1` of the one has nothing to do with `r1` of the other."""
-    team.elsewhere = [hit("deploys on tuesday", 0.5, "r1")]
-    home.elsewhere = [hit("deploys on friday", 0.5, "r1")]
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+    here.team.elsewhere = [hit("deploys on tuesday", 0.5, "r1")]
+    here.home.elsewhere = [hit("deploys on friday", 0.5, "r1")]
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         for _ in range(2):
             found = await memory.search("deploys")
             assert sorted(one.memory.content for one in found) == ["deploys on friday", "deploys on tuesday"]
             await memory._engine.flush()
 
 
-async def test_a_dead_remote_is_named_and_the_others_answer(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
-        await clock.settle()
-        team.down = True
-        home.elsewhere = [hit("deploys of mine", 0.5)]
+async def test_a_dead_remote_is_named_and_the_others_answer(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
+        await here.clock.settle()
+        here.team.down = True
+        here.home.elsewhere = [hit("deploys of mine", 0.5)]
         found = await memory.search("deploys")
         assert (found.source, found.failures) == (Source.HYBRID, {"team": "the fake is down"})
         assert found.layers.keys() == {"local", "home"}
         for _ in range(2):
             await memory.search("deploys")
-        asked = len(team.named("search"))
+        asked = len(here.team.named("search"))
         again = await memory.search("deploys")
-        assert len(team.named("search")) == asked
+        assert len(here.team.named("search")) == asked
         assert again.failures == {"team": "offline: the fake is down"}
-        home.down = True
+        here.home.down = True
         last = await memory.search("deploys")
     assert (last.source, set(last.failures)) == (Source.LOCAL_FALLBACK, {"team", "home"})
 
 
-async def test_a_hung_remote_takes_a_search_no_longer_than_its_share(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
-        await clock.settle()
-        team.hang()
-        home.elsewhere = [hit("deploys of mine", 0.5)]
+async def test_a_hung_remote_takes_a_search_no_longer_than_its_share(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
+        await here.clock.settle()
+        here.team.hang()
+        here.home.elsewhere = [hit("deploys of mine", 0.5)]
         searching = asyncio.create_task(memory.search("deploys"))
-        while not (team.named("search") and home.named("search")):  # noqa: ASYNC110  # nothing says when both are asked
+        while not (here.team.named("search") and here.home.named("search")):  # noqa: ASYNC110  # nothing says when both are asked
             await asyncio.sleep(0.001)
-        await clock.advance(CALM.remote_search_s)
+        await here.clock.advance(CALM.remote_search_s)
         found = await searching
         assert found.source is Source.HYBRID
         assert [one.layers for one in found] == [("home",)]
         assert found.took_ms <= CALM.remote_search_s * 1000
-        team.go_on()
+        here.team.go_on()
 
 
-async def test_working_contexts_come_from_every_remote(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.working_elsewhere = [hit("the team's plan", 0.0, "t1")]
-    home.working_elsewhere = [hit("my plan", 0.0, "h1")]
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+async def test_working_contexts_come_from_every_remote(here: Remotes) -> None:
+    here.team.working_elsewhere = [hit("the team's plan", 0.0, "t1")]
+    here.home.working_elsewhere = [hit("my plan", 0.0, "h1")]
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         both = await memory.working_context("deploy-42")
-        home.down = True
+        here.home.down = True
         one = await memory.working_context("deploy-42")
     assert ([m.content for m in both.remote], both.reason) == (["the team's plan", "my plan"], None)
     assert ([m.content for m in one.remote], one.reason) == (["the team's plan"], "home: the fake is down")
@@ -222,79 +204,69 @@ async def test_working_contexts_come_from_every_remote(
 # --- delivery -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_dead_remote_holds_up_no_delivery_to_another(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.down = True
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+async def test_a_dead_remote_holds_up_no_delivery_to_another(here: Remotes) -> None:
+    here.team.down = True
+    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
         receipt = await memory.store("one")
-        await clock.advance(60)
-        assert (held(team), held(home)) == ([], ["one"])
+        await here.clock.advance(60)
+        assert (held(here.team), held(here.home)) == ([], ["one"])
         status = await memory.status()
         states = {label: (one["state"], one["outbox"]["pending"]) for label, one in status["remotes"].items()}
         assert states == {"team": ("offline", 1), "home": ("connected", 0)}
         assert status["outbox"]["pending"] == 1
-        team.down = False
-        await clock.advance(PROBE_S)
-        assert held(team) == ["one"]
+        here.team.down = False
+        await here.clock.advance(PROBE_S)
+        assert held(here.team) == ["one"]
     assert receipt.remotes.keys() == {"team", "home"}
 
 
-async def test_each_link_is_probed_by_itself(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.down = home.down = True
-    async with federated(disk, {"team": team, "home": home}, clock) as memory:
-        await clock.settle()
-        home.down = False
-        await clock.advance(PROBE_S / 2)
-        assert [len(one.named("connect")) for one in (team, home)] == [1, 1]
-        await clock.advance(PROBE_S / 2)
-        assert [len(one.named("connect")) for one in (team, home)] == [2, 2]
-        await clock.advance(2 * PROBE_S)
-        assert [len(one.named("connect")) for one in (team, home)] == [4, 2]
+async def test_each_link_is_probed_by_itself(here: Remotes) -> None:
+    here.team.down = here.home.down = True
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
+        await here.clock.settle()
+        here.home.down = False
+        await here.clock.advance(PROBE_S / 2)
+        assert [len(one.named("connect")) for one in (here.team, here.home)] == [1, 1]
+        await here.clock.advance(PROBE_S / 2)
+        assert [len(one.named("connect")) for one in (here.team, here.home)] == [2, 2]
+        await here.clock.advance(2 * PROBE_S)
+        assert [len(one.named("connect")) for one in (here.team, here.home)] == [4, 2]
         states = {label: one["state"] for label, one in (await memory.status())["remotes"].items()}
         assert states == {"team": LinkState.OFFLINE, "home": LinkState.CONNECTED}
 
 
-async def test_waiting_is_for_every_remote_that_the_policy_names(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says="tag:mine=home, *=all") as memory:
-        await clock.settle()
+async def test_waiting_is_for_every_remote_that_the_policy_names(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says="tag:mine=home, *=all") as memory:
+        await here.clock.settle()
         both = await memory.store("one", wait=5)
         assert (both.layers, both.delivery) == (("local", "team", "home"), DeliveryState.DELIVERED)
-        team.down = True
+        here.team.down = True
         mine = await memory.store("two", tags=["mine"], require_remote=True)
         assert (mine.layers, mine.delivery) == (("local", "home"), DeliveryState.DELIVERED)
         storing = asyncio.create_task(memory.store("three", wait=5))
-        await clock.advance(6)
+        await here.clock.advance(6)
         some = await storing
     assert (some.layers, some.delivery) == (("local", "home"), DeliveryState.PENDING)
     assert some.remotes["home"]["delivery"] == "delivered"
     assert some.reason == "team: the fake is down; home: acknowledged by the remote"
 
 
-async def test_requiring_the_remote_raises_while_one_of_several_has_not_answered(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
-        await clock.settle()
-        home.down = True
+async def test_requiring_the_remote_raises_while_one_of_several_has_not_answered(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+        await here.clock.settle()
+        here.home.down = True
         storing = asyncio.create_task(memory.store("one", require_remote=True))
-        await clock.advance(6)
+        await here.clock.advance(6)
         with pytest.raises(RemoteUnavailable) as raised:
             await storing
     assert raised.value.receipt.layers == ("local", "team")
 
 
-async def test_the_outbox_is_of_all_remotes_or_of_one(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    team.down = home.down = True
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+async def test_the_outbox_is_of_all_remotes_or_of_one(here: Remotes) -> None:
+    here.team.down = here.home.down = True
+    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
         one = await memory.store("one", key="one")
-        await clock.settle()
+        await here.clock.settle()
         entries = [(entry.key, entry.remote) for entry in await memory.outbox()]
         assert sorted(entries) == [("one", "home"), ("one", "team")]
         assert [entry.remote for entry in await memory.outbox(remote="home")] == ["home"]
@@ -305,11 +277,9 @@ async def test_the_outbox_is_of_all_remotes_or_of_one(
             await memory.outbox(remote="lab")
 
 
-async def test_sync_says_what_became_of_each_remote(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
-        home.down = True
+async def test_sync_says_what_became_of_each_remote(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+        here.home.down = True
         await memory.store("one")
         report = (await memory.sync()).to_json()
         assert (report["pending"], report["link"], report["reason"]) == (1, "offline", "home: the fake is down")
@@ -320,39 +290,24 @@ async def test_sync_says_what_became_of_each_remote(
             "link": "connected",
             "reason": None,
         }
-        asked = len(team.calls)
-        home.down = False
+        asked = len(here.team.calls)
+        here.home.down = False
         assert (await memory.sync(remote="home")).to_json()["remotes"].keys() == {"home"}
-        assert (len(team.calls), held(home)) == (asked, ["one"])
-
-
-async def test_three_remotes_may_have_three_fates(disk: PromptStore, clock: ManualClock) -> None:
-    down, hung, fine = (FakeRemote(clock=clock) for _ in range(3))
-    down.down = True
-    async with federated(disk, {"down": down, "hung": hung, "fine": fine}, clock, says="all") as memory:
-        await clock.settle()
-        hung.hang()
-        for number in range(5):
-            await memory.store(f"note {number}")
-        await clock.settle()
-        assert [len(held(one)) for one in (down, hung, fine)] == [0, 0, 5]
-        hung.go_on()
-        await clock.advance(1)
-        assert [len(held(one)) for one in (down, hung, fine)] == [0, 5, 5]
+        assert (len(here.team.calls), held(here.home)) == (asked, ["one"])
 
 
 async def test_whose_link_changed_and_who_did_not_take_a_memory_is_named(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote, caplog: pytest.LogCaptureFixture
+    here: Remotes, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Event] = []
-    remotes = {"team": team, "home": home}
+    remotes = {"team": here.team, "home": here.home}
     with caplog.at_level("INFO"):
-        async with federated(disk, remotes, clock, says="all", observers=(seen.append,)) as memory:
+        async with here.opened(remotes, says="all", observers=(seen.append,)) as memory:
             await memory.sync()
-            home.down = True
+            here.home.down = True
             await memory.store("note", key="note")
-            await clock.settle()
-            home.down = False
+            await here.clock.settle()
+            here.home.down = False
             await memory.sync()
     changes = [(event.remote, event.state) for event in seen if isinstance(event, LinkChanged)]
     assert changes == [("home", "offline"), ("home", "connected")]
@@ -362,16 +317,14 @@ async def test_whose_link_changed_and_who_did_not_take_a_memory_is_named(
     assert "the remote home is back" in told
 
 
-async def test_one_remote_without_a_name_looks_as_it_always_did(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
+async def test_one_remote_without_a_name_looks_as_it_always_did(here: Remotes) -> None:
     seen: list[Event] = []
-    async with router_over(disk, team, clock, observers=(seen.append,)) as memory:
+    async with router_over(here.disk, here.team, here.clock, observers=(seen.append,)) as memory:
         receipt = await memory.store("deploys", wait=5)
         found = await memory.search("deploys")
         report = await memory.sync()
         assert "remotes" not in (await memory.status())
-        team.down = True
+        here.team.down = True
         assert (await memory.sync()).link is LinkState.OFFLINE
     assert [event.remote for event in seen if isinstance(event, LinkChanged)] == [None]
     assert receipt.layers == ("local", "remote")
@@ -379,18 +332,16 @@ async def test_one_remote_without_a_name_looks_as_it_always_did(
     assert (set(found.layers), found[0].layers) == ({"local", "remote"}, ("local", "remote"))
 
 
-async def test_each_is_closed_though_another_fails_at_it(
-    disk: PromptStore, clock: ManualClock, home: FakeRemote
-) -> None:
+async def test_each_is_closed_though_another_fails_at_it(here: Remotes) -> None:
     class Stubborn(FakeRemote):
         async def aclose(self) -> None:
             raise RemoteUnavailable("will not")
 
-    memory = federated(disk, {"team": Stubborn(clock=clock), "home": home}, clock)
+    memory = here.opened({"team": Stubborn(clock=here.clock), "home": here.home})
     await memory.__aenter__()
     with pytest.raises(RemoteUnavailable):
         await memory.close()
-    assert home.closed
+    assert here.home.closed
 
 
 # --- over the wire ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import known_remotes
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import facet_at, federated, name_of
+from tests.federation_bench import Remotes, facet_at, federated, name_of
 from tests.router_bench import PromptStore, held
 from tests.store_samples import behind
 
@@ -39,17 +39,6 @@ class MortalStore(PromptStore):
             if self.left < 0:
                 self.die()
         return super().write(change)
-
-
-@pytest.fixture
-def gone(clock: ManualClock) -> FakeRemote:
-    remote = FakeRemote(clock=clock)
-    remote.down = True
-    return remote
-
-
-def again(disk: PromptStore) -> PromptStore:
-    return PromptStore(disk.home)
 
 
 def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:
@@ -74,26 +63,22 @@ def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:
 # --- what is told ---------------------------------------------------------------------------------------------------
 
 
-async def test_status_tells_what_waits_for_a_remote_that_is_not_in_use(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
-) -> None:
-    async with federated(disk, {"gone": gone}, clock) as memory:
+async def test_status_tells_what_waits_for_a_remote_that_is_not_in_use(here: Remotes) -> None:
+    async with here.opened({"gone": here.gone}) as memory:
         await memory.store("hello")
         assert "elsewhere" not in (await memory.status())
-    for remotes in ({}, {"team": team}):
-        async with federated(again(disk), remotes, clock) as memory:
+    for remotes in ({}, {"team": here.team}):
+        async with here.opened(remotes) as memory:
             await memory.sync()
             assert (await memory.status())["elsewhere"] == [{"endpoint": "fake://gone", "waiting": 1}]
 
 
-async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_what_waits(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
-) -> None:
-    async with federated(disk, {"a": gone}, clock) as memory:
+async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_what_waits(here: Remotes) -> None:
+    async with here.opened({"a": here.gone}) as memory:
         await memory.store("stays here", significance=0.2)
         await memory.store("hello")
         forgotten = await memory.store("told and forgotten")
-    async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
+    async with here.opened({"team": here.team}, earlier=True) as memory:
         await memory.sync()
         await memory.forget(forgotten.id)
         await memory.sync()
@@ -104,14 +89,12 @@ async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_w
     ]
 
 
-async def test_status_tells_what_is_sent_at_first_contact(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with federated(disk, {}, clock) as memory:
+async def test_status_tells_what_is_sent_at_first_contact(here: Remotes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with here.opened({}) as memory:
         await memory.store("before the remote")
         await memory.store("of no weight", significance=0.2)
         assert "earlier" not in (await memory.status())["outbox"]
-    later = federated(again(disk), {"team": gone}, clock, earlier=True)
+    later = here.opened({"team": here.gone}, earlier=True)
     assert later._engine.view.status()["outbox"]["earlier"] == 1
     monkeypatch.setattr(known_remotes, "COUNTED", 1)
     assert later._engine.view.status()["outbox"]["earlier"] is None
@@ -121,13 +104,11 @@ async def test_status_tells_what_is_sent_at_first_contact(
         assert "earlier" not in (await later.status())["outbox"]
 
 
-async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
-) -> None:
-    async with federated(disk, {}, clock) as memory:
+async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(here: Remotes) -> None:
+    async with here.opened({}) as memory:
         await memory.store("before the remotes", tags=["mine"])
     says = "tag:mine=home, *=team"
-    status = federated(again(disk), {"team": team, "home": gone}, clock, says=says, earlier=True)._engine.view.status()
+    status = here.opened({"team": here.team, "home": here.gone}, says=says, earlier=True)._engine.view.status()
     assert {label: one["outbox"].get("earlier") for label, one in status["remotes"].items()} == {
         "team": None,
         "home": 1,
@@ -138,44 +119,38 @@ async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(
 # --- taking one out -------------------------------------------------------------------------------------------------
 
 
-async def test_a_forgotten_remote_leaves_nothing_but_the_memories(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, gone: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
+async def test_a_forgotten_remote_leaves_nothing_but_the_memories(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
         one, other = await memory.store("one"), await memory.store("other")
         await memory.link_memories(one.id, other.id)
         await memory.sync()
-        team.down = True
+        here.team.down = True
         await memory.store("waits")
         await memory.sync()
-    async with federated(again(disk), {"home": gone}, clock) as memory:
+    async with here.opened({"home": here.gone}) as memory:
         told = await memory.forget_remote("fake://team")
         assert (told.delivered, told.waiting, told.in_use) == (2, 1, False)
-        assert rows_of(disk, "team") == []
+        assert rows_of(here.disk, "team") == []
         later = await memory.store("later")
-        assert facet_at(disk, "team", later.id) is None
+        assert facet_at(here.disk, "team", later.id) is None
         assert len(await memory.list()) == 4
         assert [one.endpoint for one in await memory.remotes()] == ["fake://home"]
 
 
-async def test_a_working_memory_is_not_held_back_for_a_forgotten_remote(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote
-) -> None:
-    async with federated(disk, {"gone": gone}, clock) as memory:
+async def test_a_working_memory_is_not_held_back_for_a_forgotten_remote(here: Remotes) -> None:
+    async with here.opened({"gone": here.gone}) as memory:
         await memory.store("at hand", type=MemoryType.WORKING)
-    await clock.advance(30 * DAY_S)
-    async with federated(again(disk), {}, clock) as memory:
+    await here.clock.advance(30 * DAY_S)
+    async with here.opened({}) as memory:
         assert (await memory.sweep()).erased == 0
         await memory.forget_remote("fake://gone")
         assert (await memory.sweep()).erased == 1
 
 
-async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
-) -> None:
-    async with federated(disk, {"gone": gone}, clock) as memory:
+async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(here: Remotes) -> None:
+    async with here.opened({"gone": here.gone}) as memory:
         await memory.store("hello")
-    async with federated(again(disk), {"team": team}, clock) as memory:
+    async with here.opened({"team": here.team}) as memory:
         for address in ("fake://team", "team"):
             with pytest.raises(InvalidInput, match="in use here"):
                 await memory.forget_remote(address)
@@ -189,35 +164,33 @@ async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(
 
 
 async def test_a_forget_that_was_cut_between_its_batches_can_be_repeated(
-    disk: PromptStore, clock: ManualClock, gone: FakeRemote, monkeypatch: pytest.MonkeyPatch
+    here: Remotes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with federated(disk, {"gone": gone}, clock) as memory:
+    async with here.opened({"gone": here.gone}) as memory:
         for number in range(7):
             await memory.store(f"memory {number}")
     monkeypatch.setattr(known_remotes, "AT_ONCE", 3)
     for waiting in (4, 1):
-        dying = MortalStore(disk.home)
-        async with federated(dying, {}, clock) as memory:
+        dying = MortalStore(here.disk.home)
+        async with federated(dying, {}, here.clock) as memory:
             dying.left = 1
             with pytest.raises(StoreUnwritable):
                 await memory.forget_remote("fake://gone")
-        async with federated(again(disk), {}, clock) as memory:
+        async with here.opened({}) as memory:
             [cut] = await memory.remotes()
             assert cut.waiting == waiting
             stored = await memory.store("stored meanwhile")
-            assert facet_at(disk, "gone", stored.id) is None
-    async with federated(again(disk), {}, clock) as memory:
+            assert facet_at(here.disk, "gone", stored.id) is None
+    async with here.opened({}) as memory:
         assert (await memory.forget_remote("fake://gone")).waiting == 1
-        assert (rows_of(disk, "gone"), await memory.remotes()) == ([], ())
+        assert (rows_of(here.disk, "gone"), await memory.remotes()) == ([], ())
 
 
 # --- naming it again ------------------------------------------------------------------------------------------------
 
 
-async def test_a_remote_that_is_named_again_gets_everything_as_it_is_by_then(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
+async def test_a_remote_that_is_named_again_gets_everything_as_it_is_by_then(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
         for key in ("revised", "kept", "back"):
             await memory.store(f"{key} at first", key=key)
         await memory.sync()
@@ -225,102 +198,64 @@ async def test_a_remote_that_is_named_again_gets_everything_as_it_is_by_then(
         await memory.sync()
         await memory.restore("back")
         await memory.sync()
-    await clock.advance(1)
-    async with federated(again(disk), {}, clock) as memory:
+    await here.clock.advance(1)
+    async with here.opened({}) as memory:
         await memory.forget_remote("fake://team")
         await memory.store("revised since", key="revised")
         for text in ("back between", "back since"):  # its third revision: its third change was to be brought back
             await memory.store(text, key="back")
         await memory.store("new since", key="new")
-    await clock.advance(1)
-    async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
+    await here.clock.advance(1)
+    async with here.opened({"team": here.team}, earlier=True) as memory:
         await memory.sync()
-        assert sorted(held(team)) == ["back since", "kept at first", "new since", "revised since"]
+        assert sorted(held(here.team)) == ["back since", "kept at first", "new since", "revised since"]
         await memory.store("revised last", key="revised")
         await memory.sync()
-        assert sorted(held(team)) == ["back since", "kept at first", "new since", "revised last"]
+        assert sorted(held(here.team)) == ["back since", "kept at first", "new since", "revised last"]
         assert (await memory.status())["outbox"]["pending"] == 0
 
 
 @pytest.mark.requirement("D3")
-async def test_a_remote_that_is_named_again_hears_of_what_was_forgotten_meanwhile(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
+async def test_a_remote_that_is_named_again_hears_of_what_was_forgotten_meanwhile(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
         for key in ("kept", "forgotten"):
             await memory.store(f"{key} at first", key=key)
         await memory.sync()
-    await clock.advance(1)
-    async with federated(again(disk), {}, clock) as memory:
+    await here.clock.advance(1)
+    async with here.opened({}) as memory:
         await memory.forget_remote("fake://team")
         await memory.forget("forgotten")
         light = await memory.store("of no weight, and never there", significance=0.2)
         await memory.forget(light.id)
-    await clock.advance(1)
-    async with federated(again(disk), {"team": team}, clock) as memory:
+    await here.clock.advance(1)
+    async with here.opened({"team": here.team}) as memory:
         await memory.sync()
-    assert held(team) == ["kept at first"]
-    assert [call.arguments["memory"].key for call in team.named("forget")] == ["forgotten"]
+    assert held(here.team) == ["kept at first"]
+    assert [call.arguments["memory"].key for call in here.team.named("forget")] == ["forgotten"]
 
 
-async def test_a_link_that_was_changed_since_reaches_a_remote_that_is_named_again(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
-        for key in ("cause", "effect"):
-            await memory.store(key, key=key)
-        await memory.link_memories("cause", "effect", strength=0.5)
-        await memory.sync()
-    async with federated(again(disk), {}, clock) as memory:
-        await memory.forget_remote("fake://team")
-        await memory.link_memories("cause", "effect", strength=0.9)
-    async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
-        await memory.sync()
-        await memory.sync()
-    assert [link.strength for link in team.links] == [0.9]
-
-
-async def test_a_process_that_uses_it_makes_it_known_again_with_its_next_store(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as user:
+async def test_a_process_that_uses_it_makes_it_known_again_with_its_next_store(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as user:
         await user.store("before")
         await user.sync()
-        async with federated(again(disk), {}, clock) as other:
+        async with here.opened({}) as other:
             await other.forget_remote("fake://team")
         await user.store("of no weight", significance=0.2)
-        assert rows_of(disk, "team") == []
-        await clock.advance(1)
+        assert rows_of(here.disk, "team") == []
+        await here.clock.advance(1)
         receipt = await user.store("after")
         assert receipt.delivery is DeliveryState.PENDING
         await user.sync()
-        assert held(team) == ["before", "after"]
+        assert held(here.team) == ["before", "after"]
         assert "earlier" not in (await user.status())["outbox"]
         assert [one.delivered for one in await user.remotes()] == [1]
-    assert held(team) == ["before", "after"]
+    assert held(here.team) == ["before", "after"]
 
 
-async def test_a_process_that_uses_it_brings_everything_there_again_when_it_is_told_to_sync(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock, earlier=True) as memory:
-        await memory.store("earlier", key="e")
-        assert (await memory.sync()).pending == 0
-        while not disk.write(known_remotes.forget(name_of("team"), clock.now().timestamp())).result():
-            pass
-        assert (await memory.status())["remotes"]["team"]["outbox"]["earlier"] == 1
-        report = await memory.sync()
-        assert (report.pending, report.reason) == (0, None)
-        assert "earlier" not in (await memory.status())["remotes"]["team"]["outbox"]
-        assert [one.delivered for one in await memory.remotes()] == [1]
-
-
-async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_named(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
+async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_named(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
         await memory.sync()
-    async with federated(again(disk), {}, clock) as memory:
+    async with here.opened({}) as memory:
         told = [(await memory.store(f"hello {one}", significance=one)).reason for one in (0.8, 0.2)]
     assert told == [
         "no remote is named here; it waits for one that this home knows",
@@ -328,29 +263,14 @@ async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_name
     ]
 
 
-async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the_newest_text(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team}, clock) as memory:
-        await memory.store("at first", key="revised")
-        await memory.sync()
-    earlier_s = clock.now().timestamp() - DAY_S
-    async with federated(again(disk), {}, clock) as memory:
-        assert await memory._engine.write(known_remotes.forget(name_of("team"), earlier_s))
-        await memory.store("revised since", key="revised")
-    async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
-        await memory.sync()
-    assert held(team) == ["revised since"]
-
-
-async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:
-    async with federated(disk, {}, clock) as memory:
+async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(here: Remotes) -> None:
+    async with here.opened({}) as memory:
         await memory.store("hello")
-        name, now_s = name_of("team"), clock.now().timestamp()
-        assert disk.write(known_remotes.enrol(name, "fake://team", "app", now_s, earlier=True)).result()
-        assert disk.write(known_remotes.forget(name, now_s)).result()
-        assert disk.write(known_remotes.backfill(name, "app", now_s, "")).result() == (0, None)
-        assert rows_of(disk, "team") == []
+        name, now_s = name_of("team"), here.clock.now().timestamp()
+        assert here.disk.write(known_remotes.enrol(name, "fake://team", "app", now_s, earlier=True)).result()
+        assert here.disk.write(known_remotes.forget(name, now_s)).result()
+        assert here.disk.write(known_remotes.backfill(name, "app", now_s, "")).result() == (0, None)
+        assert rows_of(here.disk, "team") == []
 
 
 # --- a law ----------------------------------------------------------------------------------------------------------

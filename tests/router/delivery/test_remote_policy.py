@@ -19,7 +19,7 @@ from kingly_memory.place import Place
 from kingly_memory.router.routes import Policy, Route, Routes, policy
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import facet_at, federated
+from tests.federation_bench import Remotes, facet_at, federated
 from tests.router_bench import PromptStore, held
 from tests.settings_samples import own, trusted
 from tests.store_samples import memory as sample
@@ -135,107 +135,94 @@ def test_a_settings_file_beside_the_home_may_say_the_policy(tmp_path: Path) -> N
 # --- on a disk ----------------------------------------------------------------------------------------------------
 
 
-async def test_memories_go_where_the_policy_says_and_receipts_tell(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says=PRIVATE) as memory:
+async def test_memories_go_where_the_policy_says_and_receipts_tell(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says=PRIVATE) as memory:
         ours = await memory.store("our deploys")
         mine = await memory.store("my doctor", tags=["private"])
         small = await memory.store("not worth it", significance=0.3)
         await memory.sync()
-        assert (held(team), held(home)) == (["our deploys"], ["my doctor"])
+        assert (held(here.team), held(here.home)) == (["our deploys"], ["my doctor"])
     assert {label: at["delivery"] for label, at in ours.remotes.items()} == {"team": "pending", "home": "local_only"}
     assert mine.remotes["team"]["reason"] == "remote_policy names no remote for it"
     assert (small.delivery, small.reason) == (DeliveryState.LOCAL_ONLY, "significance 0.3 is not above 0.3")
 
 
-async def test_who_stores_without_knowing_the_policy_has_it_kept_by_who_delivers(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote, tmp_path: Path
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says=PRIVATE) as memory:
+async def test_who_stores_without_knowing_the_policy_has_it_kept_by_who_delivers(here: Remotes, tmp_path: Path) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says=PRIVATE) as memory:
         await memory.store("our deploys")
         await memory.sync()
-    async with federated(PromptStore(tmp_path / "home"), {}, clock) as ignorant:
+    async with here.opened({}) as ignorant:
         await ignorant.store("my doctor", tags=["private"])
-    again = PromptStore(tmp_path / "home")
-    async with federated(again, {"team": team, "home": home}, clock, says=PRIVATE) as memory:
+    async with here.opened({"team": here.team, "home": here.home}, says=PRIVATE) as memory:
         await memory.sync()
         assert [entry.to_json() for entry in await memory.outbox()] == []
-    assert (held(team), held(home)) == (["our deploys"], ["my doctor"])
+    assert (held(here.team), held(here.home)) == (["our deploys"], ["my doctor"])
 
 
 @pytest.mark.requirement("N3")
 @pytest.mark.parametrize(("is_earlier", "there"), [(True, ["two"]), (False, [])])
 async def test_a_change_of_the_policy_brings_earlier_memories_only_where_that_was_said_and_takes_nothing_back(
-    clock: ManualClock, tmp_path: Path, is_earlier: bool, there: list[str]
+    here: Remotes, is_earlier: bool, there: list[str]
 ) -> None:
-    team, home = FakeRemote(clock=clock), FakeRemote(clock=clock)
+    team, home = FakeRemote(clock=here.clock), FakeRemote(clock=here.clock)
     remotes = {"team": team, "home": home}
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says="first") as memory:
+    async with here.opened(remotes, says="first") as memory:
         for content, tags in (("one", []), ("two", ["private"])):
             await memory.store(content, tags=tags)
         await memory.sync()
     assert (held(team), held(home)) == (["one", "two"], [])
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says=PRIVATE, earlier=is_earlier) as memory:
-        await clock.settle()
+    async with here.opened(remotes, says=PRIVATE, earlier=is_earlier) as memory:
+        await here.clock.settle()
         await memory.sync()
     assert (held(team), held(home)) == (["one", "two"], there)
 
 
-async def test_a_revision_the_policy_keeps_back_is_sent_when_it_says_otherwise(
-    clock: ManualClock, team: FakeRemote, home: FakeRemote, tmp_path: Path
-) -> None:
-    remotes = {"team": team, "home": home}
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says=PRIVATE) as memory:
+async def test_a_revision_the_policy_keeps_back_is_sent_when_it_says_otherwise(here: Remotes, tmp_path: Path) -> None:
+    remotes = {"team": here.team, "home": here.home}
+    async with here.opened(remotes, says=PRIVATE) as memory:
         await memory.store("draft", key="k")
         await memory.sync()
         receipt = await memory.store("about my health", key="k", tags=["private"])
         await memory.sync()
-        assert (held(team), held(home)) == (["draft"], ["about my health"])
+        assert (held(here.team), held(here.home)) == (["draft"], ["about my health"])
     assert receipt.remotes["team"]["delivery"] == "local_only"
     disk = PromptStore(tmp_path / "home")
     kept = facet_at(disk, "team", receipt.id)
     assert kept is not None
     assert kept.state is DeliveryState.LOCAL_ONLY
-    async with federated(disk, remotes, clock, says="all") as memory:
-        await clock.settle()
+    async with here.opened(remotes, says="all") as memory:
+        await here.clock.settle()
         await memory.sync()
-    assert held(team) == ["about my health"]
+    assert held(here.team) == ["about my health"]
 
 
-async def test_what_was_kept_back_is_sent_under_a_key_of_its_own(
-    clock: ManualClock, team: FakeRemote, tmp_path: Path
-) -> None:
+async def test_what_was_kept_back_is_sent_under_a_key_of_its_own(here: Remotes) -> None:
     """Under the key of an earlier change a server would take it for a repeat of that one."""
-    async with federated(PromptStore(tmp_path / "home"), {"team": team}, clock, says="tag:mine=none, *=team") as memory:
+    async with here.opened({"team": here.team}, says="tag:mine=none, *=team") as memory:
         for content, tags in (("one", []), ("two", []), ("three", ["mine"])):
             await memory.store(content, key="k", tags=tags)
             await memory.sync()
-        assert held(team) == ["two"]
-    async with federated(PromptStore(tmp_path / "home"), {"team": team}, clock, says="all") as memory:
-        await clock.settle()
+        assert held(here.team) == ["two"]
+    async with here.opened({"team": here.team}, says="all") as memory:
+        await here.clock.settle()
         await memory.sync()
-    assert held(team) == ["three"]
-    assert len(set(team.effects)) == 3
+    assert held(here.team) == ["three"]
+    assert len(set(here.team.effects)) == 3
 
 
-async def test_what_is_forgotten_is_forgotten_wherever_it_went_whatever_the_policy_says_now(
-    clock: ManualClock, team: FakeRemote, home: FakeRemote, tmp_path: Path
-) -> None:
-    remotes = {"team": team, "home": home}
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says="all") as memory:
+async def test_what_is_forgotten_is_forgotten_wherever_it_went_whatever_the_policy_says_now(here: Remotes) -> None:
+    remotes = {"team": here.team, "home": here.home}
+    async with here.opened(remotes, says="all") as memory:
         await memory.store("a secret", key="k")
         await memory.sync()
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says="*=none") as memory:
+    async with here.opened(remotes, says="*=none") as memory:
         await memory.forget("k")
         await memory.sync()
-    assert (held(team), held(home)) == ([], [])
+    assert (held(here.team), held(here.home)) == ([], [])
 
 
-async def test_links_and_thoughts_follow_their_memories(
-    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
-) -> None:
-    async with federated(disk, {"team": team, "home": home}, clock, says=PRIVATE) as memory:
+async def test_links_and_thoughts_follow_their_memories(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}, says=PRIVATE) as memory:
         await memory.store("one", key="one")
         await memory.store("two", key="two")
         await memory.store("mine", key="mine", tags=["private"])
@@ -243,7 +230,10 @@ async def test_links_and_thoughts_follow_their_memories(
         await memory.link_memories("one", "mine")
         thought = await memory.record_thought("because it rained")
         await memory.sync()
-        assert [(len(one.links), len(one.named("record_thought"))) for one in (team, home)] == [(1, 1), (0, 0)]
+        assert [(len(one.links), len(one.named("record_thought"))) for one in (here.team, here.home)] == [
+            (1, 1),
+            (0, 0),
+        ]
     assert set(thought.receipt.remotes) == {"team", "home"}
 
 

@@ -108,16 +108,6 @@ async def test_every_verb_works_whatever_the_remote_does(tmp_path: Path, fault: 
             assert (await memory.status())["memories"]["total"] == 1
 
 
-@pytest.mark.requirement("KNG-079")
-async def test_unreachable_remote_changes_nothing_for_the_caller(tmp_path: Path, server: ScriptedRemote) -> None:
-    server.stop()
-    async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=QUICK) as memory:
-        await memory.store("note", wait=5)
-        assert (await memory.search("note")).source is Source.LOCAL_FALLBACK
-        assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
-        assert (await memory.status())["outbox"]["pending"] == 1
-
-
 @pytest.mark.requirement("KNG-004")
 @pytest.mark.requirement("KNG-017")
 async def test_failed_delivery_warns_once_with_the_key_and_never_the_text(
