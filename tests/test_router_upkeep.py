@@ -44,6 +44,23 @@ async def test_short_commands_recover_by_themselves_when_the_probe_is_due(tmp_pa
         assert state(memory) == LinkState.CONNECTED
 
 
+async def test_probe_that_is_cut_short_gives_its_turn_back(tmp_path: Path, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await memory.sync(timeout=5)
+    remote.down = False
+    remote.hang()
+    asked = len(remote.named("connect"))
+    clock.jump(301)
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock):
+        await clock.settle()
+        assert len(remote.named("connect")) == asked + 1
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock):
+        await clock.settle()
+        assert len(remote.named("connect")) == asked + 2
+
+
 async def test_observer_that_fails_changes_nothing(
     disk: PromptStore, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

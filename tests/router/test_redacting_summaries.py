@@ -38,6 +38,14 @@ def test_the_sentence_goes_with_its_name_and_the_count() -> None:
     assert redacted(after, memory(4).id) == after
 
 
+def test_a_sentence_that_another_one_said_as_well_stays_until_that_one_is_forgotten() -> None:
+    one, two = (memory(number, content="The queue was full.") for number in (1, 2))
+    once = redacted(said_of(one, two), one.id)
+    assert (once.content, originals(once)) == ("The queue was full.", [two.id])
+    twice = redacted(once, two.id)
+    assert (twice.content, originals(twice)) == ("Summary of 0 memories about deploys", [])
+
+
 @pytest.mark.parametrize(
     "changed",
     [

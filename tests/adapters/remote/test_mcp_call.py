@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -42,6 +44,17 @@ def dialect(
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedRemote]:
     with ScriptedRemote(mcp=STYLES[request.param]) as running:
         yield running
+
+
+@asynccontextmanager
+async def talk(
+    *script: str, mcp: McpStyle, always: str = "ok", **limits: Any
+) -> AsyncIterator[tuple[ScriptedRemote, McpCall]]:
+    """A server of that style, and a dialect that speaks to it."""
+    with ScriptedRemote(*script, mcp=mcp, always=always) as server:
+        spoken = dialect(server.url, **limits)
+        yield server, spoken
+        await spoken.aclose()
 
 
 @pytest.fixture
@@ -82,55 +95,46 @@ async def test_connecting_again_asks_for_the_tools_anew_and_opens_nothing(server
     [(McpStyle(stateless=True), "2026-07-28"), (McpStyle(), "2025-11-25"), (McpStyle(sessions=False), "2025-11-25")],
 )
 async def test_the_protocol_without_sessions_is_preferred_where_it_is_offered(style: McpStyle, protocol: str) -> None:
-    with ScriptedRemote(mcp=style) as server:
-        mcp = dialect(server.url)
+    async with talk(mcp=style) as (server, mcp):
         assert (await mcp.connect()).protocol == protocol
         assert ("initialize" in said(server)) is (protocol != "2026-07-28")
         await mcp.call("store_memory", FOG)
         assert server.requests[-1].headers["mcp-protocol-version"] == protocol
         in_session = style.sessions and not style.stateless
         assert ("mcp-session-id" in server.requests[-1].headers) is in_session
-        await mcp.aclose()
 
 
 @pytest.mark.parametrize(
     "fault", ["status=500", "status=400", "html", "text=no", "rpc-error=-32601", "wrong-id", "json=[]"]
 )
 async def test_whatever_a_server_says_to_the_new_protocol_it_is_met_by_an_older_one(fault: str) -> None:
-    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+    async with talk(mcp=McpStyle(stateless=True)) as (server, mcp):
         server.script(fault, method="server/discover")
-        mcp = dialect(server.url)
         assert (await mcp.connect()).protocol == "2025-11-25"
-        await mcp.aclose()
 
 
 async def test_a_server_that_leaves_the_new_protocol_unanswered_is_met_by_an_older_one() -> None:
-    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+    async with talk(mcp=McpStyle(stateless=True), timeout_s=2.0) as (server, mcp):
         server.script("hang", method="server/discover")
-        mcp = dialect(server.url, timeout_s=2.0)
         assert (await mcp.connect()).protocol == "2025-11-25"
-        await mcp.aclose()
 
 
 @pytest.mark.requirement("KNG-079")
 @pytest.mark.parametrize("lost", ["400", "404", "terminated"])
 @pytest.mark.parametrize("events", [False, True])
 async def test_a_lost_session_is_opened_anew_once_and_the_call_repeated_with_its_key(lost: str, events: bool) -> None:
-    with ScriptedRemote(mcp=McpStyle(lost=lost, events=events)) as server:
-        mcp = dialect(server.url)
+    async with talk(mcp=McpStyle(lost=lost, events=events)) as (server, mcp):
         await mcp.connect()
         server.forget_sessions()
         assert await mcp.call("store_memory", FOG) == {"memory_id": "remote-1", "idempotency_hit": False}
         assert said(server).count("initialize") == 2
         assert [call.params for call in server.effects] == [FOG]
         assert server.effects[0].headers["idempotency-key"] == "k1"
-        await mcp.aclose()
 
 
 @pytest.mark.parametrize(("lost", "reason"), [("404", "HTTP 404"), ("400", "HTTP 400"), ("terminated", "HTTP 404")])
 async def test_a_session_that_is_lost_again_at_once_is_refused_and_nothing_dies_of_it(lost: str, reason: str) -> None:
-    with ScriptedRemote(mcp=McpStyle(lost=lost)) as server:
-        mcp = dialect(server.url)
+    async with talk(mcp=McpStyle(lost=lost)) as (server, mcp):
         await mcp.connect()
         server.always("lost-session")
         with pytest.raises(RemoteRefused, match=reason) as refused:
@@ -138,7 +142,6 @@ async def test_a_session_that_is_lost_again_at_once_is_refused_and_nothing_dies_
         assert not refused.value.clear
         assert [call.params for call in server.requests[-2:]] == [FOG, FOG]
         assert len(server.requests) == 3
-        await mcp.aclose()
 
 
 @pytest.mark.parametrize(
@@ -266,24 +269,20 @@ async def test_what_is_refused_is_told_apart(
 @pytest.mark.requirement("KNG-064")
 @pytest.mark.parametrize("method", ["initialize", "notifications/initialized", "tools/list"])
 async def test_connecting_ends_at_its_deadline_wherever_the_server_hangs(method: str) -> None:
-    with ScriptedRemote(mcp=McpStyle()) as server:
+    async with talk(mcp=McpStyle(), timeout_s=SOON_S) as (server, mcp):
         server.script("hang", method=method)
-        mcp = dialect(server.url, timeout_s=SOON_S)
         with pytest.raises(RemoteUnavailable, match="within 400 ms") as unavailable:
             await mcp.connect()
         assert unavailable.value.timed_out
-        await mcp.aclose()
 
 
 async def test_a_call_that_meets_the_server_first_keeps_its_own_deadline_and_the_next_finds_it_met() -> None:
-    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+    async with talk(mcp=McpStyle(stateless=True), timeout_s=1.0) as (server, mcp):
         server.script("hang", method="server/discover")
-        mcp = dialect(server.url, timeout_s=1.0)
         with pytest.raises(RemoteUnavailable, match="within 50 ms"):
             await mcp.call("store_memory", FOG, timeout_s=0.05)
         assert await mcp.call("store_memory", FOG)
         assert said(server).count("server/discover") == 1
-        await mcp.aclose()
 
 
 async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
