@@ -42,7 +42,7 @@ from kingly_memory.models import (
     moment_text,
 )
 
-_TAKEN_OUT = "`kingly-memory forget` takes it back, KINGLY_REDACT_SECRETS=1 keeps such out"
+_TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
 
