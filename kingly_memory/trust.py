@@ -1,4 +1,5 @@
-"""Which files of projects this user trusts: a list in the user's data folder, by path and digest of the contents.
+"""What this user trusts in projects: a list in the user's data folder, of settings files by the digest of what they
+say, and of homes by the name that they got when they were made (see `adapters.local.trusted`).
 
 A cloned repository may bring settings along, and nobody should find that they were obeyed. `kingly-memory trust` adds a
 file to the list; when its contents change it has to be trusted again.
@@ -20,12 +21,14 @@ from kingly_memory.errors import StoreUntrusted
 from kingly_memory.own_files import opened
 
 FILE = "trusted.json"
+HOME_ENTRY = "home:"
 _LIMIT_BYTES = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
 class TrustList:
-    """Digests by the absolute paths of files. `problem`: why the list cannot be used, and then nothing is trusted."""
+    """Digests of files, and names of homes, by their absolute paths. `problem`: why the list cannot be used, and then
+    nothing is trusted."""
 
     path: Path
     entries: Mapping[str, str] = field(default_factory=dict)

@@ -431,7 +431,9 @@ def test_the_list_is_for_its_owner_alone_and_used_only_so(run: Run, clone: Path)
 
 @pytest.mark.requirement("A12")
 def test_the_list_says_which_files_are_as_they_were(run: Run, clone: Path) -> None:
-    assert run("trust", "--list").out == "no settings file of a project is trusted\n"
+    assert run("trust", "--list").out == (
+        "no settings file of a project is trusted, and no home outside of your data folder\n"
+    )
     for name in ("a.toml", "b.toml", "c.toml"):
         (clone / name).write_text("call_timeout_s = 7")
         run("trust", name)

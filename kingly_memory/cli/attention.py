@@ -64,10 +64,10 @@ _NAME = 32
 
 def inject(options: Options, out: Output) -> Answer:
     """As the prompt hook: on this machine, by words as they are written."""
+    from kingly_memory.adapters.local.trusted import check_trusted
     from kingly_memory.app import parts
     from kingly_memory.app.reading import open_reader
     from kingly_memory.hosts.hooks import AGENT
-    from kingly_memory.hosts.recall import check_private
     from kingly_memory.router.attention.inject import checked, injected
 
     place = place_of(options, out)
@@ -76,7 +76,7 @@ def inject(options: Options, out: Output) -> Answer:
     said = arguments(options.command.verb, options, place)
     prompt, budget, session = checked(said["prompt"], options.budget_tokens, options.session)
     settings = Settings.from_environment(home=place.home)
-    check_private(place.home)
+    check_trusted(place.home)
     with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
         found = injected(
             prompt,

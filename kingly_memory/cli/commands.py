@@ -298,11 +298,11 @@ OWN = (
     ),
     Command(
         "trust",
-        "Obey the settings file of a project: as long as its contents stay the same.",
+        "Trust a project: obey its settings file as long as that stays the same, and recall what its home holds.",
         "trust:trust",
         (
-            _takes("path PATH", "the file, or the project that it belongs to (default: this one)"),
-            _takes("--list", "show the files that are trusted"),
+            _takes("path PATH", "the file, or the project (default: this one)"),
+            _takes("--list", "show which files and homes are trusted"),
             _takes("--remove", "trust it no longer"),
         ),
     ),

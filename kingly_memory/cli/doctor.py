@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kingly_memory.adapters.local import injections
 from kingly_memory.adapters.local.sql import LAYOUT
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, ago, counted, duration
@@ -138,11 +139,19 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         yield _NOTE("home", f"{place.home} does not exist yet; the first memory makes it")
     else:
         yield from _home(place.home)
+        yield from _trust(place.home)
         yield from _store(options, place, out)
         if (found := elsewhere(options, out)) is not None:
             yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.what, found.to_do)
     yield from _ways(place)
     yield from _hooks(place.home, now)
+
+
+def _trust(home: Path) -> Findings:
+    try:
+        check_trusted(home)
+    except StoreUntrusted as error:
+        yield _NOTE("trust", f"hooks recall and capture nothing: {error}")
 
 
 def _settings(home: str | None) -> Findings:

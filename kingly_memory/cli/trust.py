@@ -1,81 +1,94 @@
-"""`trust` says which settings files of projects are obeyed."""
+"""`trust` says which settings files of projects are obeyed, and of which homes hooks recall the memories."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
-from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.trusted import change_list, is_trusted, vouch
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
-from kingly_memory.own_files import make_folder
 from kingly_memory.place import HOME_FOLDER, Place, user_data_folder
+from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.settings import beside, said_in, settings_files
 from kingly_memory.settings_file import read
-from kingly_memory.trust import TrustList, digest, place
+from kingly_memory.trust import HOME_ENTRY, TrustList, digest, place
 
 _LISTED = Table(
-    ("STATE", "FILE"),
+    ("STATE", "PATH"),
     lambda one: (one["state"], one["path"]),
-    "no settings file of a project is trusted",
+    "no settings file of a project is trusted, and no home outside of your data folder",
     is_whole=True,
 )
 
 
 def trust(options: Options, _: Output) -> Answer:
     trusted = TrustList.read(user_data_folder())
-    if trusted.problem is not None:
-        what = f"{trusted.path} cannot be used ({trusted.problem}). Delete it, then trust your files again"
-        raise InvalidInput("trust", what)
     if options.list:
         if options.path or options.remove:
-            raise InvalidInput("list", "goes alone, without a file and without --remove")
-        files: list[JsonObject] = [
+            raise InvalidInput("list", "goes alone, without a path and without --remove")
+        if trusted.problem is not None:
+            change_list({})  # which says what to do
+        known = [
             {"path": one, "digest": held, "state": _state(Path(one), held)}
             for one, held in sorted(trusted.entries.items())
         ]
-        return Answer({"trusted": files}, _LISTED(files, options))
-    path = _chosen(options)
-    if not options.remove:
+        return Answer({"trusted": known}, _LISTED(known, options))
+    home, path = _chosen(options)
+    if options.remove:
+        listed = [place(one) for one in (path, home) if one is not None and place(one) in trusted.entries]
+        if not listed:
+            raise InvalidInput("path", f"{path or home} is not trusted; `kingly-memory trust --list` shows what is")
+        change_list({}, removed=listed)
+        return Answer({"removed": listed}, [f"{one} is not trusted any more" for one in listed])
+    told: JsonObject = {}
+    lines = []
+    if path is not None:
         content = read(path)
         settings = {name: one.value for name, one in said_in(path, content).items()}
-        _write(trusted, {**trusted.entries, place(path): digest(content)})
+        change_list({place(path): digest(content)})
+        told |= {"trusted": place(path), "digest": digest(content), "settings": settings}
         rows = table([(name, str(value)) for name, value in settings.items()])
-        told = {"trusted": place(path), "digest": digest(content), "settings": settings}
-        return Answer(told, [f"trusted {path}, until its contents change; it says", *rows])
-    if place(path) not in trusted.entries:
-        raise InvalidInput("path", f"{path} is not trusted; `kingly-memory trust --list` shows which files are")
-    _write(trusted, {one: held for one, held in trusted.entries.items() if one != place(path)})
-    return Answer({"removed": place(path)}, [f"{path} is not trusted any more"])
+        lines += [f"trusted {path}, until its contents change; it says", *rows]
+    if home is not None:
+        with closing(DiskStore(home)) as store:  # a change names it anew where its files are copies of others
+            store.write(lambda transaction: transaction.facet(HOME, INCARNATION)).result()
+        vouch(Folder(home))
+        if not is_trusted(Folder(home)):
+            change_list({})  # which says why it could not be written
+        told["home"] = str(home)
+        lines.append(f"trusted the memories in {home}; hooks recall them from now on")
+    return Answer(told, lines)
 
 
-def _chosen(options: Options) -> Path:
+def _chosen(options: Options) -> tuple[Path | None, Path | None]:
+    """The home and the settings file that are meant; a file that is named stands for itself alone."""
     path = None if options.path is None else Path(options.path).expanduser().absolute()
     if path is not None and not path.is_dir():
-        return path
+        return None, path
     home = Place.resolve(home=options.home).home if path is None else path / HOME_FOLDER
+    has_memories = Folder(home).exists()
     match settings_files(home):
         case [path]:
-            return path
+            return home if has_memories else None, path
+        case [] if has_memories:
+            return home, None
         case []:
             files = "config.toml, config.yaml or config.yml"
-            raise InvalidInput("path", f"nothing to trust: there is no {files} in {beside(home)}; name another file")
+            what = f"nothing to trust: neither {files} in {beside(home)} nor memories; name another place"
+            raise InvalidInput("path", what)
         case several:
             raise InvalidInput("path", f"{' and '.join(map(str, several))} are both there; keep one, or name one")
 
 
 def _state(path: Path, held: str) -> str:
+    if held.startswith(HOME_ENTRY):
+        return "as trusted" if is_trusted(Folder(path)) else "changed"
     try:
         return "as trusted" if digest(read(path)) == held else "changed"
     except InvalidSetting:
         return "unreadable" if path.exists() else "gone"
-
-
-def _write(trusted: TrustList, entries: Mapping[str, str]) -> None:
-    make_folder(trusted.path.parent)
-    with replacing(trusted.path) as file:
-        json.dump({"trusted": entries}, file, ensure_ascii=False, indent=1)
-        file.write("\n")

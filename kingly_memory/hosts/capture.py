@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kingly_memory import validation
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.pertinence import draws_on
@@ -62,6 +63,7 @@ def keep(
         if place.home.is_dir():
             with suppress(StoreBusy):
                 held.enter_context(locked(place.home / "capturing.lock", BUDGET_S))
+        check_trusted(place.home)
         progress, latest = Progress(place.home), monotonic() + BUDGET_S
         end, more, room = progress.end(session.id), True, settings.capture_most
         taken = Taken()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.injection import Budget, inject
 from kingly_memory.attention.pertinence import LEAST
-from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
 from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attention import candidates
@@ -42,7 +40,7 @@ class Recalled(NamedTuple):
 
 def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> Recalled:
     """The notes that fit the prompt, best first, but for those that the session has. Raises StoreError."""
-    check_private(place.home)
+    check_trusted(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
         gathered = candidates.for_prompt(prompt, around, settings.local_search_s)
@@ -54,24 +52,11 @@ def for_start(session: str | None, place: Place, settings: Settings, *, anew: bo
 
     `anew`: the session has lost what was put in before, and gets it again. Raises StoreError.
     """
-    check_private(place.home)
+    check_trusted(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
         gathered = candidates.for_start(_of_project(reader, around, session), around)
     return _recalled(gathered, session, place, settings, around, anew=anew)
-
-
-def check_private(home: Path) -> None:
-    """Raise StoreUntrusted unless the store is closed to others, as this program makes it.
-
-    A store that came with a checkout has the modes of one. Its memories could claim to be the user's.
-    """
-    try:
-        status = (home / "store").lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        raise StoreUntrusted(str(home / "store"), "other users may look into it, so it may have come with a checkout")
 
 
 def _recalled(

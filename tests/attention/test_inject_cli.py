@@ -108,11 +108,12 @@ def test_another_agent_is_named(run: Run) -> None:
     assert RULE in run("inject", PROMPT, "--agent", "cursor").out
 
 
-def test_a_store_that_others_may_look_into_is_not_quoted(told: Run, isolated_environment: Path) -> None:
-    (isolated_environment / ".kingly" / "memory" / "store").chmod(0o755)
+@pytest.mark.requirement("A11")
+def test_a_store_that_was_not_made_here_is_not_quoted(told: Run) -> None:
+    told("trust", "--remove")
     ran = told("inject", PROMPT)
     assert ran.out == ""
-    assert "may have come with a checkout" in ran.err
+    assert "it was not made here, so it may hold words that nobody here has said" in ran.err
 
 
 # --- how often the evidence is inside ---------------------------------------------------------------------------------

@@ -354,14 +354,6 @@ def test_a_damaged_setting_or_store_is_silence_and_a_line_in_the_log(project: Pa
     assert "Deploys" not in log
 
 
-def test_a_store_that_others_may_look_into_is_not_quoted(project: Path, user_home: Path) -> None:
-    """As one that came with a checkout: what it says could be anybody's."""
-    store(project, "Deploys need two reviews")
-    (home_of(project) / "store").chmod(0o755)
-    assert hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="review a deploy")).out == ""
-    assert "checkout" in failures(user_home)[0]["problem"]
-
-
 def test_a_transcript_that_is_not_there_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
     assert hook("Stop", event("Stop", project), "--wait").out == ""
     [failure] = failures(user_home)

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from kingly_memory.adapters.local import rows, safety, sql
 from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.trusted import vouch
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
 from kingly_memory.models import Backup, project_and_user
@@ -185,6 +186,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 connection.execute("PRAGMA journal_mode = WAL")
             purged = _purged(folder)
             aside = folder.take(fresh, "replaced")
+            vouch(folder)
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
     return found if aside is None else found._replace(put_aside=str(aside), purged=purged)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from diskcache import Cache
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql, trusted
 from kingly_memory.adapters.local.folder import Folder, WriteLock, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
@@ -193,6 +193,11 @@ class Engine:
         for path in self._folder.store.iterdir():
             path.chmod(0o600)
         connection.execute("PRAGMA wal_checkpoint").fetchall()
+        is_ours = self._folder.name == Folder(self._folder.home).name and there.isdisjoint(sql.SCHEMA)
+        if (
+            is_ours
+        ):  # what recovery builds is for it to judge, and tables that were there may hold what others have said
+            trusted.vouch(self._folder)
 
     def _inspect(self) -> None:
         """Before diskcache opens the file: it is ours, and nobody holds it."""

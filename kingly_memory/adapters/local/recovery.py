@@ -26,6 +26,7 @@ from kingly_memory.adapters.local.document_rows import kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
+from kingly_memory.adapters.local.trusted import is_trusted, vouch
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ports import HOME, Transaction
 
@@ -65,6 +66,7 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 def _replace(folder: Folder, damage: Malformed) -> None:
     fresh, saved = folder.salvaged, "what could be read was saved before"
+    was_trusted = not folder.exists() or is_trusted(folder)
     fresh.check()
     if folder.exists():
         folder.check()
@@ -72,6 +74,8 @@ def _replace(folder: Folder, damage: Malformed) -> None:
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         saved = _refill(folder, fresh)
     folder.take(fresh, "corrupt")
+    if was_trusted:
+        vouch(folder)
     log.warning(
         "the memory store in %s was damaged (%s) and has been replaced: %s. The damaged files are kept in %s",
         folder.store,

@@ -1,0 +1,96 @@
+"""Which homes hold this user's own words: those that were made here, and those that were trusted since.
+
+A store that came with a clone or an archive can claim anything of its memories. So hooks put in nothing of a home that
+the user's list does not name, by the random name that it got here. The name holds only for the files that got it: a
+copy lies in others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Collection, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+
+from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.errors import InvalidInput, StoreError, StoreUntrusted
+from kingly_memory.models import JsonObject
+from kingly_memory.own_files import make_folder, opened
+from kingly_memory.place import user_data_folder
+from kingly_memory.ports import HOME, INCARNATION
+from kingly_memory.trust import HOME_ENTRY, TrustList, place
+
+MOST_GONE = 200
+"""Entries from which on those go whose place is empty. One may only have been moved."""
+_LOCK_WAIT_S = 2.0
+
+
+def check_trusted(home: Path) -> None:
+    """Raise StoreUntrusted for a store that this user has neither made nor trusted."""
+    folder = Folder(home)
+    if folder.exists() and not is_trusted(folder):
+        raise StoreUntrusted(
+            str(home),
+            "it was not made here, so it may hold words that nobody here has said",
+            "Look at what `kingly-memory list` shows; if it is yours, run `kingly-memory trust`",
+        )
+
+
+def is_trusted(folder: Folder) -> bool:
+    """Whether the list names the home as it is just now. What lies with the user's own data needs no list."""
+    if _is_own(folder.home):
+        return True
+    named = _named(folder)
+    entries = TrustList.read(user_data_folder()).entries
+    return entry(named) in entries.values() and named.get("files") == folder.files()
+
+
+def entry(named: JsonObject) -> str:
+    """How the list names a home."""
+    return f"{HOME_ENTRY}{named.get('id')}"
+
+
+def vouch(folder: Folder) -> None:
+    """List the home as it is called just now: this user has made it, or says that it is his. Where the list cannot be
+    written hooks put in nothing of it, and `doctor` says so."""
+    if not _is_own(folder.home):
+        with suppress(StoreError, InvalidInput, OSError):
+            change_list({place(folder.home): entry(_named(folder))})
+
+
+def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None:
+    """Change the list of what this user trusts. Raises InvalidInput for a list that
+    cannot be used, and what writing it may raise."""
+    folder = user_data_folder()
+    make_folder(folder)
+    with locked(folder / "trusted.lock", _LOCK_WAIT_S):
+        trusted = TrustList.read(folder)
+        if trusted.problem is not None:
+            what = f"{trusted.path} cannot be used ({trusted.problem}). Delete it, then trust your files again"
+            raise InvalidInput("trust", what)
+        entries = {path: held for path, held in {**trusted.entries, **added}.items() if path not in removed}
+        if len(entries) > MOST_GONE:
+            entries = {path: held for path, held in entries.items() if Path(path).exists()}
+        fresh = trusted.path.with_suffix(".new")
+        with os.fdopen(opened(fresh, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
+            file.truncate(0)
+            json.dump({"trusted": entries}, file, ensure_ascii=False, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(trusted.path)
+
+
+def _named(folder: Folder) -> JsonObject:
+    """What the store calls its home; nothing where that cannot be read."""
+    with suppress(sqlite3.Error, StoreError), closing(safety.connect_read_only(folder.database)) as connection:
+        found = connection.execute(sql.FACET, (HOME, INCARNATION)).fetchone()
+        return (found and rows.read_facet(HOME, found[0])) or {}
+    return {}
+
+
+def _is_own(home: Path) -> bool:
+    return place(home).startswith(f"{place(user_data_folder())}/")
