@@ -10,15 +10,14 @@ import pytest
 
 from kingly_memory.api.declared import VERBS
 from kingly_memory.cli import commands
-from kingly_memory.cli.reference import cli_reference
 from kingly_memory.declare import Arg, answered, example, verb
 from kingly_memory.server import tools
-from kingly_memory.server.reference import tools_reference
 from kingly_memory.server.tools import TOOLSETS, tool_verbs
 from tests.cli_runner import Run
 from tests.mcp_sessions import session
 from tools import declared
 from tools.blocking import table
+from tools.reference import cli_reference, tools_reference
 
 
 @verb("shout", "memory_shout", "memory", "Shout", reads=True)
@@ -74,7 +73,7 @@ async def test_a_new_verb_is_a_tool(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("loud")
 def test_a_new_verb_is_on_the_reference_pages() -> None:
-    command, tool = cli_reference(), tools_reference()
+    command, tool = "\n".join(cli_reference()), "\n".join(tools_reference())
     assert (
         "## shout\n\n    kingly-memory shout KEY_OR_ID [--times N]\n\nSay a memory aloud. Nobody is woken.\n" in command
     )

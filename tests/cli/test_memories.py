@@ -166,14 +166,6 @@ def test_an_unknown_name_is_nothing_under_it(run: Run, verb: str) -> None:
     assert run(verb, "nobody", "--project", "apollo", "--json").json["error"]["type"] == "NothingUnder"
 
 
-def test_projects_do_not_see_each_other(run: Run) -> None:
-    run("store", "the moon", "--key", "k", "--project", "apollo")
-    for argv in (["get", "k"], ["forget", "k"], ["restore", "k"]):
-        assert run(*argv, "--project", "gemini").code == 2
-    assert run("search", "moon", "--project", "gemini", "--json").json["hits"] == []
-    assert run("list", "--project", "gemini", "--json").json["memories"] == []
-
-
 @pytest.mark.parametrize(
     ("argv", "field"),
     [

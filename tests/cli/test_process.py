@@ -77,13 +77,6 @@ def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
     assert process("store").code == 2
 
 
-def test_standard_input_reaches_the_store_unchanged() -> None:
-    text = "a\r\nb\u2028c\x1b東\n"
-    assert process("store", "-", "--key", "k", stdin=text.encode()).code == 0
-    [row] = process("export").rows
-    assert row["content"] == text
-
-
 def test_bytes_that_are_not_utf_8_are_accepted_as_arguments() -> None:
     argv = [sys.executable.encode(), b"-m", b"kingly_memory", b"store", b"caf\xe9", b"--key", b"k"]
     assert subprocess.run(argv, env=environment(), capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""docs/mcp.md says what the server does: its tools are listed as they are, and its session can be had again."""
+"""The session that docs/mcp.md shows can be had again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.server.reference import page
-from kingly_memory.server.tools import DEFAULT, TOOLSETS
+from kingly_memory.server.tools import DEFAULT
 from tests.cli_runner import ROOT
 from tests.mcp_sessions import QUICK, session
 
@@ -37,16 +36,6 @@ def steady(value: Any) -> Any:
     if isinstance(value, list):
         return [steady(one) for one in value]
     return UNIQUE.sub("…", value) if isinstance(value, str) else value
-
-
-def test_the_list_of_tools_is_in_step_with_the_tools() -> None:
-    assert page(TEXT) == TEXT, "run: python -m kingly_memory.server.reference docs/mcp.md"
-    assert all(f"### Toolset `{name}`" in TEXT for name in TOOLSETS)
-
-
-def test_a_page_without_a_place_for_the_tools_is_refused() -> None:
-    with pytest.raises(ValueError, match="no place"):
-        page("# Another page")
 
 
 @pytest.mark.requirement("KNG-086")

@@ -97,17 +97,6 @@ async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, m
     assert list(first) == list(second)
 
 
-@pytest.mark.parametrize(
-    ("toolsets", "names"),
-    [
-        (["legacy"], LEGACY),
-        (["thoughts", "cognition"], THOUGHTS | COGNITION),
-    ],
-)
-async def test_toolsets_choose_the_tools(tmp_path: Path, toolsets: list[str], names: set[str]) -> None:
-    assert set(await listed(tmp_path, toolsets=toolsets)) == names
-
-
 @pytest.mark.requirement("KNG-006")
 @pytest.mark.requirement("KNG-016")
 @pytest.mark.requirement("KNG-026")
@@ -288,34 +277,6 @@ async def test_everything_that_was_said_of_a_memory_is_found_again(tmp_path: Pat
 
 
 @pytest.mark.requirement("KNG-016")
-async def test_filters_hold(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        for kind in MemoryType:
-            await client.ok(
-                "memory_intelligent_store",
-                key=kind.value,
-                content=f"harbour {kind}",
-                memory_type=kind.value,
-                tags=[f"t-{kind}"],
-                context_id=f"c-{kind}",
-            )
-
-        async def keys(**filters: Any) -> set[str]:
-            found = await client.ok("memory_hybrid_search", query="harbour", **filters)
-            return {hit["key"] for hit in found["results"]}
-
-        assert await keys() == set(MemoryType)
-        assert await keys(memory_types=["episodic", "procedural"]) == {"episodic", "procedural"}
-        assert await keys(memory_types="conversation_context") == {"episodic"}
-        assert await keys(memory_types='["semantic"]') == {"semantic"}
-        assert await keys(tags=["t-working"]) == {"working"}
-        assert await keys(context_id="c-semantic") == {"semantic"}
-        assert await keys(agent="nobody") == set()
-        assert await keys(until="2001-01-01") == set()
-        assert len(await keys(limit=2)) == 2
-
-
-@pytest.mark.requirement("KNG-016")
 @pytest.mark.parametrize("name", ["include_semantic", "semantic"])
 async def test_both_names_of_semantic_keep_the_remote_from_being_asked(tmp_path: Path, name: str) -> None:
     with ScriptedRemote() as remote:
@@ -333,25 +294,6 @@ async def test_a_long_memory_is_cut_in_lists_and_whole_when_asked_for(tmp_path: 
         assert (hit["view"], hit["content"][:8], len(hit["content"]) <= PASSAGE) == ("passage", text[:8], True)
         got = (await client.ok("memory_get", key_or_id="long"))["memory"]
         assert (got["content"], got["cut"]) == (text, False)
-
-
-async def test_what_is_forgotten_is_gone_until_it_is_restored(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        await client.ok("memory_intelligent_store", key="k", content="harbour")
-        forgotten = await client.ok("memory_forget", key_or_id="k")
-        assert forgotten["restore"] == f"kingly-memory restore {forgotten['id']}"
-        assert (await client.ok("memory_hybrid_search", query="harbour"))["results"] == []
-        assert "nothing is stored under 'k'" in await client.error("memory_get", key_or_id="k")
-        async with MemoryRouter.open(tmp_path / "home", False, project="app") as router:
-            assert await router.restore(forgotten["id"]) is not None
-        assert (await client.ok("memory_get", key_or_id="k"))["memory"]["content"] == "harbour"
-
-
-async def test_the_status_says_what_is_stored_and_how_the_remote_is(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        await client.ok("memory_intelligent_store", key="k", content="x")
-        status = await client.ok("memory_status")
-    assert (status["project"], status["memories"]["total"], status["link"]["state"]) == ("app", 1, "disabled")
 
 
 @pytest.mark.requirement("KNG-006")
@@ -376,13 +318,6 @@ async def test_a_model_cannot_say_that_the_user_said_it(tmp_path: Path) -> None:
             await router.store("two reviews", key="rule", origin="user")
         await client.ok("memory_intelligent_store", key="rule", content="no reviews")
         assert (await client.ok("memory_get", key_or_id="rule"))["memory"]["origin"] == "agent"
-
-
-async def test_what_a_web_page_said_is_stored_as_such(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        await client.ok("memory_intelligent_store", key="k", content="x", origin="web")
-        assert (await client.ok("memory_get", key_or_id="k"))["memory"]["origin"] == "web"
-        assert "origin: should be" in await client.error("memory_intelligent_store", key="k", content="x", origin="me")
 
 
 async def test_texts_that_happen_to_be_json_stay_as_they_are(tmp_path: Path) -> None:
