@@ -35,6 +35,8 @@ _SHADOW_TABLE = re.compile(
     r"CREATE TABLE 'km_(text|pieces|passages|documents_text)_(data|idx|content|docsize|config)'"
     r"\([\w ,()]+\)( WITHOUT ROWID)?"
 )
+from kingly_memory.writing import has_unbroken
+
 _LOST = "key", None
 """Another memory has the key now."""
 _DISKCACHE_OBJECTS = {
@@ -134,7 +136,7 @@ def read_all(connection: sqlite3.Connection) -> list[str]:
         if row is None:
             damaged.append(str(key).removeprefix("m:"))
             continue
-        said = rows.columns(row.memory, row.standing, now_s)
+        said = rows.columns(row.memory, row.standing, now_s, is_unbroken=has_unbroken(row.memory.content))
         there = zip(sql.COLUMNS, said, columns, strict=True)
         wrong = [name for name, one, other in there if one != other and name != "written_s" and (name, other) != _LOST]
         if wrong or f"m:{row.memory.id}" != key:
