@@ -24,6 +24,7 @@ from kingly_memory.errors import (
     StoreUntrusted,
     StoreUnwritable,
 )
+from kingly_memory.writing import has_unbroken
 
 READ_WAIT_S = 1.0
 """How long a read waits for a lock. Only another program's exclusive lock is in its way."""
@@ -35,8 +36,6 @@ _SHADOW_TABLE = re.compile(
     r"CREATE TABLE 'km_(text|pieces|passages|documents_text)_(data|idx|content|docsize|config)'"
     r"\([\w ,()]+\)( WITHOUT ROWID)?"
 )
-from kingly_memory.writing import has_unbroken
-
 _LOST = "key", None
 """Another memory has the key now."""
 _DISKCACHE_OBJECTS = {
