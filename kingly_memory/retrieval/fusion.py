@@ -48,9 +48,9 @@ def blended(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that one or both layers found. Relevances are in [0, 1]; None means "not in that layer's list".
+    """A memory that this machine, remotes or both found. Relevances are in [0, 1]; None means "not in that list".
 
-    `in_local` and `in_remote` say which layers could have known it at all.
+    `in_local` and `in_remote` say who could have known it at all, `layers` the names of those who found it.
     """
 
     memory: Memory
@@ -58,6 +58,7 @@ class Candidate:
     remote: float | None
     in_local: bool
     in_remote: bool
+    layers: tuple[str, ...]
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -98,7 +99,7 @@ def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float =
     for one in ranked:
         found = {name: value for name, value in (("local", one.local), ("remote", one.remote)) if value is not None}
         relevance = min(worth[one.memory.id] * scale, highest)
-        hits.append(Hit(one.memory, relevance, tuple(found), {**one.scores, **found}))
+        hits.append(Hit(one.memory, relevance, one.layers, {**one.scores, **found}))
     return tuple(hits)
 
 

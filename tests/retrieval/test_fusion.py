@@ -24,7 +24,8 @@ MEMORY = Memory(
 def candidate(
     name: str, local: float | None, remote: float | None, *, in_local: bool = True, in_remote: bool = True
 ) -> Candidate:
-    return Candidate(replace(MEMORY, id=MemoryId(name)), local, remote, in_local=in_local, in_remote=in_remote)
+    layers = tuple(layer for layer, said in (("local", local), ("remote", remote)) if said is not None)
+    return Candidate(replace(MEMORY, id=MemoryId(name)), local, remote, in_local, in_remote, layers)
 
 
 def order(*candidates: Candidate, floor: float = 0.0) -> str:

@@ -189,22 +189,17 @@ class Search:
         found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
         # What has ended answers only where nothing that is alive does.
         is_ended = any(hit.archived for hit in local.hits)
-        candidates, named = self._candidates(query, () if is_ended else local.hits, answered)
+        candidates = self._candidates(query, () if is_ended else local.hits, answered)
         if is_ended and not candidates:
             return found
         asked_for = query.remote_limit or request.pool(query.limit)
         full = [min(hit.relevance for hit in one.hits) for one in answered if len(one.hits) >= asked_for]
         # Of several remotes the one that has left out the best.
-        hits = []
-        for hit in fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0)):
-            here = [layer for layer in hit.layers if layer != "remote"]
-            hits.append(replace(hit, layers=(*here, *dict.fromkeys(named.get(hit.memory.id, ())))))
-        return replace(found, hits=tuple(hits))
+        hits = fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0))
+        return replace(found, hits=hits)
 
-    def _candidates(
-        self, query: Query, local: Sequence[Hit], answered: Sequence[RemoteAnswer]
-    ) -> tuple[list[Candidate], Mapping[str, list[str]]]:
-        """Each memory once, whoever found it, and which remotes did. What a filter or another scope excludes stays out
+    def _candidates(self, query: Query, local: Sequence[Hit], answered: Sequence[RemoteAnswer]) -> list[Candidate]:
+        """Each memory once, whoever found it. What a filter or another scope excludes stays out
         on every path. The best that any remote says of a memory counts.
 
         A copy is as the remote has it now: the text found here may be older, and its lifetime over.
@@ -218,10 +213,11 @@ class Search:
             if one.state is DeliveryState.DELIVERED
         }
         found = {
-            hit.memory.id: Candidate(hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.scores)
+            hit.memory.id: Candidate(
+                hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.layers, hit.scores
+            )
             for hit in local
         }
-        named: dict[str, list[str]] = {}
         copies: dict[tuple[str, str], tuple[RemoteSide, Row]] = {}
         now_s = self._clock.now().timestamp()
         for one in answered:
@@ -236,8 +232,10 @@ class Search:
                 known = found.pop(row.memory.id, None)  # what was found here has been looked at
                 is_alive = known or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
                 if query.admits(row.memory) and is_alive:
-                    known = known or Candidate(row.memory, None, None, row.position >= 0, True)
+                    known = known or Candidate(row.memory, None, None, row.position >= 0, True, ())
                     relevance = max(hit.relevance, known.remote or 0.0)
-                    found[row.memory.id] = replace(known, memory=row.memory, remote=relevance, in_remote=True)
-                    named.setdefault(row.memory.id, []).append(one.side.label)
-        return list(found.values()), named
+                    layers = tuple(dict.fromkeys([*known.layers, one.side.label]))
+                    found[row.memory.id] = replace(
+                        known, memory=row.memory, remote=relevance, in_remote=True, layers=layers
+                    )
+        return list(found.values())
