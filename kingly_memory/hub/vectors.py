@@ -91,9 +91,8 @@ class Vectors:
                 with scope.lock:  # read and put under one lock: a change that is committed later is followed later
                     rows = self._store.reader.page(Query("", space), (Standing.LIVE,), _PAGE, before)
                     known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
-                    for row in rows:
-                        if row.memory.id in known:
-                            scope.matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
+                    kinds: dict[str, MemoryType] = {row.memory.id: row.memory.type for row in rows}
+                    scope.matrix.put({one: unpacked(facet) for one, facet in known.items()}, kinds)
                 if not rows:
                     break
                 self._adopt(scope, [row.memory for row in rows if row.memory.id not in known])
@@ -130,4 +129,4 @@ class Vectors:
         if row is None or row.standing is not Standing.LIVE or facet is None:
             matrix.remove(memory_id)
         else:
-            matrix.put(memory_id, row.memory.type, unpacked(facet))
+            matrix.put({memory_id: unpacked(facet)}, {memory_id: row.memory.type})

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kingly_memory.models import MemoryType
-from kingly_memory.retrieval.vectors import LEVELS
 
 Floats = npt.NDArray[np.float32]
 
@@ -45,28 +44,21 @@ class Matrix:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __contains__(self, memory_id: str) -> bool:
-        return memory_id in self._positions
-
-    def put(self, memory_id: str, kind: MemoryType, vector: Sequence[float]) -> None:
-        """Add a vector, or replace the one under that id. Its length means nothing."""
-        self._put([memory_id], [kind], _bytes(np.asarray(vector, dtype=np.float32))[np.newaxis])
-
-    def put_packed(self, vectors: Mapping[str, bytes]) -> None:
-        """Add many vectors of one signed byte a dimension at once, or replace those under these ids."""
-        if vectors:
-            rows = np.frombuffer(b"".join(vectors.values()), dtype=np.int8).reshape(len(vectors), -1)
-            self._put(list(vectors), [MemoryType.SEMANTIC] * len(vectors), rows)
-
-    def _put(self, ids: Sequence[str], kinds: Sequence[MemoryType], rows: npt.NDArray[np.int8]) -> None:
-        known = [self._positions.get(one) for one in ids]
-        positions = [self._append(one) if at is None else at for one, at in zip(ids, known, strict=True)]
+    def put(self, vectors: Mapping[str, bytes], kinds: Mapping[str, MemoryType] | None = None) -> None:
+        """Add vectors of one signed byte a dimension, or replace those under these ids. Their lengths mean nothing, and
+        `kinds` need be said only by who asks for some."""
+        if not vectors:
+            return
+        known = {one: self._positions.get(one) for one in vectors}
+        positions = [self._append(one) if at is None else at for one, at in known.items()]
+        rows = np.frombuffer(b"".join(vectors.values()), dtype=np.int8).reshape(len(vectors), -1)
         floats = rows.astype(np.float32)
         lengths = np.linalg.norm(floats, axis=1)
         scales = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         self._rows[positions] = rows
         self._scales[positions] = scales
-        self._types[positions] = [_TYPES[kind] for kind in kinds]
+        if kinds is not None:
+            self._types[positions] = [_TYPES[kinds[one]] for one in vectors]
         self._lengths[positions] = self._length(floats * scales[:, np.newaxis])
 
     def remove(self, memory_id: str) -> None:
@@ -174,12 +166,6 @@ class Matrix:
         squares = np.einsum("...j,...j,j->...", centred, centred, self._weights)
         lengths: Floats = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
         return lengths
-
-
-def _bytes(vector: Floats) -> npt.NDArray[np.int8]:
-    most = float(np.abs(vector).max(initial=0.0))
-    scaled = vector if most in {0.0, float(LEVELS)} else vector * np.float32(LEVELS / most)
-    return np.rint(scaled).astype(np.int8)
 
 
 def _unit(vector: Floats) -> Floats:

@@ -31,7 +31,6 @@ def packed(vector: Sequence[float]) -> JsonObject:
     return {"int8": base64.b64encode(levels(vector)).decode("ascii")}
 
 
-def unpacked(facet: JsonObject) -> array[int]:
-    """The direction of a packed vector; its length means nothing. Raises KeyError, TypeError or ValueError when the
-    facet holds none."""
-    return array("b", base64.b64decode(facet["int8"], validate=True))
+def unpacked(facet: JsonObject) -> bytes:
+    """The levels of a packed vector. Raises KeyError, TypeError or ValueError when the facet holds none."""
+    return base64.b64decode(facet["int8"], validate=True)

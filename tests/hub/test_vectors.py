@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import SearchSemanticMemories, StoreMemory
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.matrix import Matrix
-from kingly_memory.retrieval.vectors import packed, unpacked
+from kingly_memory.retrieval.vectors import levels, packed, unpacked
 from kingly_memory.testing import ManualClock
 
 SCOPE = scope_name("default", "app")
@@ -82,7 +83,7 @@ def test_similarities_descend_within_0_and_1_and_a_vector_is_nearest_to_itself(
 ) -> None:
     matrix = Matrix(4)
     for name, vector in stored.items():
-        matrix.put(name, MemoryType.SEMANTIC, vector)
+        matrix.put({name: levels(vector)})
     found = [similarity for _, similarity in matrix.nearest(query, None, limit)]
     assert len(found) == min(limit, len(stored))
     assert found == sorted(found, reverse=True)
@@ -103,7 +104,7 @@ def test_whatever_was_put_and_removed_the_matrix_holds_what_a_plain_dictionary_h
             matrix.remove(name)
             expected.pop(name, None)
         else:
-            matrix.put(name, MemoryType.SEMANTIC, vector)
+            matrix.put({name: levels(vector)})
             expected[name] = vector
     assert len(matrix) == len(expected)
     for name, vector in expected.items():
@@ -114,9 +115,9 @@ def test_whatever_was_put_and_removed_the_matrix_holds_what_a_plain_dictionary_h
 def test_vectors_put_together_are_those_put_one_by_one(stored: dict[str, list[float]], query: list[float]) -> None:
     apart, together = Matrix(4), Matrix(4)
     for name, vector in stored.items():
-        apart.put(name, MemoryType.SEMANTIC, unpacked(packed(vector)))
+        apart.put({name: levels(vector)})
     for _ in range(2):  # the second time they replace themselves
-        together.put_packed({name: unpacked(packed(vector)).tobytes() for name, vector in stored.items()})
+        together.put({name: levels(vector) for name, vector in stored.items()})
     assert len(together) == len(apart)
     expected = dict(apart.nearest(query, None, 30))
     assert dict(together.nearest(query, None, 30)) == pytest.approx(expected, abs=1e-5)
@@ -128,14 +129,14 @@ def test_vectors_put_together_are_those_put_one_by_one(stored: dict[str, list[fl
 
 def test_only_the_wanted_types_are_found() -> None:
     matrix = Matrix(2)
-    matrix.put("fact", MemoryType.SEMANTIC, [1.0, 0.1])
-    matrix.put("skill", MemoryType.PROCEDURAL, [1.0, 0.0])
+    kinds = {"fact": MemoryType.SEMANTIC, "skill": MemoryType.PROCEDURAL}
+    matrix.put({"fact": levels([1.0, 0.1]), "skill": levels([1.0, 0.0])}, kinds)
     assert [name for name, _ in matrix.nearest([1.0, 0.0], [MemoryType.SEMANTIC], 5)] == ["fact"]
 
 
 @given(st.lists(numbers, min_size=16, max_size=16).filter(lambda vector: math.hypot(*vector) > 0.01))
 def test_packing_keeps_the_direction(vector: list[float]) -> None:
-    back = unpacked(packed(vector))
+    back = array("b", unpacked(packed(vector)))
     cosine = math.fsum(map(float.__mul__, vector, map(float, back))) / math.hypot(*vector) / math.hypot(*back)
     assert cosine > 0.999
 

@@ -173,7 +173,7 @@ class VectorSearch:
             one for one in made if (type(one.levels), type(one.revision)) == (bytes, int) and len(one.levels) == size
         ]
         self._revisions |= {one.memory_id: one.revision for one in sound}
-        self._matrix.put_packed({one.memory_id: one.levels for one in sound})
+        self._matrix.put({one.memory_id: one.levels for one in sound})
 
 
 POOL, FILTERED_POOL = 50, 200
