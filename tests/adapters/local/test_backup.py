@@ -83,7 +83,7 @@ def test_a_restored_home_is_another_incarnation(full: Path, tmp_path: Path) -> N
 def incarnation(home: Path) -> str:
     with closing(sqlite3.connect(f"file:{home}/store/cache.db?mode=ro", uri=True)) as connection:
         found: str = connection.execute(sql.FACET, ("home", "incarnation")).fetchone()[0]
-    return str(json.loads(found)["id"])
+    return str(json.loads(found.splitlines()[0])["id"])
 
 
 @pytest.mark.requirement("A2")
