@@ -248,12 +248,14 @@ class Matching:
         query: Query,
         terms: Sequence[str],
         limit: int,
-        *,
         offset: int,
         deadline_s: float,
-        rows_with: Mapping[str, int] | None,
+        *,
+        rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
-        """One page of matches."""
+        """One page of matches. See `ports.StoreReader`."""
+        if not terms:
+            return Matches(())
         page = _Page(self._read, self._until, query, limit, deadline_s)
         nothing: list[str] = []
         weighed = page.in_time(lambda: self._weighable(terms, rows_with or {}), nothing)

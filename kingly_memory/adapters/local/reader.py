@@ -55,6 +55,7 @@ class Reader:
         self.vectors = VectorRows(connections)
         self.threads = ThreadRows(connections)
         self._matching = matching.Matching(self._all, self._rows_at, connections.until)
+        self.matches = self._matching.matches
         self._words: tuple[object, dict[object, list[str]]] = (None, {})
 
     @cached_property
@@ -155,20 +156,6 @@ class Reader:
         over = dict(self._all(sql.ENDED, (space, now_s)))
         ahead = self._all(sql.NEXT_END, (space, now_s))
         return Ends({str(kind): over.get(kind, 0) for kind in MemoryType}, ahead[0][0] if ahead else None)
-
-    def matches(
-        self,
-        query: Query,
-        terms: Sequence[str],
-        limit: int,
-        offset: int,
-        deadline_s: float,
-        *,
-        rows_with: Mapping[str, int] | None = None,
-    ) -> Matches:
-        if not terms:
-            return Matches(())
-        return self._matching.matches(query, terms, limit, offset=offset, deadline_s=deadline_s, rows_with=rows_with)
 
     def passages(
         self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
