@@ -1087,7 +1087,7 @@ VERBS = (
             Parameter(name="title", type="text", arg=Arg(words="a short title"), is_option=False),
         ),
         example='{"thread_id": "thread_20260201_083000_abc123", "title": "User preferences"}',
-        answers=("success", "message", "thread_id", "title"),
+        answers=("success", "thread_id=id", "title"),
         destroys=True,
         repeatable=True,
     ),

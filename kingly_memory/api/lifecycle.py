@@ -311,6 +311,9 @@ class PutAway(NamedTuple):
     memory: Memory
     was_there: bool
 
+    def to_json(self) -> JsonObject:
+        return {**self.memory.to_json(), "was_there": self.was_there}
+
 
 def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> PutAway:
     from kingly_memory.router import feedback, write

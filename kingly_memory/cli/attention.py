@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Considered, Injection
     from kingly_memory.models import Memory
+    from kingly_memory.router.attention.verbs import Pinned
 
 
 def focus(options: Options, out: Output) -> Answer:
@@ -34,13 +35,9 @@ def focus(options: Options, out: Output) -> Answer:
     return Answer(done.to_json(), [done.message])
 
 
-def pin(options: Options, out: Output) -> Answer:
-    place = place_of(options, out)
-    said = arguments(options.command.verb, options, place)
-    with routing(place, out) as router:
-        pinned = router.attention.pin(**said, origin="agent" if place.agent else "user")
+def pin_lines(pinned: Pinned, options: Options) -> list[str]:
     title = [] if pinned.title is None else [f"  title  {pinned.title}"]
-    return Answer(pinned.to_json(), [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"])
+    return [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"]
 
 
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:

@@ -25,6 +25,7 @@ from kingly_memory.cli.place import (
     elsewhere,
     forget_remote_command,
     is_about_a_token,
+    links_of,
     reading,
     resolved_place,
     sync_command,
@@ -252,15 +253,10 @@ def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:
     """The link and the outbox, of each remote where they have names."""
     known = {one.label: one for one in place.remotes}
     listing = command(options, "outbox list")
-    if "remotes" not in status:
-        link = status["link"]
-        sync = "" if link["endpoint"] is None else sync_command(options, link["endpoint"])
-        yield from _link(link, sync, known.get(UNNAMED))
-        yield from _outbox(status["outbox"], sync, listing)
-    for label, one in status.get("remotes", {}).items():
-        sync = sync_command(options, one["endpoint"], label)
-        for finding in (*_link(one, sync, known.get(label)), *_outbox(one["outbox"], sync, listing)):
-            yield finding._replace(about=f"{finding.about} {label}")
+    for label, one in links_of(status).items():
+        sync = "" if one["endpoint"] is None else sync_command(options, one["endpoint"], label)
+        for finding in (*_link(one, sync, known.get(label or UNNAMED)), *_outbox(one["outbox"], sync, listing)):
+            yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     refused = status.get("links", {}).get("dead")
     if refused:
         what = f"{counted(refused, 'link')} between memories the remote refused, for good; they stay on this machine"

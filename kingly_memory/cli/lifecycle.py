@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -20,6 +20,7 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.place import Place
 
 if TYPE_CHECKING:
+    from kingly_memory.api.lifecycle import PutAway
     from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.projects import Moved
     from kingly_memory.router.purging import Purged
@@ -291,17 +292,13 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     return lines or ["the archive is empty"]
 
 
-def archive_add(options: Options, out: Output) -> Answer:
-    with routing(place_of(options, out), out) as router:
-        resting = router.archive_all(options.keys_or_ids, options.reason)
-    gone = [one.memory for one in resting]
+def archive_add_lines(resting: Sequence[PutAway], options: Options) -> list[str]:
     lines = []
     for one in resting:
         what = "was archived already" if one.was_there else "archived"
         lines.append(shortened(f"{what}: {'  '.join(_labels(one.memory, one.memory.id))}", width()))
-    which = gone[0].key or gone[0].id if len(gone) == 1 else "KEY_OR_ID"
-    lines.append(f"undo: {command(options, 'archive restore', which)}")
-    return Answer([memory.to_json() for memory in gone], lines)
+    which = resting[0].memory.key or resting[0].memory.id if len(resting) == 1 else "KEY_OR_ID"
+    return [*lines, f"undo: {command(options, 'archive restore', which)}"]
 
 
 def stats_lines(found: JsonObject, _: Options) -> list[str]:

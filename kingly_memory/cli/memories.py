@@ -25,7 +25,7 @@ from kingly_memory.cli.output import (
     table,
     width,
 )
-from kingly_memory.cli.place import arguments, author, command, is_about_a_token, place_of, reading, routing
+from kingly_memory.cli.place import arguments, author, command, is_about_a_token, links_of, place_of, reading, routing
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError
 from kingly_memory.filters import NOTHING_FITS
@@ -101,8 +101,7 @@ def store(options: Options, out: Output) -> Answer:
 
 def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
     """The remotes whose links are so."""
-    links = status.get("remotes") or {"the remote": status["link"]}
-    return [label for label, link in links.items() if are(link)]
+    return [label or "the remote" for label, link in links_of(status).items() if are(link)]
 
 
 def get(options: Options, out: Output) -> Answer:

@@ -42,7 +42,7 @@ class Line(str):
 class Answer(NamedTuple):
     """What a command has to say: data for a program, the same in lines for a person, and the exit code."""
 
-    data: JsonObject | list[JsonObject]
+    data: JsonObject
     lines: Iterable[str]
     code: int = 0
 
@@ -57,14 +57,14 @@ class Output:
         self._noted: set[str] = set()
         self._is_coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
-    def show(self, data: JsonObject | list[JsonObject], lines: Iterable[str]) -> None:
+    def show(self, data: JsonObject, lines: Iterable[str]) -> None:
         """The data for a program, or the same in lines for a person."""
         if self.as_json:
             self.data(data)
         else:
             self.say(*lines)
 
-    def data(self, data: JsonObject | list[JsonObject]) -> None:
+    def data(self, data: JsonObject) -> None:
         self.write_utf8(json.dumps(data, ensure_ascii=False) + "\n")
 
     def say(self, *lines: str) -> None:

@@ -111,7 +111,7 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
         elif one.name in ("since", "until") and value:
             value = moment(one.option, value, datetime.now(UTC))
         said[one.name] = value
-    if verb.calls == "update":
+    if verb.calls in ("update", "attention.pin"):
         said["origin"] = author(place)
     if verb.calls in ("search", "list"):
         said["agent"] = options.agent
@@ -192,6 +192,14 @@ def sync_command(options: Options, remote: str, label: str | None = None) -> str
     if label is not None:
         return command(options, f"sync --remote-name {label}")
     return command(options.but(remote=[remote]), "sync")
+
+
+def links_of(status: JsonObject) -> dict[str | None, JsonObject]:
+    """The link to each remote by its name, None for the only one, with its `outbox`."""
+    links: dict[str | None, JsonObject] = status.get("remotes") or {
+        None: {**status["link"], "outbox": status["outbox"]}
+    }
+    return links
 
 
 def is_about_a_token(link: JsonObject) -> bool:

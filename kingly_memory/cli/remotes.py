@@ -12,6 +12,7 @@ from kingly_memory.cli.output import Answer, Output, Table, counted, duration, f
 from kingly_memory.cli.place import (
     command,
     forget_remote_command,
+    links_of,
     place_of,
     reading,
     routing,
@@ -229,12 +230,9 @@ def status(options: Options, out: Output) -> Answer:
 
 def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:
     """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
-    if "remotes" not in now:
-        yield "link", _link_line(options, now["link"], strange)
-        yield "outbox", _outbox_line(now["outbox"])
-    for label, one in now.get("remotes", {}).items():
-        yield f"link {label}", _link_line(options, one, strange, label)
-        yield f"outbox {label}", _outbox_line(one["outbox"])
+    for label, one in links_of(now).items():
+        yield f"link {label or ''}".rstrip(), _link_line(options, one, strange, label)
+        yield f"outbox {label or ''}".rstrip(), _outbox_line(one["outbox"])
     if "links" in now:
         yield "outbox of links", f"{now['links']['pending']:,} waiting; {now['links']['dead']:,} dead"
     for one in now.get("elsewhere", ()):

@@ -318,10 +318,6 @@ def merged(done: Merged, *_: Any) -> JsonObject:
     return {"message": done.message, "merged": done.merged, "thread": _thread(done.thread)}
 
 
-def renamed(named: ThreadView, *_: Any) -> JsonObject:
-    return {"message": f'Renamed {named.id} to "{named.title}"', "thread_id": named.id, "title": named.title}
-
-
 def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject:
     reasons = [why.value for why in notes.left_out.values()]
     told = notes.to_json()
@@ -349,7 +345,6 @@ ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
     "ai_recall": threads,
     "ai_split": threads,
     "ai_merge": merged,
-    "ai_rename": renamed,
     "memory_inject": injected,
     "document_namespaces": lambda found, *_: {"namespaces": ["/".join(one) for one in found]},
 }

@@ -163,7 +163,7 @@ class Threads:
     @verb("threads rename", "ai_rename", "ai", "Name a thread", destroys=True, repeatable=True)
     @example(
         '{"thread_id": "thread_20260201_083000_abc123", "title": "User preferences"}',
-        "success message thread_id title",
+        "success thread_id=id title",
     )
     async def rename(
         self, thread_id: Annotated[str, THREAD_ID], title: Annotated[str, Arg("a short title")]
