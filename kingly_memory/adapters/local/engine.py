@@ -32,6 +32,10 @@ class Outcome(NamedTuple):
     error: Exception | None = None
 
 
+class _ChangeRaisedError(Exception):
+    """One of the changes has: the others have to go on without it."""
+
+
 class Engine:
     """One diskcache for one writer thread. Opened at the first commit, and again after a failed one and when another
     file has taken its place.
@@ -89,16 +93,10 @@ class Engine:
             try:
                 connection = self._opened()
                 acknowledged = self._folder.sentinel.before_commit()
-                with connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    as_of = connection.execute("PRAGMA data_version").fetchone()[0]
-                    if as_of != self._data_version:
-                        self._look_at_others(connection)
-                    before = connection.total_changes
-                    outcomes = self._run(changes, connection)
-                    if connection.total_changes > before:
-                        ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()
-                        self._folder.check_complete(self._number - 1, acknowledged)
+                try:
+                    outcomes, as_of = self._transact(changes, connection, acknowledged)
+                except _ChangeRaisedError:
+                    outcomes, as_of = self._transact(changes, connection, acknowledged, apart=True)
             except (StoreError, sqlite3.Error, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
@@ -108,22 +106,41 @@ class Engine:
             self._vocabulary.written()
         return outcomes
 
-    def _run(self, changes: Sequence[Change], connection: sqlite3.Connection) -> list[Outcome]:
-        """All together under one savepoint, which FTS5 likes best; where one raises, all again, each for itself."""
+    def _transact(
+        self,
+        changes: Sequence[Change],
+        connection: sqlite3.Connection,
+        acknowledged: int | None,
+        *,
+        apart: bool = False,
+    ) -> tuple[list[Outcome], int]:
+        """The changes' outcomes, and the number of what others have written before them."""
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            as_of = connection.execute("PRAGMA data_version").fetchone()[0]
+            if as_of != self._data_version:
+                self._look_at_others(connection)
+            before = connection.total_changes
+            outcomes = self._run(changes, connection, apart=apart)
+            if connection.total_changes > before:
+                ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()
+                self._folder.check_complete(self._number - 1, acknowledged)
+        return outcomes, as_of
+
+    def _run(self, changes: Sequence[Change], connection: sqlite3.Connection, *, apart: bool) -> list[Outcome]:
+        """All together, which costs no savepoint, or each `apart` in one of its own. Raises _ChangeRaisedError where
+        one of all does, which then have to be run apart."""
         transaction = DiskTransaction(connection, self._vocabulary)
-        try:
-            outcomes = [Outcome(one) for one in transaction.run(lambda tx: [change(tx) for change in changes])]
-        except sqlite3.Error:
-            raise
-        except Exception:  # noqa: BLE001  # whatever it is, the change that raises it is told below
-            outcomes = []
-            for change in changes:
-                try:
-                    outcomes.append(Outcome(transaction.run(change)))
-                except sqlite3.Error:
-                    raise
-                except Exception as error:  # noqa: BLE001  # it reaches its caller
-                    outcomes.append(Outcome(error=error))
+        outcomes = []
+        for change in changes:
+            try:
+                outcomes.append(Outcome(transaction.run(change) if apart else change(transaction)))
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                if not apart:
+                    raise _ChangeRaisedError from error
+                outcomes.append(Outcome(error=error))  # it reaches its caller
         transaction.finish()
         return outcomes
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from kingly_memory.digests import blake2b, sha256
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Delivery, Row
+from kingly_memory.writing import has_unbroken
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _DIGEST = ',"digest":"'
@@ -113,7 +114,7 @@ def _digest_of(text: str) -> str:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def columns(memory: Memory, standing: Standing, now_s: float, *, is_unbroken: bool) -> tuple[Any, ...]:
+def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]:
     """What km_memory says of a memory, in the order of its columns."""
     scope = memory.scope
     return (
@@ -128,7 +129,7 @@ def columns(memory: Memory, standing: Standing, now_s: float, *, is_unbroken: bo
         memory.created_at.timestamp(),
         memory.updated_at.timestamp(),
         now_s,
-        is_unbroken,
+        has_unbroken(memory.content),
         memory.said_digest if memory.key is None else None,
         scope_tokens(memory),
     )

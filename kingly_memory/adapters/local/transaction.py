@@ -181,8 +181,8 @@ class DiskTransaction:
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
-        now_s, is_unbroken = time.time(), has_unbroken(memory.content)
-        columns = rows.columns(memory, standing, now_s, is_unbroken=is_unbroken)
+        now_s = time.time()
+        columns = rows.columns(memory, standing, now_s)
         what = "forgotten" if standing is Standing.FORGOTTEN else None if standing is Standing.CACHED else "stored"
         if memory.key is not None:
             self._connection.execute(sql.UNBIND, (memory.scope.space, memory.key, memory.id))
@@ -202,7 +202,7 @@ class DiskTransaction:
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
         self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing.value, rows.record(memory)))
         self._unindexed.add(position)
-        if is_unbroken:
+        if has_unbroken(memory.content):
             self._unbroken.add(position)
         if len(memory.content) > LONGEST:
             self._long.add(position)

@@ -135,7 +135,7 @@ def test_commit_that_fails_fails_every_change_and_the_next_one_goes_through(
     assert stored_contents(store) == ["first", "second"]
 
 
-def _full_disk(*_: object) -> None:
+def _full_disk(*_: object, **__: object) -> None:
     raise sqlite3.OperationalError("no space")
 
 

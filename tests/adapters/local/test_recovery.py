@@ -302,7 +302,7 @@ def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
     store = opened(home)
     put(store, memory("before"))
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("malformed JSON")
 
     monkeypatch.setattr(Engine, "_run", broken)
