@@ -27,8 +27,8 @@ Addresses = str | bool | Sequence[str | bool] | Mapping[str, str | bool] | None
 _NAME = r"[A-Za-z][A-Za-z0-9_-]{0,31}"
 _NAMED = re.compile(rf"\s*({_NAME})\s*=\s*(.*?)\s*", re.DOTALL)
 _BETWEEN = re.compile(rf",\s*(?={_NAME}\s*=)")
-_RESERVED = frozenset({"local", "vectors", "all", "first", "none", "file"})
-"""Names of layers, words of a policy, and `file`, whose token would be called as the variable for a token's file."""
+_RESERVED = frozenset({"local", "vectors", "file"})
+"""Names of layers, and `file`, whose token would be called as the variable for a token's file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,11 +233,6 @@ class Settings(_Checked):
         ("auto", "json-call", "mcp"),
     )
     probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
-    remote_policy: str = _setting(
-        "first",
-        "which memories go to which of several remotes: `first`, `all`, or rules such as `tag:private=home, *=team`",
-        None,
-    )
     redact_secrets: bool = _setting(
         False, "whether secrets are taken out of all that is stored or imported; off, a receipt says how many it seems"
     )

@@ -13,7 +13,7 @@ from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Remote
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.link_keeper import RemotePart
-from kingly_memory.router.routes import Routes, policy
+from kingly_memory.router.routes import Routes
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -30,19 +30,18 @@ def federated(
     remotes: Mapping[str, Remote],
     clock: ManualClock,
     *,
-    says: str = "first",
     settings: Settings = CALM,
     project: str = "app",
     observers: tuple[Observer, ...] = (),
     earlier: bool = False,
     use: RemoteUse = RemoteUse.ENROL,
 ) -> MemoryRouter:
-    """A router over those remotes, by name, with the policy that `remote_policy` says."""
+    """A router over those remotes, by name."""
     parts = [
         RemotePart(name_of(label), f"fake://{label}", remote, lambda: True, lambda: None, label)
         for label, remote in remotes.items()
     ]
-    routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes)), use, earlier) if parts else None
+    routes = Routes(tuple(part.route for part in parts), use, earlier) if parts else None
     return MemoryRouter(
         Engine(
             Station(home="here", space=project, durability="process", routes=routes),

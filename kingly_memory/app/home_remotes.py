@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +20,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.remote_names import AddedRemote, RemotePlace, added, homes, named
 from kingly_memory.router import known_remotes
-from kingly_memory.router.routes import NOTHING
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,13 +30,11 @@ WAIT_S = 5.0
 
 
 class Added(NamedTuple):
-    """What adding a remote came to. `earlier` counts the memories stored before that are due there now; `gets_nothing`:
-    the setting `remote_policy` names the remote for no memory."""
+    """What adding a remote came to. `earlier` counts the memories stored before that are due there now."""
 
     endpoint: Endpoint
     server: str | None
     earlier: int
-    gets_nothing: bool
 
 
 def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: bool, offline: bool) -> Added:
@@ -59,7 +55,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
         several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
         together = {**{one.label: one for one in several}, remote.label: remote}
         everywhere = replace(place, remotes=tuple(together.values()))
-        earlier, gets_nothing = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
+        earlier = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
         token_file = None if remote.token_file is None else str(remote.token_file)
         if remote.token is not None:
             digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
@@ -72,7 +68,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
             record.append(new)
         elif token_file is not None:
             record[:] = [new if (one.name, one.project) == (new.name, new.project) else one for one in record]
-    return Added(there, server, earlier, gets_nothing)
+    return Added(there, server, earlier)
 
 
 def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
@@ -100,27 +96,25 @@ async def _greeted(place: Place, settings: Settings) -> str:
         await part.remote.aclose()
 
 
-def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> tuple[int, bool]:
-    """Make the remote known to the store. How many earlier memories are due there now, and whether a policy sends
-    nothing there."""
+def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> int:
+    """Make the remote known to the store. How many earlier memories are due there now."""
     routes = parts.station(place, settings, parts.reached(place)).routes
     route = None if routes is None else routes.labelled(label)
     if routes is None or route is None:
         raise InvalidInput("remote", "this home has that server under another name; `kingly-memory remotes` shows it")
-    about, name = routes.policy.about(label), route.name
-    now_s = SystemClock().now().timestamp()
+    name, now_s = route.name, SystemClock().now().timestamp()
     earlier, after = 0, ""
     with closing(parts.open_store(place, settings)) as store:
-        enrol = known_remotes.enrol(name, route.endpoint, place.space, now_s, about, earlier=with_earlier)
+        enrol = known_remotes.enrol(name, route.endpoint, place.space, now_s, earlier=with_earlier)
         store.write(enrol).result()
         while with_earlier:
-            batch = known_remotes.backfill(name, place.space, now_s, after, partial(routes.is_for, name))
+            batch = known_remotes.backfill(name, place.space, now_s, after)
             made_due = store.write(batch).result()
             earlier += made_due.due
             if made_due.last is None:
                 break
             after = made_due.last
-    return earlier, about == NOTHING
+    return earlier
 
 
 def _tokens(path: Path) -> Path:

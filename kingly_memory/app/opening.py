@@ -55,8 +55,8 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. What
         belongs to a `user` nobody else sees: see `scoped`. `remote` is an http(s) address, True for
         http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
-        Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
-        `remote_policy` says which memories go where: docs/remotes.md.
+        Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; each gets all
+        that is significant: docs/remotes.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
         What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
         with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.

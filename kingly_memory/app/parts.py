@@ -167,30 +167,24 @@ def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
 
 
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:
-    """Raises InvalidSetting when the setting `remote_policy` is none."""
+    """The remotes are those whose addresses can be used."""
     return Station(
         home=str(place.home),
         space=place.space,
         durability=settings.durability,
-        routes=_routes(place, settings, remotes) if remotes else None,
+        routes=_routes(place, remotes) if remotes else None,
         version=__version__,
         agent=place.agent,
     )
 
 
-def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Routes:
-    """The first remote of a policy is the one that was named first, whether or not it can be used."""
-    from kingly_memory.router.routes import UNNAMED, Route, Routes, policy
+def _routes(place: Place, remotes: Sequence[Reached]) -> Routes:
+    from kingly_memory.router.routes import Route, Routes
 
     known = (
         Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place)) for one in remotes
     )
-    labels = [one.label for one in place.remotes]
-    said = policy(settings.remote_policy, labels)
-    if unknown := sorted(said.named - set(labels)):
-        there = "the one there is has no name" if labels == [UNNAMED] else f"there is {', '.join(labels)}"
-        _say(f"remote_policy names {', '.join(unknown)}, and no remote is called so ({there})")
-    return Routes(tuple(known), said, place.remote_use, place.deliver_earlier)
+    return Routes(tuple(known), place.remote_use, place.deliver_earlier)
 
 
 def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], clock: Clock) -> tuple[RemotePart, ...]:

@@ -80,7 +80,6 @@ def doctor(options: Options, out: Output) -> Answer:
             about = "remote" if fault.label is None else f"remote {fault.label}"
             what = f"{fault.error.problem}; nothing is sent there"
             found.append(_PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
-        found += _policy(place)
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = []
@@ -92,31 +91,6 @@ def doctor(options: Options, out: Output) -> Answer:
         [*lines, "", verdict],
         1 if problems else 0,
     )
-
-
-def _policy(place: Place) -> Findings:
-    """Whether the setting `remote_policy` speaks of the remotes that are named."""
-    from kingly_memory.router.routes import policy as read_policy
-
-    labels = {one.label for one in place.remotes}
-    known = labels or {UNNAMED}
-    try:
-        policy = read_policy(Settings.from_environment(home=place.home).remote_policy, sorted(known))
-    except InvalidSetting as error:
-        yield _PROBLEM("policy", str(error), "until then no router opens with a remote")
-        return
-    there = "the remote" if labels == {UNNAMED} else " and ".join(sorted(labels))
-    unknown = " and ".join(sorted(policy.named - known))
-    if unknown:
-        what = f"remote_policy names {unknown}, and no remote is called so"
-        to_do = "name it as in --remote name=URL or KINGLY_REMOTE, or take it out of remote_policy"
-        if labels and not policy.named & labels:
-            yield _PROBLEM("policy", f"{what}: nothing is sent to {there}", to_do)
-        else:
-            yield _NOTE("policy", f"{what}: what is for no other stays on this machine", to_do)
-    elif labels and not policy.named:
-        what = f"remote_policy names no remote for any memory: nothing is sent to {there}"
-        yield _NOTE("policy", what, "add a rule such as *=all, unless that is what you want")
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -226,8 +200,6 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         with reading(place, out) as reader:
             damaged = reader.damaged(in_all=options.read_all)
             status = reader.status()
-    except InvalidSetting:  # that of the policy, which has a finding of its own
-        return
     except KinglyMemoryError as error:
         yield _PROBLEM("store", str(error), "until then nothing is found and nothing is stored")
         return

@@ -67,22 +67,19 @@ def add(options: Options, out: Output) -> Answer:
         problem = f"{remote.label} was not added: {error}. Mend the address or the token; --offline adds it unasked"
         raise RemoteError(problem) from None
     lines = [f"added {remote.label}, {added.endpoint}" + (f" ({added.server})" if added.server else "")]
-    if added.gets_nothing:
-        lines.append("  the setting remote_policy names it for no memory, so nothing is sent there; searches ask it")
-    else:
-        earlier = "what was stored before stays on this machine; the same with --with-earlier sends it too"
-        if options.with_earlier:
-            earlier = "nothing was stored before that is to go there"
-        if added.earlier:
-            several = f"{counted(added.earlier, 'earlier memory')} {'goes' if added.earlier == 1 else 'go'}"
-            earlier = f"{several} there too; `{command(options, 'sync')}` sends them now"
-        lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
-        lines.append(f"  {earlier}")
-        with reading(place, out) as reader:
-            due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier
-        if due > 0:
-            waits = "waits" if due == 1 else "wait"
-            lines.append(f"  {counted(due, 'memory')} {waits} for that server already, and will be sent")
+    earlier = "what was stored before stays on this machine; the same with --with-earlier sends it too"
+    if options.with_earlier:
+        earlier = "nothing was stored before that is to go there"
+    if added.earlier:
+        several = f"{counted(added.earlier, 'earlier memory')} {'goes' if added.earlier == 1 else 'go'}"
+        earlier = f"{several} there too; `{command(options, 'sync')}` sends them now"
+    lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
+    lines.append(f"  {earlier}")
+    with reading(place, out) as reader:
+        due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier
+    if due > 0:
+        waits = "waits" if due == 1 else "wait"
+        lines.append(f"  {counted(due, 'memory')} {waits} for that server already, and will be sent")
     told = {
         "name": remote.label,
         "endpoint": str(added.endpoint),

@@ -12,9 +12,8 @@
 | refused | leased | pending, due later | fewer than ten, or a newer change waits |
 | released | leased | pending, at its old place | it was not sent |
 | held | pending, leased and lapsed | pending | a thought waits for the one before it |
-| retried | pending, dead, local only | pending, due now | the user or a new policy asks for it |
+| retried | pending, dead | pending, due now | the user asks for it |
 | at_rest | any | delivered | the newest change is not for the remote |
-| withheld | any | local only | a policy keeps the newest change from the remote |
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
 from kingly_memory.ports import Delivery, RemoteLink
-from kingly_memory.router.routes import Route, Routes
+from kingly_memory.router.routes import Routes
 
 
 def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:
@@ -42,10 +41,6 @@ def at_rest(before: Delivery) -> Delivery:
     return replace(
         before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
     )
-
-
-def withheld(before: Delivery) -> Delivery:
-    return replace(before, state=DeliveryState.LOCAL_ONLY, due=None, owner=None, last_error=None)
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
@@ -178,9 +173,6 @@ class Leased:
         return self.first_key if is_first else ".".join(filter(None, (self.first_key, self.incarnation, str(change))))
 
 
-NOT_NAMED = "remote_policy names no remote for it"
-
-
 class DeliveryStatus(NamedTuple):
     """Where a memory stands with one remote."""
 
@@ -195,7 +187,7 @@ def receipt_of(
     """The receipt of a memory with these deliveries, by the remotes' stable names. `waits`: for a remote that is
     not named here."""
     known = () if routes is None else routes.known
-    each = {route.label: _status(memory, route, deliveries.get(route.name), routes) for route in known}
+    each = {route.label: _status(memory, deliveries.get(route.name)) for route in known}
     states = {one.state for one in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
     if memory.significance <= REMOTE_ABOVE:
@@ -205,8 +197,7 @@ def receipt_of(
     elif len(each) == 1:
         reason = next(iter(each.values())).reason
     else:
-        reasons = [f"{label}: {one.reason}" for label, one in each.items() if one.reason != NOT_NAMED]
-        reason = "; ".join(reasons) or NOT_NAMED
+        reason = "; ".join(f"{label}: {one.reason}" for label, one in each.items())
     is_plain = routes is None or routes.is_plain
     return Receipt(
         id=memory.id,
@@ -229,12 +220,10 @@ def _not_significant(memory: Memory) -> str:
     return f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
 
 
-def _status(memory: Memory, route: Route, found: Delivery | None, routes: Routes | None) -> DeliveryStatus:
+def _status(memory: Memory, found: Delivery | None) -> DeliveryStatus:
     remote_id = None if found is None else found.remote_id
     if memory.significance <= REMOTE_ABOVE:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, _not_significant(memory), remote_id)
-    if routes is not None and not routes.is_for(route.name, memory):
-        return DeliveryStatus(DeliveryState.LOCAL_ONLY, NOT_NAMED, remote_id)
     if found is None:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
     if found.state is DeliveryState.DELIVERED:

@@ -1,8 +1,7 @@
 """What a home knows of its remotes: which projects send their memories there, what waits, and how one is taken out.
 
 The facet `remote:<name>` has the `endpoint`; `projects` whose new memories go there, and since when; `earlier`, those
-of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through; and
-`said`, what the policy said of the remote when each project was last opened with it.
+of them whose earlier memories go there too; and `backlog`, those of which memories are still to be looked through.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from typing import NamedTuple
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse, Standing
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, Memory, Query, RemoteUse, Standing
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router import delivery
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
-from kingly_memory.router.routes import EVERYTHING, NOTHING, UNNAMED, Route, Routes
+from kingly_memory.router.routes import UNNAMED, Route, Routes
 
 AT_ONCE = 200
 """Deliveries that are made or removed in one transaction, so that stores are not kept waiting."""
@@ -32,18 +30,13 @@ COUNTED = 50
 
 
 def unused(endpoint: str) -> JsonObject:
-    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": [], "said": {}}
+    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": []}
 
 
 def remotes_of(transaction: Transaction, space: str) -> list[str]:
     """The remotes that this project sends to, in use now or not."""
     facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
     return [name for name, facet in facets if facet is not None and space in facet["projects"]]
-
-
-def gets_nothing(transaction: Transaction, remote: str, space: str) -> bool:
-    """Whether the policy of the process that used the remote last sends none of the project's memories there."""
-    return _said(transaction.facet("remote", remote) or unused(""), space) == NOTHING
 
 
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
@@ -61,32 +54,24 @@ def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
 
 
 def enrol(
-    remote: str, endpoint: str, space: str, now_s: float, said: str = EVERYTHING, *, earlier: bool = False
+    remote: str, endpoint: str, space: str, now_s: float, *, earlier: bool = False
 ) -> Callable[[Transaction], bool]:
-    """The project's new memories go to this remote, as far as the policy says so (`Policy.about`), and with `earlier`
-    those that it has already.
+    """The project's new memories above 0.3 go to this remote, and with `earlier` those that it has already.
 
-    True while memories are still to be looked through: earlier ones, those that the policy kept back before it said
-    something else, or what a process left undone that ended meanwhile.
+    True while memories are still to be looked through: earlier ones, also those that a process left undone that ended
+    meanwhile.
     """
 
     def change(transaction: Transaction) -> bool:
         known = transaction.facet("remote", remote) or unused(endpoint)
-        is_new = space not in known["projects"]
-        if is_new and said == NOTHING:
-            return False
-        is_changed = not is_new and _said(known, space) != said
-        is_earlier = earlier and said != NOTHING and space not in known["earlier"]
-        was_undone = space in known["backlog"]
-        if is_new or is_changed or is_earlier:
-            is_undone = said != NOTHING and (is_changed or is_earlier or was_undone)
+        is_earlier = earlier and space not in known["earlier"]
+        if space not in known["projects"] or is_earlier:
             others = [one for one in known["backlog"] if one != space]
             known = {
                 **known,
                 "projects": {space: now_s, **known["projects"]},
                 "earlier": [*known["earlier"], space] if is_earlier else known["earlier"],
-                "backlog": [*others, space] if is_undone else others,
-                "said": {**known["said"], space: said},
+                "backlog": [*others, space] if is_earlier or space in known["backlog"] else others,
             }
             transaction.set_facet("remote", remote, known)
         return space in known["backlog"]
@@ -101,8 +86,7 @@ def enrol_too(transaction: Transaction, space: str, other: str) -> None:
         if known is not None and space in known["projects"] and other not in known["projects"]:
             also = {list_: [*known[list_], other] for list_ in ("earlier", "backlog") if space in known[list_]}
             since = {**known["projects"], other: known["projects"][space]}
-            said = {**known["said"], other: _said(known, space)}
-            transaction.set_facet("remote", name, {**known, **also, "projects": since, "said": said})
+            transaction.set_facet("remote", name, {**known, **also, "projects": since})
 
 
 def part(transaction: Transaction, space: str) -> None:
@@ -111,11 +95,8 @@ def part(transaction: Transaction, space: str) -> None:
         known = transaction.facet("remote", name)
         if known is not None and space in known["projects"]:
             left = {which: [one for one in known[which] if one != space] for which in ("earlier", "backlog")}
-            kept = {
-                which: {one: said for one, said in known[which].items() if one != space}
-                for which in ("projects", "said")
-            }
-            transaction.set_facet("remote", name, {**known, **left, **kept})
+            since = {one: at_s for one, at_s in known["projects"].items() if one != space}
+            transaction.set_facet("remote", name, {**known, **left, "projects": since})
 
 
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
@@ -125,10 +106,6 @@ def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) ->
     if known is None or space not in known["projects"] or space in known["backlog"]:
         return True
     return earlier and space not in known["earlier"]
-
-
-def _said(known: JsonObject, space: str) -> str:
-    return str(known["said"].get(space, EVERYTHING))
 
 
 # --- backfill ---------------------------------------------------------------------------------------------------------
@@ -141,9 +118,7 @@ class MadeDue(NamedTuple):
     last: MemoryId | None
 
 
-def backfill(
-    remote: str, space: str, now_s: float, after: str, is_for: Callable[[Memory], bool] = lambda _: True
-) -> Callable[[Transaction], MadeDue]:
+def backfill(remote: str, space: str, now_s: float, after: str) -> Callable[[Transaction], MadeDue]:
     """Make a batch of earlier memories due at a remote, where that was asked for: those beyond the id `after`."""
 
     def change(transaction: Transaction) -> MadeDue:
@@ -152,29 +127,12 @@ def backfill(
             return MadeDue(0, None)
         is_wanted = space in known["earlier"]
         batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
-        wanted = list(filter(is_for, batch))
-        for memory in wanted:
+        for memory in batch:
             transaction.set_delivery(remote, memory.id, first_delivery(transaction, remote, memory, now_s))
         if not batch:
             backlog = [one for one in known["backlog"] if one != space]
             transaction.set_facet("remote", remote, {**known, "backlog": backlog})
-        return MadeDue(len(wanted), batch[-1].id if batch else None)
-
-    return change
-
-
-def send_after_all(
-    remote: str, memory_ids: Sequence[str], space: str, now_s: float, is_for: Callable[[Memory], bool]
-) -> Callable[[Transaction], None]:
-    """Make due what an earlier policy kept from the remote and this one names it for."""
-
-    def change(transaction: Transaction) -> None:
-        for memory_id in memory_ids:
-            facet, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
-            if facet is None or row is None or row.memory.scope.space != space:
-                continue
-            if facet.state is DeliveryState.LOCAL_ONLY and is_for(row.memory):
-                transaction.set_delivery(remote, memory_id, delivery.retried(facet, now_s))
+        return MadeDue(len(batch), batch[-1].id if batch else None)
 
     return change
 
@@ -272,12 +230,12 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
     known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
     is_asked_for = routes.earlier and routes.use is RemoteUse.ENROL
     is_wanted = space in known["backlog"] if space in known["earlier"] else is_asked_for
-    if not is_wanted or routes.policy.about(route.label) == NOTHING:
+    if not is_wanted:
         return 0
     rows = reader.page(Query("", space), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
     if len(rows) > COUNTED:
         return None
-    wanted = [row.memory.id for row in rows if route in routes.of(row.memory)]
+    wanted = [row.memory.id for row in rows if routes.of(row.memory)]
     return len(wanted) - len(reader.deliveries([route.name], wanted)[route.name])
 
 

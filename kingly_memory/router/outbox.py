@@ -67,12 +67,6 @@ def changes_before(transaction: Transaction, remote: str) -> int:
     return 0 if former is None else int(former["changes"])
 
 
-def withhold(transaction: Transaction, remote: str, memory_id: str, before: Delivery | None) -> None:
-    """A policy keeps the newest change from the remote. What the remote has, it keeps."""
-    if before is not None:
-        transaction.set_delivery(remote, memory_id, None if before.untried else delivery.withheld(before))
-
-
 def want_link(transaction: Transaction, remote: str, link: Link, now_s: float, *, is_news: bool) -> None:
     """A link was made (`is_news`: or changed). It is due as soon as the remote has both ends."""
     outbox, item_id = outbox_of_links(remote), link_item(link)
@@ -118,7 +112,7 @@ def _first_of_link(transaction: Transaction, remote: str, now_s: float) -> Deliv
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who leases what for one remote. `is_for` asks the policy about each memory. `early` takes what is not due yet."""
+    """Who leases what for one remote. `early` takes what is not due yet."""
 
     remote: str
     owner: str
@@ -126,7 +120,6 @@ class Claim:
     lease_s: float
     early: bool = False
     failed: Collection[str] = ()
-    is_for: Callable[[Memory], bool] = lambda _: True
 
     def memories(self, limit: int) -> Callable[[Transaction], list[Leased]]:
         """Lease up to `limit` memories, the earliest due first, leaving out what has `failed` just now.
@@ -173,8 +166,6 @@ class Claim:
             pass
         elif memory.significance <= REMOTE_ABOVE and not forgotten:
             transaction.set_delivery(self.remote, memory_id, delivery.at_rest(found))
-        elif not forgotten and not self.is_for(memory):  # whoever stored it did not know this policy
-            withhold(transaction, self.remote, memory_id, found)
         else:
             leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(self.remote, memory_id, leased)

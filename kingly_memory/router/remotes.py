@@ -34,8 +34,6 @@ POLITE_S = 0.002
 """Between two looks while closing."""
 
 NO_TIME = "earlier memories were not looked through in the time that there was"
-MOST_WITHHELD = 100_000
-"""Deliveries that are looked at again when a policy says something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,9 @@ class RemoteConnection:
     ) -> None:
         self.part = part
         self._link = LinkKeeper(part, services)
-        self._sender = Sender(part, self._link, services, is_for=self._is_for)
+        self._sender = Sender(part, self._link, services)
         self._name = part.name
-        self._routes = routes
+        self._earlier = routes.earlier
         self._services = services
         self._space = space
         self.side = self.side_of(space)
@@ -106,9 +104,8 @@ class RemoteConnection:
             nothing: Future[bool] = Future()
             nothing.set_result(False)
             return nothing
-        said, earlier = self._routes.policy.about(self.part.label), self._routes.earlier
         change = known_remotes.enrol(
-            self._name, self.part.endpoint, self._space, self._services.now_s(), said, earlier=earlier
+            self._name, self.part.endpoint, self._space, self._services.now_s(), earlier=self._earlier
         )
         return self._services.store.write(change)
 
@@ -131,8 +128,8 @@ class RemoteConnection:
         it is done or the time is over."""
         end_s = self._services.clock.monotonic() + timeout_s
         if self._enrols and self._enrolled.is_set():
-            reader, earlier = self._services.store.reader, self._routes.earlier
-            if known_remotes.is_undone(reader, self._name, self._space, earlier=earlier):
+            reader = self._services.store.reader
+            if known_remotes.is_undone(reader, self._name, self._space, earlier=self._earlier):
                 self._enrolled.clear()
                 self._undone.set()
         is_enrolled = await self._services.clock.wait(self._enrolled, timeout_s)
@@ -299,18 +296,10 @@ class RemoteConnection:
             await self._enrol(self.begin())
 
     async def _backfill(self) -> None:
-        """Make due what an earlier policy has kept back, then the earlier memories: the backlog is done when that says
-        so."""
-        name, space = self._name, self._space
-        held = self._services.store.reader.outbox_page(name, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
-        ids = [memory_id for memory_id, _ in held]
-        for start in range(0, len(ids), known_remotes.AT_ONCE):
-            some = ids[start : start + known_remotes.AT_ONCE]
-            change = known_remotes.send_after_all(name, some, space, self._services.now_s(), self._is_for)
-            await self._store_futures.of(self._services.store.write(change))
+        """Make the earlier memories due."""
         due, after = 0, ""
         while True:
-            batch = known_remotes.backfill(name, space, self._services.now_s(), after, self._is_for)
+            batch = known_remotes.backfill(self._name, self._space, self._services.now_s(), after)
             made = await self._store_futures.of(self._services.store.write(batch))
             due += made.due
             if made.last is None:
@@ -318,9 +307,6 @@ class RemoteConnection:
             after = made.last
         if due:
             log.info("earlier memories above significance %g that go to %s: %d", REMOTE_ABOVE, self.part.endpoint, due)
-
-    def _is_for(self, memory: Memory) -> bool:
-        return self._routes.is_for(self._name, memory)
 
 
 class Remotes:

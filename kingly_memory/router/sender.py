@@ -70,9 +70,7 @@ class SendWindow:
 class Sender:
     """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
-    def __init__(
-        self, part: RemotePart, link: LinkKeeper, services: Services, *, is_for: Callable[[Memory], bool]
-    ) -> None:
+    def __init__(self, part: RemotePart, link: LinkKeeper, services: Services) -> None:
         self.outboxes = (part.name, outbox_of_links(part.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
         self.settled = asyncio.Event()
@@ -83,7 +81,6 @@ class Sender:
         self._remote = part.remote
         self._link = link
         self._services = services
-        self._is_for = is_for
 
     @property
     def may_send(self) -> bool:
@@ -131,7 +128,7 @@ class Sender:
     async def _lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self._services.settings.pace.lease_s, LONGEST_S)
-        claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed, self._is_for)
+        claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
         are_links = name != self._name
         if not are_links:
             self._services.events.emit(DeliveryStarted(self._name))

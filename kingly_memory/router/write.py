@@ -31,8 +31,8 @@ from kingly_memory.ports import Delivery, Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import receipt_of
-from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import every_remote, first_delivery, told_before, withhold
+from kingly_memory.router.known_remotes import enrol, is_earlier, know, remotes_of
+from kingly_memory.router.outbox import every_remote, first_delivery, told_before
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
@@ -545,7 +545,7 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
     for remote in {*wanting, *every_remote(transaction)}:
         before = transaction.delivery(remote, memory.id)
-        if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, context):
+        if before is None and memory.significance > REMOTE_ABOVE:
             before = told_before(transaction, remote, memory, context.now_s)
         if before is not None:
             unsent = before.untried and before.state is not DeliveryState.LEASED
@@ -581,9 +581,9 @@ def _deliver(
     *,
     is_same: bool = False,
 ) -> dict[str, Delivery]:
-    """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
-    it from them. Where it is due, as it stands there now. `is_same`: nothing has changed, so that those which know of
-    the memory need not hear of it."""
+    """Make the newest change due at every remote that its project is enrolled at, unless it is not significant. Where
+    it is due, as it stands there now. `is_same`: nothing has changed, so that those which know of the memory need not
+    hear of it."""
     due: dict[str, Delivery] = {}
     for remote in _remotes(transaction, memory, context, is_said=is_said):
         before = None if is_new else transaction.delivery(remote, memory.id)
@@ -594,17 +594,13 @@ def _deliver(
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
                 transaction.set_delivery(remote, memory.id, None if before.untried else delivery.at_rest(before))
-        elif _is_for(transaction, remote, memory, context):
-            if before is None and not is_new:
-                after = first_delivery(transaction, remote, memory, context.now_s)
-            else:
-                after = delivery.wanted(before, memory.revision, context.now_s)
-            transaction.set_delivery(remote, memory.id, after)
-            due[remote] = after
+            continue
+        if before is None and not is_new:
+            after = first_delivery(transaction, remote, memory, context.now_s)
         else:
-            # Should it be for the remote one day, this change is known to be missing there.
-            change = None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
-            withhold(transaction, remote, memory.id, change)
+            after = delivery.wanted(before, memory.revision, context.now_s)
+        transaction.set_delivery(remote, memory.id, after)
+        due[remote] = after
     return due
 
 
@@ -617,21 +613,13 @@ def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *,
     others = [route for route in routes.of(memory) if route.name not in known]
     if routes.use is RemoteUse.ENROL:
         for route in others:
-            said = routes.policy.about(route.label)
-            enrol(route.name, route.endpoint, context.space, context.now_s, said)(transaction)
+            enrol(route.name, route.endpoint, context.space, context.now_s)(transaction)
     else:
         is_sent = is_said and routes.use is RemoteUse.ONCE
         others = [route for route in others if is_sent or transaction.delivery(route.name, memory.id) is not None]
         for route in others:
             know(transaction, route.name, route.endpoint)
     return [*known, *(route.name for route in others)]
-
-
-def _is_for(transaction: Transaction, remote: str, memory: Memory, context: WriteContext) -> bool:
-    """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
-    if context.routes is None or context.routes.named(remote) is None:
-        return not gets_nothing(transaction, remote, memory.scope.space)
-    return context.routes.is_for(remote, memory)
 
 
 def _receipt(

@@ -165,49 +165,6 @@ def test_a_remote_that_can_never_be_reached_is_a_problem(run: Run, home: Path) -
     assert "nothing is sent there" in problems(run, "--remote", "localhost:8000")["remote"]["what"]
 
 
-TEAM, LAB = ("--remote", f"team={NOBODY}"), ("--remote", "lab=http://127.0.0.1:10")
-
-
-@pytest.mark.parametrize(
-    ("policy", "remotes", "level", "words"),
-    [
-        ("*=team", ("--remote", NOBODY), "problem", "names team, and no remote is called so: nothing is sent to the"),
-        ("tag:x=hom, *=none", TEAM + LAB, "problem", "names hom, and no remote is called so: nothing is sent to lab"),
-        ("tag:x=hom, *=team", TEAM, "note", "names hom, and no remote is called so: what is for no other stays"),
-        ("tag:x=hom, *=team", (), "note", "names hom and team, and no remote is called so"),
-        ("*=none", TEAM, "note", "names no remote for any memory: nothing is sent to team"),
-        ("everything to team", TEAM, "problem", "'everything to team' is no rule"),
-        ("everything to team", (), "problem", "'everything to team' is no rule"),
-    ],
-)
-@pytest.mark.usefixtures("home")
-def test_a_policy_that_names_no_remote_there_is_is_found(  # noqa: PLR0917  # the columns of the table
-    run: Run, monkeypatch: pytest.MonkeyPatch, policy: str, remotes: tuple[str, ...], level: str, words: str
-) -> None:
-    monkeypatch.setenv("KINGLY_REMOTE_POLICY", policy)
-    found = about(run, "policy", *remotes)
-    assert (found["level"], words in found["what"], bool(found["to_do"])) == (level, True, True), found
-    assert list(problems(run, *remotes)) == (["policy"] if level == "problem" else [])
-
-
-@pytest.mark.parametrize(
-    ("policy", "remotes"),
-    [("first", TEAM), ("all", TEAM), ("*=first", TEAM + LAB), ("semantic=team", TEAM + LAB), ("*=none", ())],
-)
-def test_a_policy_that_names_remotes_there_are_is_no_finding(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, policy: str, remotes: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("KINGLY_REMOTE_POLICY", policy)
-    assert "policy" not in [one["about"] for one in run("doctor", "--json", *remotes).json["findings"]]
-
-
-def test_a_remote_with_an_address_that_cannot_be_used_has_its_name_all_the_same(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KINGLY_REMOTE_POLICY", "*=team")
-    assert list(problems(run, "--remote", "team=ftp://memory")) == ["remote"]
-
-
 def test_the_commands_that_are_advised_are_for_the_same_home_and_project(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "my home"), "--project", "app", "--remote", NOBODY)
     run("store", "x", *place, "--wait", "2")

@@ -14,11 +14,7 @@ from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
-PATIENT = {
-    "KINGLY_REMOTE_SEARCH_S": "5",
-    "KINGLY_PACE": "send_pause_s=0",
-    "KINGLY_REMOTE_POLICY": "tag:mine=home, *=all",
-}
+PATIENT = {"KINGLY_REMOTE_SEARCH_S": "5", "KINGLY_PACE": "send_pause_s=0"}
 
 
 @pytest.fixture
@@ -49,8 +45,8 @@ def both(team: ScriptedRemote, home: ScriptedRemote, monkeypatch: pytest.MonkeyP
 def test_a_command_line_names_several_remotes(run: Run, both: tuple[str, ...]) -> None:
     stored = run("store", "Deploys need two reviews", "--require-remote", "--json", *both).json
     assert (stored["layers"], stored["delivery"]) == (["local", "team", "home"], "delivered")
-    said = run("store", "My doctor is at noon", "--tag", "mine", "--wait", "30", *both).out
-    assert "on this machine and on home" in said
+    said = run("store", "My doctor is at noon", "--wait", "30", *both).out
+    assert "on this machine and on team and on home" in said
     found = run("search", "doctor", "--json", *both).json
     assert set(found["layers"]) == {"local", "team", "home"}
     status = run("status", *both)
@@ -103,19 +99,9 @@ def test_a_store_says_whose_token_keeps_it_here(run: Run, team: ScriptedRemote, 
     assert "until a token" not in run("store", "z", "--remote", NOBODY).out
 
 
-def test_a_remote_without_a_name_is_not_called_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remote_without_a_name_is_not_called_one(run: Run) -> None:
     wrong = run("outbox", "list", "--remote-name", "lab", "--remote", NOBODY)
     assert (wrong.code, "'lab' is no remote's name; the one there is has none" in wrong.err) == (2, True)
-    monkeypatch.setenv("KINGLY_REMOTE_POLICY", "*=team")
-    assert (
-        "names team, and no remote is called so (the one there is has no name)" in run("status", "--remote", NOBODY).err
-    )
-
-
-def test_a_policy_that_is_none_is_said(run: Run, both: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_REMOTE_POLICY", "secrets to home")
-    wrong = run("store", "x", *both)
-    assert (wrong.code, "remote_policy" in wrong.err) == (2, True)
 
 
 def test_config_shows_them_without_secrets(run: Run) -> None:
@@ -172,7 +158,7 @@ def test_a_process_of_its_own_finds_them_in_the_environment(
 async def test_an_agent_sees_each_remote_in_the_status(
     team: ScriptedRemote, home: ScriptedRemote, tmp_path: Path
 ) -> None:
-    patient = Settings(remote_policy="all", remote_search_s=5.0, durability="process", embedder="none")
+    patient = Settings(remote_search_s=5.0, durability="process", embedder="none")
     about: dict[str, Any] = {"remote": {"team": team.url, "home": home.url}, "token": "of-the-team"}
     async with session(tmp_path / "home", settings=patient, **about) as host:
         stored = await host.ok("memory_intelligent_store", key="k", content="Deploys need two reviews", wait=30)

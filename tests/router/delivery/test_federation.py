@@ -6,19 +6,22 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
+from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Query, Source, Standing
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.settings import Pace
-from kingly_memory.testing import FakeRemote
-from tests.federation_bench import Remotes
-from tests.router_bench import CALM, held, router_over
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.federation_bench import Remotes, federated
+from tests.router_bench import CALM, PromptStore, held, router_over
 from tests.scripted.remote import ScriptedRemote
 
 PROBE_S = CALM.probe_interval_s
@@ -83,17 +86,14 @@ class Shelf:
 @pytest.mark.requirement("KNG-090")
 async def test_a_backend_that_is_only_the_port_serves_beside_another(here: Remotes) -> None:
     shelf = Shelf()
-    async with here.opened({"team": here.team, "shelf": shelf}, says="tag:keep=shelf, *=team") as memory:
-        await memory.store("blue green deploys")
-        kept = await memory.store("a green kettle", tags=["keep"])
+    async with here.opened({"team": here.team, "shelf": shelf}) as memory:
+        kept = await memory.store("a green kettle")
         await memory.sync()
-        assert ([one.content for one in shelf.shelf.values()], held(here.team)) == (
-            ["a green kettle"],
-            ["blue green deploys"],
-        )
+        there = [one.content for one in shelf.shelf.values()]
+        assert (there, held(here.team)) == (["a green kettle"], ["a green kettle"])
         found = await memory.search("green kettle")
     assert found.layers.keys() == {"local", "team", "shelf"}
-    assert (found[0].memory.id, found[0].layers) == (kept.id, ("local", "shelf"))
+    assert (found[0].memory.id, found[0].layers) == (kept.id, ("local", "team", "shelf"))
 
 
 # --- search -------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ async def test_a_search_is_answered_by_every_remote_under_its_own_name(here: Rem
 
 
 async def test_the_best_that_any_remote_says_of_a_memory_counts(here: Remotes) -> None:
-    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         one = await memory.store("deploys on tuesday")
         await memory.sync()
         here.team.memories.clear()
@@ -206,7 +206,7 @@ async def test_working_contexts_come_from_every_remote(here: Remotes) -> None:
 
 async def test_a_dead_remote_holds_up_no_delivery_to_another(here: Remotes) -> None:
     here.team.down = True
-    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         receipt = await memory.store("one")
         await here.clock.advance(60)
         assert (held(here.team), held(here.home)) == ([], ["one"])
@@ -235,14 +235,12 @@ async def test_each_link_is_probed_by_itself(here: Remotes) -> None:
         assert states == {"team": LinkState.OFFLINE, "home": LinkState.CONNECTED}
 
 
-async def test_waiting_is_for_every_remote_that_the_policy_names(here: Remotes) -> None:
-    async with here.opened({"team": here.team, "home": here.home}, says="tag:mine=home, *=all") as memory:
+async def test_waiting_is_for_every_remote(here: Remotes) -> None:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         await here.clock.settle()
         both = await memory.store("one", wait=5)
         assert (both.layers, both.delivery) == (("local", "team", "home"), DeliveryState.DELIVERED)
         here.team.down = True
-        mine = await memory.store("two", tags=["mine"], require_remote=True)
-        assert (mine.layers, mine.delivery) == (("local", "home"), DeliveryState.DELIVERED)
         storing = asyncio.create_task(memory.store("three", wait=5))
         await here.clock.advance(6)
         some = await storing
@@ -252,7 +250,7 @@ async def test_waiting_is_for_every_remote_that_the_policy_names(here: Remotes) 
 
 
 async def test_requiring_the_remote_raises_while_one_of_several_has_not_answered(here: Remotes) -> None:
-    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         await here.clock.settle()
         here.home.down = True
         storing = asyncio.create_task(memory.store("one", require_remote=True))
@@ -264,7 +262,7 @@ async def test_requiring_the_remote_raises_while_one_of_several_has_not_answered
 
 async def test_the_outbox_is_of_all_remotes_or_of_one(here: Remotes) -> None:
     here.team.down = here.home.down = True
-    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         one = await memory.store("one", key="one")
         await here.clock.settle()
         entries = [(entry.key, entry.remote) for entry in await memory.outbox()]
@@ -278,7 +276,7 @@ async def test_the_outbox_is_of_all_remotes_or_of_one(here: Remotes) -> None:
 
 
 async def test_sync_says_what_became_of_each_remote(here: Remotes) -> None:
-    async with here.opened({"team": here.team, "home": here.home}, says="all") as memory:
+    async with here.opened({"team": here.team, "home": here.home}) as memory:
         here.home.down = True
         await memory.store("one")
         report = (await memory.sync()).to_json()
@@ -302,7 +300,7 @@ async def test_whose_link_changed_and_who_did_not_take_a_memory_is_named(
     seen: list[Event] = []
     remotes = {"team": here.team, "home": here.home}
     with caplog.at_level("INFO"):
-        async with here.opened(remotes, says="all", observers=(seen.append,)) as memory:
+        async with here.opened(remotes, observers=(seen.append,)) as memory:
             await memory.sync()
             here.home.down = True
             await memory.store("note", key="note")
@@ -344,16 +342,82 @@ async def test_each_is_closed_though_another_fails_at_it(here: Remotes) -> None:
     assert here.home.closed
 
 
+# --- whatever happens to a home ------------------------------------------------------------------------------------
+
+
+async def test_a_home_may_go_from_one_remote_to_two_and_back(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
+        await memory.store("one")
+        await memory.sync()
+    both = {"team": here.team, "home": here.home}
+    async with here.opened(both, earlier=True) as memory:
+        await memory.store("two")
+        await memory.sync()
+    assert [sorted(held(one)) for one in both.values()] == [["one", "two"], ["one", "two"]]
+    async with here.opened({"team": here.team}) as memory:
+        await memory.store("three")
+        await memory.sync()
+        assert [len(one.effects) for one in both.values()] == [3, 2]
+        assert (await memory.status())["outbox"]["pending"] == 0
+
+
+said = st.tuples(st.sampled_from("abc"), st.sampled_from([0.2, 0.5, 0.9]))
+labels = st.sets(st.sampled_from(["team", "home"]))
+days = st.lists(st.tuples(labels, st.lists(said, max_size=3), labels), max_size=4)
+
+
+class Guarded(FakeRemote):
+    """Notes what reaches it although it is not significant."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.astray: list[str] = []
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        if memory.significance <= 0.3:
+            self.astray.append(memory.content)
+        return await super().store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
+
+
+async def lived(folder: Path, lives: list[Any]) -> list[Guarded]:
+    """A home that is opened again and again, by who names no remote too, while remotes come and go."""
+    clock = ManualClock()
+    remotes = {"team": Guarded(clock), "home": Guarded(clock)}
+    for number, (named, several, down) in enumerate([*lives, ({"team", "home"}, [], set())]):
+        for label, remote in remotes.items():
+            remote.down = label in down
+        in_use = {label: remote for label, remote in remotes.items() if label in named}
+        async with federated(PromptStore(folder), in_use, clock, earlier=True) as memory:
+            await clock.settle()
+            for turn, (key, significance) in enumerate(several):
+                await memory.store(f"{key} {number} {turn}", key=key, significance=significance)
+                clock.tick(0.01)
+            await memory.sync()
+            await memory.sync()
+    return [*remotes.values()]
+
+
+@pytest.mark.requirement("KNG-090")
+@given(days)
+def test_whatever_happens_to_a_home_nothing_goes_astray_and_nothing_is_left_out(lives: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        remotes = asyncio.run(lived(Path(folder), lives))
+        store = PromptStore(Path(folder))
+        kept = [row.memory for row in store.reader.page(Query("", "app"), [Standing.LIVE], 100, None)]
+        store.close()
+    due = {(one.key, one.content) for one in kept if one.significance > 0.3}
+    assert [remote.astray for remote in remotes] == [[], []]
+    for remote in remotes:
+        assert due <= {(memory.key, memory.content) for memory in remote.memories.values()}
+
+
 # --- over the wire ------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def opened(
-    path: Path, *servers: ScriptedRemote, says: str = "all", settings: Settings = QUICK
-) -> AsyncIterator[MemoryRouter]:
+async def opened(path: Path, *servers: ScriptedRemote, settings: Settings = QUICK) -> AsyncIterator[MemoryRouter]:
     remotes = dict(zip(("team", "home"), (server.url for server in servers), strict=False))
-    chosen = replace(settings, remote_policy=says)
-    async with MemoryRouter.open(path / "home", remotes, project="app", settings=chosen) as memory:
+    async with MemoryRouter.open(path / "home", remotes, project="app", settings=settings) as memory:
         yield memory
 
 
@@ -394,7 +458,7 @@ async def test_a_home_of_one_remote_knows_it_again_by_any_name(tmp_path: Path) -
     with ScriptedRemote() as server, ScriptedRemote() as other:
         async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=QUICK) as memory:
             await memory.store("before", wait=5)
-        async with opened(tmp_path, server, other, says="first") as memory:
+        async with opened(tmp_path, server, other) as memory:
             await memory.store("after", wait=5)
             assert (await memory.status())["remotes"]["team"]["effects"] == "exactly_once"
-        assert (contents(server), contents(other)) == (["before", "after"], [])
+        assert (contents(server), contents(other)) == (["before", "after"], ["after"])

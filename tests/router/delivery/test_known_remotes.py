@@ -104,18 +104,6 @@ async def test_status_tells_what_is_sent_at_first_contact(here: Remotes, monkeyp
         assert "earlier" not in (await later.status())["outbox"]
 
 
-async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(here: Remotes) -> None:
-    async with here.opened({}) as memory:
-        await memory.store("before the remotes", tags=["mine"])
-    says = "tag:mine=home, *=team"
-    status = here.opened({"team": here.team, "home": here.gone}, says=says, earlier=True)._engine.view.status()
-    assert {label: one["outbox"].get("earlier") for label, one in status["remotes"].items()} == {
-        "team": None,
-        "home": 1,
-    }
-    assert "earlier" not in status["remotes"]["team"]["outbox"]
-
-
 # --- taking one out -------------------------------------------------------------------------------------------------
 
 

@@ -231,15 +231,10 @@ def test_a_name_stands_for_one_address_in_a_home(run: Run) -> None:
     run("remotes", "add", "team", NOBODY, "--offline")
     refused = run("remotes", "add", "team", "http://127.0.0.1:10", "--offline")
     assert (refused.code, "is another address in this home" in refused.err) == (2, True)
-    refused = run("remotes", "add", "all", NOBODY, "--offline")
+    refused = run("remotes", "add", "local", NOBODY, "--offline")
     assert (refused.code, "cannot be a remote's name" in refused.err) == (2, True)
     unknown = run("search", "x", "--remote", "lab")
     assert (unknown.code, "`kingly-memory remotes add lab URL` adds it" in unknown.err) == (2, True)
-
-
-def test_a_second_remote_that_the_policy_does_not_name_is_said_to_get_nothing(run: Run) -> None:
-    run("remotes", "add", "team", NOBODY, "--offline")
-    assert "so nothing is sent there" in run("remotes", "add", "home", "http://127.0.0.1:10", "--offline").out
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
