@@ -67,7 +67,6 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
     some = questions[: max(len(questions) // 10, 10)]
     plain = [await timed(memory.threads.suggestions()) for _ in some]
     hinted = [await timed(memory.threads.suggestions(one.text)) for one in some]
-    status = [await timed(memory.threads.status()) for _ in some]
     candidates = await memory.threads.suggestions()
     found = len(candidates.merge_candidates) + candidates.more["merge_candidates"]
     after: list[float] = []
@@ -82,7 +81,6 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
         figure("suggestions once all were read", plain, goals=SUGGESTED, remark=f"{found:,} pairs alike"),
         figure("the same with hints for a context", hinted, goals=SUGGESTED),
         figure("suggestions after a store", after, goals=SUGGESTED),
-        figure(f"status of {count:,} threads", status, goals=SUGGESTED),
         figure(f"notes beside a prompt, {count:,} threads", injected, goals=INJECTED),
         figure("the same with topics in focus, a pin and a rating", guided, goals=INJECTED),
     ]

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.sweep_changes import Undone
     from kingly_memory.router.threads.verbs import Threads
-    from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
+    from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadView
     from kingly_memory.settings import Settings
     from kingly_memory.validation import Imported, Ttl
 
@@ -263,21 +263,19 @@ class SyncAttention(Face):
         """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
         updates the weight.
 
-        `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
+        `weight` is brought into 0 to 1. Holds for everybody in this project until `unfocus`. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.focus(topic, weight=weight))
 
     def unfocus(self, topic: str | None = None) -> Unfocused:
-        """Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.
+        """Take the focus off a topic, or off everything.
 
         Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.unfocus(topic=topic))
 
     def focused(self) -> tuple[Focus, ...]:
-        """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
-        in the order in which it was set first.
-        """
+        """What the project has in focus, in the order in which it was set first."""
         return self._call(self._awaiting.focused)
 
     def pin(
@@ -316,10 +314,9 @@ class SyncAttention(Face):
         return self._call(lambda: self._awaiting.unpin(thread_id))
 
     def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
-        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for
-        each session that it was put into.
+        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread.
 
-        Again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
+        The last ten ratings count, the latest most. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.rate(thread_id, useful, reason=reason))
 
@@ -373,14 +370,6 @@ class SyncThreads(Face):
         StoreError.
         """
         return self._call(lambda: self._awaiting.recall(topic, limit=limit, restore=restore))
-
-    def status(self) -> Overview:
-        """See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is
-        what was said in one context.
-
-        Raises StoreError.
-        """
-        return self._call(self._awaiting.status)
 
     def suggestions(self, context: str | None = None, within: float = 2.0) -> Suggestions:
         """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
@@ -691,20 +680,15 @@ class SyncMemoryRouter(Portal):
         """What was said in one context, as a thread: listed, recalled, merged, split and named."""
         return SyncThreads(self._awaiting.threads, self._call)
 
-    def inject(
-        self, prompt: str, budget_tokens: int = 1000, *, session: str | None = None, explain: bool = False
-    ) -> Injection:
+    def inject(self, prompt: str, budget_tokens: int = 1000, *, session: str | None = None) -> Injection:
         """Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the
         user or this agent said; search for the rest.
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
-        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use. Raises InvalidInput, StoreError.
+        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError.
         """
-        return self._call(
-            lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session, explain=explain)
-        )
+        return self._call(lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session))
 
     def remember_thread(self, thread: ImportedThread) -> Taken:
         """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises

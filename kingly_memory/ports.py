@@ -696,11 +696,6 @@ class LocalStore(Protocol):
         ...
 
 
-UNNAMED = ""
-"""Under this name, which no session can have, is noted what was put in for none in particular: so that it can be
-rated."""
-
-
 class InjectionLog(Protocol):
     """Which memories were put into which session's prompts. Kept beside the store, since a hook does not write to it;
     a log that cannot be written to or read is as good as an empty one."""
@@ -719,10 +714,6 @@ class InjectionLog(Protocol):
 
     def ever(self, session: str) -> Mapping[str, float]:
         """The same with those that it has lost."""
-        ...
-
-    def sessions(self) -> Sequence[str]:
-        """Every session of the project that is logged."""
         ...
 
 

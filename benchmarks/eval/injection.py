@@ -136,10 +136,10 @@ class InjectionTrial:
         text = misspelt(question.text) if self.corrupt else question.text
         text = wrapped(text) if self.wrap else text
         began = time.perf_counter()
-        found = router.inject(text, self.budget_tokens, explain=True)
+        found = router.inject(text, self.budget_tokens)
         took_ms = (time.perf_counter() - began) * 1000
         return Told(
-            put_in=frozenset(name_of(one.memory.key, one.memory.id) for one in found.considered if one.is_in),
+            put_in=frozenset(name_of(one.key, one.id) for one in router.get_many(found.put_in).values()),
             relevant=question.relevant,
             tokens=estimated_tokens(found.text),
             took_ms=took_ms,

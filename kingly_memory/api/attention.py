@@ -30,21 +30,19 @@ class AttentionVerbs(Family):
         """What should be in view: focus, pins and ratings."""
         from kingly_memory.router.attention.verbs import Attention
 
-        return Attention(self._engine, self._engine.injections)
+        return Attention(self._engine)
 
     @cached_property
     def threads(self) -> Threads:
         """What was said in one context, as a thread: listed, recalled, merged, split and named."""
-        from kingly_memory.router.attention import focus
         from kingly_memory.router.threads.verbs import Threads
 
-        engine = self._engine
-        return Threads(engine, in_focus=focus.applying, flush=engine.flush)
+        return Threads(self._engine, flush=self._engine.flush)
 
     @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
     @example(
         '{"prompt": "who has to review a deploy?"}',
-        "success message text tokens put_in left_out asked? considered?",
+        "success message text tokens put_in left_out asked?",
     )
     async def inject(
         self,
@@ -56,15 +54,13 @@ class AttentionVerbs(Family):
         session: Annotated[
             str | None, Arg("an id: what this session was told is left out, unless it has changed", "ID")
         ] = None,
-        explain: Annotated[bool, Arg("also say why each memory is in or out")] = False,
     ) -> Injection:
         """Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the
         user or this agent said; search for the rest.
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
-        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use. Raises InvalidInput, StoreError.
+        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError.
         """
         from kingly_memory.router.attention.candidates import Surroundings
         from kingly_memory.router.attention.inject import checked, injected
@@ -75,7 +71,7 @@ class AttentionVerbs(Family):
         def look() -> Injection:
             around = Surroundings(engine.reader, self._prompt_layer, engine.space, engine.station.agent, engine.now_s())
             budget_s, log = engine.settings.local_search_s, engine.injections
-            return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log, explain=explain)
+            return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log)
 
         return await engine.read(look)
 

@@ -1123,30 +1123,6 @@ VERBS = (
         reads="not restore",
     ),
     Verb(
-        calls="threads.status",
-        command=None,
-        tool="ai_status",
-        toolset="ai",
-        title="See how the threads are",
-        says="See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is what was said in one context.",
-        takes=lambda: (),
-        answers=(
-            "success",
-            "message",
-            "active_threads",
-            "total_weight",
-            "context_pressure",
-            "utilisation",
-            "max_active_threads",
-            "pinned",
-            "archived_memories",
-            "focus",
-            "heaviest",
-            "latest",
-        ),
-        reads=True,
-    ),
-    Verb(
         calls="threads.suggestions",
         command="suggestions",
         tool="ai_suggestions",
@@ -1207,7 +1183,7 @@ VERBS = (
         tool="ai_unfocus",
         toolset="ai",
         title="Take focus off",
-        says="Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.",
+        says="Take the focus off a topic, or off everything.",
         takes=lambda: (
             Parameter(
                 name="topic",
@@ -1218,7 +1194,7 @@ VERBS = (
             ),
         ),
         example='{"topic": "authentication"}',
-        answers=("success", "message", "cleared", "active_focus", "for_everyone?"),
+        answers=("success", "message", "cleared", "active_focus"),
         destroys=True,
         repeatable=True,
     ),
@@ -1288,7 +1264,7 @@ VERBS = (
         tool="ai_rate_context",
         toolset="ai",
         title="Rate what was injected",
-        says="Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for each session that it was put into.",
+        says="Say whether a note that was put into a prompt helped: later prompts get more or less of its thread.",
         takes=lambda: (
             Parameter(
                 name="thread_id",
@@ -1325,7 +1301,6 @@ VERBS = (
             "raw_score",
             "ratings",
             "reason",
-            "replaced",
         ),
     ),
     Verb(
@@ -1354,12 +1329,9 @@ VERBS = (
                 arg=Arg(words="an id: what this session was told is left out, unless it has changed", metavar="ID"),
                 default=None,
             ),
-            Parameter(
-                name="explain", type="flag", arg=Arg(words="also say why each memory is in or out"), default=False
-            ),
         ),
         example='{"prompt": "who has to review a deploy?"}',
-        answers=("success", "message", "text", "tokens", "put_in", "left_out", "asked?", "considered?"),
+        answers=("success", "message", "text", "tokens", "put_in", "left_out", "asked?"),
         reads=True,
     ),
     Verb(

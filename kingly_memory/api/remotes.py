@@ -39,7 +39,7 @@ class RemoteVerbs(Family):
 
         def look() -> JsonObject:
             vectors = {} if engine.embedding is None else {"vectors": engine.embedding.status()}
-            in_focus = focus.status(engine.reader, engine.space, engine.station.agent)
+            in_focus = focus.status(engine.reader, engine.space)
             return {**engine.view.status(), **vectors, **in_focus}
 
         return await engine.read(look)

@@ -237,7 +237,7 @@ class LocalReader(View):
         """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
         from kingly_memory.router.threads.transfer import exported_focus
 
-        return exported_focus(self._reader, self._place.space, self._place.agent)
+        return exported_focus(self._reader, self._place.space)
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
@@ -247,7 +247,7 @@ class LocalReader(View):
         return {
             **super().status(),
             **vectors_status(self._reader, self._place.space, self._settings),
-            **focus.status(self._reader, self._place.space, self._place.agent),
+            **focus.status(self._reader, self._place.space),
         }
 
     def close(self) -> None:

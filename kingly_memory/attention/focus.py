@@ -1,4 +1,4 @@
-"""What an agent works on, in its own words: it lifts the threads that are about that (seed 002, feature 1). Pure.
+"""What a project works on, in its own words: it lifts the threads that are about that (seed 002, feature 1). Pure.
 
 Neither case (decision S5) nor how accents are composed makes a difference.
 """
@@ -47,15 +47,13 @@ class Focus:
     """A topic, or a name of a thread. `weight` from 0 to 1.
 
     The other fields are worked out at each reading and never stored. `thread` is the id of the thread that the topic
-    names in another way, as by the key of a memory in it; `for_everyone`: nobody in particular has set it, so that it
-    holds for every agent; not `is_name`: the topic names no thread.
+    names in another way, as by the key of a memory in it; not `is_name`: the topic names no thread.
     """
 
     topic: str
     weight: float = WEIGHT
     set_at: datetime = _LONG_AGO
     thread: str | None = None
-    for_everyone: bool = False
     is_name: bool = field(default=True, compare=False)
 
     @property
@@ -70,8 +68,7 @@ class Focus:
 
     def told(self) -> JsonObject:
         """As a caller is told who asks what is in focus."""
-        named = {} if self.thread is None else {"thread_id": self.thread}
-        return {**self.to_json(), **named, **({"for_everyone": True} if self.for_everyone else {})}
+        return {**self.to_json(), **({} if self.thread is None else {"thread_id": self.thread})}
 
     def names(self, thread: Thread) -> bool:
         """Whether the topic is a name of the thread itself."""

@@ -77,51 +77,14 @@ class Omission(StrEnum):
     NO_ROOM = "no room left"
 
 
-class Considered(NamedTuple):
-    """One candidate, for who asks why. `pertinence` is the share of telling words that it has in common with the
-    prompt; `omission` says why it was left out, None that it was put in; `topics` what is in focus and lifts it."""
-
-    memory: Memory
-    thread_id: str
-    priority: Priority
-    pertinence: float
-    omission: Omission | None
-    topics: tuple[str, ...] = ()
-
-    @property
-    def is_in(self) -> bool:
-        return self.omission is None
-
-    @property
-    def why(self) -> str:
-        if self.omission is not None:
-            return self.omission.value
-        return f"in focus: {', '.join(self.topics)}" if self.topics else "fits"
-
-    def to_json(self) -> JsonObject:
-        """Its names and figures, without its text: what is left out may be a stranger's."""
-        figures = {**self.priority._asdict(), "priority": self.priority.total, "pertinence": self.pertinence}
-        return {
-            "id": self.memory.id,
-            "key": self.memory.key,
-            "thread_id": self.thread_id,
-            "put_in": self.is_in,
-            "why": self.why,
-            "focus": list(self.topics),
-            **{name: round(figure, 4) for name, figure in figures.items()},
-        }
-
-
 class Injection(NamedTuple):
     """`text` is empty when nothing was put in; ids are in the order of priority. `threads` names the thread of each
-    memory that was put in. `considered` is there when it was asked for, `asked` where a long prompt was cut to its
-    question."""
+    memory that was put in. `asked` is there where a long prompt was cut to its question."""
 
     text: str
     put_in: tuple[MemoryId, ...]
     left_out: Mapping[MemoryId, Omission]
     threads: Mapping[MemoryId, str] = MappingProxyType({})
-    considered: tuple[Considered, ...] = ()
     asked: str | None = None
 
     def to_json(self) -> JsonObject:
@@ -131,7 +94,6 @@ class Injection(NamedTuple):
             "put_in": [{"id": one, "thread_id": self.threads[one]} for one in self.put_in],
             "left_out": {one: why.value for one, why in self.left_out.items()},
             **({} if self.asked is None else {"asked": self.asked}),
-            **({"considered": [one.to_json() for one in self.considered]} if self.considered else {}),
         }
 
 
@@ -160,7 +122,6 @@ def inject(
     least_pertinence: float = 0.0,
     focuses: Sequence[Focus] = (),
     seen: Mapping[str, float] = MappingProxyType({}),
-    explain: bool = False,
     nonces: Callable[[], str] = new_nonce,
 ) -> Injection:
     """Put in as many candidates as there is room for, by priority: in their order where nothing tells them apart.
@@ -208,12 +169,7 @@ def inject(
         threads[memory.id] = one.thread_id
         first_of.setdefault(one.thread_id, len(threads))
         said.add(shown.casefold())
-    considered = []
-    for one, place in ranked if explain else ():
-        topics = tuple(focus.topic for focus in lifting(one.similarity, one.thread, focuses))
-        omission = left_out.get(one.memory.id)
-        considered.append(Considered(one.memory, one.thread_id, place, one.pertinence, omission, topics))
-    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads, tuple(considered))
+    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads)
 
 
 def _is_own(memory: Memory, agent: str | None) -> bool:

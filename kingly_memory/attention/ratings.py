@@ -44,14 +44,6 @@ class Ratings:
     def rated(self, one: Rating) -> Ratings:
         return Ratings((*self.latest, one)[-KEPT:])
 
-    def are_of_all(self, showings: Iterable[float]) -> bool:
-        """Whether the thread was rated after each of these showings (Unix seconds). A rating is of one showing."""
-        left = sorted(showings)
-        for given in sorted(one.at.timestamp() for one in self.latest):
-            if left and left[0] <= given:
-                left.pop(0)
-        return not left
-
     @property
     def raw(self) -> float:
         """The seed's weighted mean, from 0 to 1; 1 without any rating."""

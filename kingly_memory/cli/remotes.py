@@ -210,11 +210,7 @@ def status(options: Options, out: Output) -> Answer:
         rows.append(("ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"))
     rows.append(("archive", counted(memories["archived"], "memory")))
     if "focus" in now:
-        everyone = ", for everyone"
-        topics = (
-            f"{one['topic']} ({one['weight']:g}{everyone if one.get('for_everyone') else ''})" for one in now["focus"]
-        )
-        rows.append(("focus", ", ".join(topics)))
+        rows.append(("focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])))
     rows += _links(options, now, strange)
     rows.append(("versions", ", ".join(f"{name} {one}" for name, one in now["versions"].items())))
     lines = facts(rows)

@@ -24,16 +24,15 @@ _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been
 
 
 def threads_list(options: Options, out: Output) -> Answer:
-    """The threads, under a line that says how they do."""
+    """The threads, the latest first."""
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
     most = options.limit
     with routing(place_of(options, out), out, reads=True) as router:
         found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most, options.status)
-        status = router.threads.status()
-    told = {"threads": [one.to_json() for one in found[:most]], "status": status.to_json()}
+    told = {"threads": [one.to_json() for one in found[:most]]}
     none = _NONE.get(options.status, "no thread: memories that are stored with --context belong to one")
-    lines = [status.message, *(_table(found[:most]) or [none])]
+    lines = _table(found[:most]) or [none]
     if len(found) > most:
         lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
     elif most == len(found) == MOST_LISTED:

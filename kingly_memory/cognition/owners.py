@@ -21,6 +21,11 @@ def current_owner(space: str, agent: str | None) -> str:
     return digest(space, agent)
 
 
+def whose_focus(space: str) -> str:
+    """Which facet says what a project has in focus: guided by any agent of it, or by a server that speaks for none."""
+    return current_owner(space, None)
+
+
 def latest_owner(space: str) -> str:
     """Which facet says what anybody of a project last worked in."""
     return digest(space)

@@ -12,7 +12,6 @@ from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.injection import Budget, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
-from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attention import candidates
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ def _recalled(
     def remember() -> None:
         if session and anew:
             log.clear(session, around.now_s)
-        if found.put_in:
-            log.note(session or UNNAMED, found.put_in, around.now_s)
+        if session and found.put_in:
+            log.note(session, found.put_in, around.now_s)
 
     return Recalled(found.text, remember)
 

@@ -318,7 +318,7 @@ def merged(done: Merged, *_: Any) -> JsonObject:
     return {"message": done.message, "merged": done.merged, "thread": _thread(done.thread)}
 
 
-def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject:
+def injected(notes: Injection, *_: object) -> JsonObject:
     reasons = [why.value for why in notes.left_out.values()]
     told = notes.to_json()
     seen = len(notes.put_in) + len(reasons)
@@ -326,7 +326,6 @@ def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject
         "message": f"Put in {len(notes.put_in)} of {seen} memories looked at, about {told['tokens']} tokens.",
         **told,
         "left_out": {why: reasons.count(why) for why in dict.fromkeys(reasons)},
-        **({"considered": told.get("considered", [])} if said["explain"] else {}),
     }
 
 

@@ -19,7 +19,9 @@ BRIEF = Settings(durability="process", lifetimes=Lifetimes(working=60.0), local_
 
 async def shown(memory: MemoryRouter) -> list[str]:
     """The texts of what is considered for a prompt that nothing is about."""
-    return [one.memory.content for one in (await memory.inject("what is for lunch?", explain=True)).considered]
+    found = await memory.inject("what is for lunch?")
+    considered = [await memory.get(one) for one in (*found.put_in, *found.left_out)]
+    return [one.content for one in considered if one is not None]
 
 
 @pytest.mark.parametrize("context", [None, "garden"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory import Settings, SyncMemoryRouter
+from kingly_memory import Settings
 from kingly_memory.settings import Pace
 from tests.cli_runner import Run, runner
 from tests.threads.samples import THREAD_ID
@@ -54,17 +54,12 @@ def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
 
 
 @pytest.mark.requirement("SMT-033", "SMT-034")
-def test_what_was_put_into_a_prompt_is_rated(run: Run, tmp_path: Path) -> None:
+def test_a_thread_is_rated_by_its_name_or_that_of_a_memory_in_it(run: Run) -> None:
     run("store", "Deploys wait for two reviews", "--key", "rule", "--context", "thread_deploys")
-    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as memory:
-        assert memory.inject("how many reviews do deploys wait for?", session="s1").put_in
     said = run("rate", "thread_deploys", "noise", "--reason", "one review now").out
     assert said == "Rated thread_deploys as not useful. Relevance score: 1.00 → 0.50\n"
-    instead = run("rate", "rule", "useful", "--json").json
-    assert (instead["relevance_before"], instead["relevance_score"], instead["ratings"]) == (0.5, 1.0, 1)
-    assert run("--agent", "claude-code", "inject", "how many reviews do deploys wait for?").out
-    rated = run("rate", "rule", "noise", "--json").json
-    assert (rated["relevance_before"], rated["relevance_score"], rated["ratings"]) == (1.0, 0.6452, 2)
+    again = run("rate", "rule", "useful", "--json").json
+    assert (again["relevance_before"], again["relevance_score"], again["ratings"]) == (0.5, 0.6774, 2)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +74,6 @@ def test_what_was_put_into_a_prompt_is_rated(run: Run, tmp_path: Path) -> None:
         (["pin", "x", "--key", "unseen"], "key: is taken, and a pin is always a new memory"),
         (["unpin", "thread_nobody"], "thread: there is no thread 'thread_nobody'"),
         (["unpin", "unseen"], "is not pinned"),
-        (["rate", "unseen", "useful"], "thread: 'unseen' was never put into a prompt"),
         (["rate", "unseen", "good"], "rating: 'good' is unknown; say useful or noise"),
     ],
 )
@@ -102,5 +96,5 @@ def test_a_focus_counts_threads_as_their_list_does(run: Run) -> None:
     run("store", "deploy on mondays", "--context", "mondays")
     told = run("focus", "deploy").out
     assert "1 thread and 2 memories outside of threads will be prioritized." in told
-    assert run("threads", "list").out.startswith("1 active thread;")
+    assert len(run("threads", "list", "--json").json["threads"]) == 1
     assert [one["content"] for one in run("search", "window", "--json").json["hits"]] == ["deploy window"]

@@ -192,22 +192,6 @@ async def test_the_focus_is_taken_off_one_topic_or_all(tmp_path: Path, clock: Ma
             await memory.attention.unfocus("")
 
 
-async def test_every_project_and_agent_has_a_focus_of_its_own(tmp_path: Path) -> None:
-    def opened(project: str, agent: str | None) -> SyncMemoryRouter:
-        return SyncMemoryRouter.open(tmp_path / "home", False, project=project, agent=agent, settings=CALM)
-
-    with opened("app", "ada") as memory:
-        memory.attention.focus("engines")
-    for project, agent, topics in (
-        ("app", "eve", []),
-        ("other", "ada", []),
-        ("app", None, []),
-        ("app", "ada", ["engines"]),
-    ):
-        with opened(project, agent) as memory:
-            assert [one.topic for one in memory.attention.focused()] == topics
-
-
 async def test_only_living_threads_of_the_project_are_counted(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
@@ -274,12 +258,10 @@ async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path,
             await memory.store(text, context_id="summer", origin="user")
         assert "greenhouse" in (await memory.threads.get("summer")).topics
         assert (await memory.attention.focus("Greenhouse")).affected_threads == 1
-        found = await memory.inject("is there enough water for the evening?", explain=True)
-        assert {one.why for one in found.considered} == {"in focus: Greenhouse"}
+        prompt = "is there enough water for the evening?"
+        in_focus = {*(await memory.inject(prompt)).put_in}
         await memory.attention.unfocus()
-        assert "greenhouse" not in {
-            why for one in (await memory.inject("water", explain=True)).considered for why in one.topics
-        }
+        assert {*(await memory.inject(prompt)).put_in} < in_focus
 
 
 async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
@@ -293,8 +275,6 @@ async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
         assert hint not in focused.message
         nothing = await memory.attention.focus("supper")
         assert (nothing.affected_threads, hint in nothing.message) == (0, True)
-        [one] = (await memory.inject("what do deploys need?", explain=True)).considered
-        assert one.priority.boost == pytest.approx((0.3 + 0.2) * 0.8)  # as a topic too
 
 
 @pytest.mark.requirement("SMT-008")
@@ -309,9 +289,8 @@ async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, c
             assert (focused.affected_threads, focused.thread_id) == (1, thread_id)
             beside = f"It names the thread {thread_id}, whose latest memories stand beside every prompt."
             assert focused.message.endswith(f"1 thread will be prioritized. {beside}")
-            found = await memory.inject("anything else?", explain=True)
-            assert {one.thread_id for one in found.considered if one.is_in} == {"release"}
-            assert {one.why for one in found.considered} == {f"in focus: {name}"}
+            found = await memory.inject("anything else?")
+            assert ({*found.threads.values()}, found.left_out) == ({"release"}, {})
             assert (await memory.attention.unfocus(name)).cleared == (name,)
         alone = await memory.attention.focus("finance")
         assert (alone.affected_threads, alone.affected_memories) == (0, 1)
@@ -358,28 +337,25 @@ async def test_how_accents_are_composed_makes_no_difference(tmp_path: Path, cloc
         assert (await memory.attention.focus(normalize(other, "café"))).affected_threads == 2
         await memory.attention.focus(normalize(form, "CAFÉ"))
         assert len(await memory.attention.focused()) == 1
-        assert "tokens" in (await memory.inject("which tokens?", explain=True)).considered[0].memory.content
-        assert (await memory.inject("which tokens?", explain=True)).considered[0].priority.boost > 0
+        assert "tokens" in (await memory.inject("which tokens?")).text
 
 
-@pytest.mark.requirement("SMT-006")
-async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_path: Path) -> None:
-    def opened(agent: str | None) -> SyncMemoryRouter:
-        return SyncMemoryRouter.open(tmp_path / "home", False, project="app", agent=agent, settings=CALM)
+@pytest.mark.requirement("SMT-006", "SMT-052")
+async def test_what_is_in_focus_holds_for_every_agent_of_the_project(tmp_path: Path) -> None:
+    """A server that was not told for whom it speaks guides the hooks of all."""
+
+    def opened(agent: str | None, project: str = "app") -> SyncMemoryRouter:
+        return SyncMemoryRouter.open(tmp_path / "home", False, project=project, agent=agent, settings=CALM)
 
     with opened(None) as memory:
         memory.attention.focus("billing")
-        memory.attention.focus("ui", 0.2)
-        assert not any(one.for_everyone for one in memory.attention.focused())
     with opened("ada") as memory:
         memory.attention.focus("UI", 0.9)
-        active = [(one.topic, one.weight, one.for_everyone) for one in memory.attention.focused()]
-        assert active == [("billing", 0.8, True), ("UI", 0.9, False)]
-        told = memory.threads.status().to_json()["focus"]
-        assert [one.get("for_everyone") for one in told] == [True, None]
-        assert memory.status()["focus"][0] == {"topic": "billing", "weight": 0.8, "for_everyone": True}
-        cleared = memory.attention.unfocus("ui")
-        assert cleared.message == ('Focus on "UI" cleared. Still in focus: billing. For every agent that was ui.')
-        assert memory.attention.unfocus().for_everyone == ("billing",)
+        assert [(one.topic, one.weight) for one in memory.attention.focused()] == [("billing", 0.8), ("UI", 0.9)]
+        assert memory.status()["focus"] == [{"topic": "billing", "weight": 0.8}, {"topic": "UI", "weight": 0.9}]
+        assert memory.attention.unfocus("ui").message == 'Focus on "UI" cleared. Still in focus: billing.'
+    with opened("eve", "other") as memory:
+        assert memory.attention.focused() == ()
     with opened("eve") as memory:
+        assert memory.attention.unfocus().cleared == ("billing",)
         assert memory.attention.focused() == ()

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
-from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
@@ -111,22 +110,14 @@ def clock() -> ManualClock:
     return ManualClock(AT)
 
 
-def injected(memory: MemoryRouter, store: PromptStore, memory_id: str, at: datetime = AT) -> None:
-    """Each time into a session of its own."""
-    log = memory._engine.injections = InjectionFiles(store.home, memory._engine.space)
-    log.note(f"{memory_id} {at}", [memory_id], at.timestamp())
-
-
 @pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033")
 async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
-        stored = await memory.store("the old api", context_id="thread_old_api")
-        injected(memory, store, stored.id)
+        await memory.store("the old api", context_id="thread_old_api")
         rated = await memory.attention.rate("thread_old_api", False, "API was\nredesigned")
         assert rated.message == "Rated thread_old_api as not useful. Relevance score: 1.00 → 0.50"
         assert (rated.relevance_before, rated.relevance_score, rated.raw_score, rated.ratings) == (1.0, 0.5, 0.0, 1)
         clock.jump(3600)
-        injected(memory, store, stored.id, at=clock.now())
         again = await memory.attention.rate("thread_old_api", True)
         assert again.message == "Rated thread_old_api as useful. Relevance score: 0.50 → 0.68"
         whose = owner("app", "thread_old_api")
@@ -142,28 +133,18 @@ async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock)
     async with router_over(store, None, clock) as memory:
         inside = await memory.store("the old api", key="api", context_id="thread_api")
         alone = await memory.store("said by itself", key="alone")
-        for one in (inside, alone):
-            injected(memory, store, one.id)
         assert (await memory.attention.rate("api", False)).thread_id == "thread_api"
         clock.jump(1)
-        injected(memory, store, inside.id, at=clock.now())
         assert (await memory.attention.rate(inside.id, False)).ratings == 2
         assert (await memory.attention.rate("alone", False)).thread_id == alone.id
         assert store.reader.facets("ratings", [alone.id])
 
 
 @pytest.mark.requirement("SMT-034")
-async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: PromptStore, clock: ManualClock) -> None:
+async def test_what_is_unknown_cannot_be_rated(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
-        stored = await memory.store("unseen", context_id="thread_unseen")
         foreign = await other.store("foreign", context_id="thread_foreign")
-        injected(other, store, foreign.id)
         for name, problem in (
-            (
-                "thread_unseen",
-                "'thread_unseen' was never put into a prompt, by a hook or by inject, so there is nothing",
-            ),
-            (stored.id, "was never put into a prompt"),
             ("thread_nobody", "there is no thread 'thread_nobody' in this project, and no such memory"),
             ("thread_foreign", "there is no thread 'thread_foreign' in this project"),
             (foreign.id, "there is no thread"),
@@ -172,36 +153,13 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
             with pytest.raises(InvalidInput, match=problem) as raised:
                 await memory.attention.rate(name, useful=True)
             assert raised.value.field == "thread_id"
-        assert store.reader.facets("ratings", [owner("app", "thread_unseen"), foreign.id]) == {}
-
-
-async def test_what_was_shown_once_is_rated_once_and_again_instead(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        stored = await memory.store("the old api", context_id="thread_api")
-        injected(memory, store, stored.id)
-        for _ in range(11):
-            clock.jump(60)
-            await memory.attention.rate("thread_api", useful=False)
-        last = await memory.attention.rate("thread_api", useful=False)
-        assert (last.ratings, last.relevance_score, last.replaced) == (1, 0.5, True)
-        assert last.message.endswith("0.50 → 0.50 (in place of the last rating: nothing was put in since)")
-        changed = await memory.attention.rate("thread_api", useful=True)
-        assert (changed.ratings, changed.relevance_score) == (1, 1.0)
-
-
-@given(st.lists(st.integers(0, 20), max_size=6), st.lists(st.integers(0, 20), max_size=6))
-def test_as_many_ratings_as_showings_before_them_are_of_all(showings: list[int], given_s: list[int]) -> None:
-    rated = Ratings(tuple(Rating(True, datetime.fromtimestamp(at, UTC)) for at in given_s))
-    after = [sum(at >= showing for at in given_s) for showing in showings]
-    needed = [sum(other >= showing for other in showings) for showing in showings]
-    assert rated.are_of_all(showings) is all(have >= need for have, need in zip(after, needed, strict=True))
+        assert store.reader.facets("ratings", [owner("app", "thread_nobody"), foreign.id]) == {}
 
 
 async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
         await memory.store("deploys wait for reviews", context_id="thread_a")
-        gone = await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
-        injected(memory, store, gone.id)
+        await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
         [merge] = (await memory.compact())["actions"]
         kept, went = merge["threads"]
         assert {kept, went} == {"thread_a", "thread_b"}

@@ -118,8 +118,4 @@ async def test_what_was_put_in_is_rated(tmp_path: Path) -> None:
             "raw_score": 0.0,
             "ratings": 1,
             "reason": "one review now",
-            "replaced": False,
         }
-        explained = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", explain=True)
-        [candidate] = explained["considered"]
-        assert candidate["relevance"] == 0.5

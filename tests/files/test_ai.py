@@ -587,7 +587,7 @@ def test_a_topic_that_is_in_a_focus_twice_is_there_once(tmp_path: Path) -> None:
 def test_a_focus_of_a_file_is_taken_where_nothing_was_ever_in_focus(home: Home) -> None:
     newer = {**FOCUS, "last_updated": "2026-03-01T00:00:00", "active_focus": []}
     assert home.take_in(ImportedFocus(Path("f"), FOCUS), ImportedFocus(Path("f"), newer)) == [True, False]
-    assert exported_focus(home.store.reader, "app", None) == FOCUS
+    assert exported_focus(home.store.reader, "app") == FOCUS
 
 
 @pytest.mark.requirement("SMT-050")

@@ -43,7 +43,7 @@ ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
 LIFECYCLE = {"memory_sweep", "memory_restore", "memory_status", "get_memory_stats", "memory_update", "memory_history"}
 AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_context"}
-AI |= {"ai_status", "ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
+AI |= {"ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
 LEGACY = {"remember", "recall", "list"}
 DOCUMENTS = {"document_put", "document_get", "document_delete", "document_namespaces", "document_search"}
@@ -156,7 +156,7 @@ async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
-        "alma_get_weak_memories", "get_memory_stats", "ai_status", "ai_suggestions", "memory_inject", *COGNITION,
+        "alma_get_weak_memories", "get_memory_stats", "ai_suggestions", "memory_inject", *COGNITION,
         *DOCUMENTS - {"document_put", "document_delete"},
         "memory_history",
     }  # fmt: skip

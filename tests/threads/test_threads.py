@@ -166,20 +166,14 @@ async def test_what_has_ended_of_a_thread_counts_with_what_lies_in_the_archive(
 
 
 @pytest.mark.requirement("SMT-026")
-async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRouter, store: PromptStore) -> None:
+async def test_suggestions_say_how_heavy_the_threads_are_together(memory: MemoryRouter, store: PromptStore) -> None:
     for number in range(12):
         await talk(memory, f"t{number:02}", f"about number{number}")
     put(store, "attention", owner("app", "t03"), {"weight": 1.5, "pinned": True})
-    await memory.attention.focus("deploys")
-    found = await memory.threads.status()
-    assert (found.active_threads, found.pinned) == (12, 1)
-    assert found.total_weight == pytest.approx(12.5)
-    assert (found.context_pressure, found.utilisation) == (1.0, 12 / 30)
-    assert [one.id for one in found.heaviest][:1] == ["t03"]
-    assert [one["topic"] for one in found.focus] == ["deploys"]
-    assert found.message == (
-        "12 active threads, 1 pinned; room for 30. Together they weigh 12.50 of 10 (pins and good ratings add to it)"
-    )
+    health = (await memory.threads.suggestions()).health
+    assert health["active_threads"] == 12
+    assert health["total_weight"] == pytest.approx(12.5)
+    assert (health["context_pressure"], health["utilisation"]) == (1.0, 12 / 30)
 
 
 async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(
@@ -190,7 +184,6 @@ async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_othe
     with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as connection, connection:
         connection.execute("UPDATE Cache SET value = '{}' WHERE key GLOB 'm:*' AND value LIKE '%about damaged%'")
     assert [one.id for one in await memory.threads.list(1)] == ["sound"]
-    assert (await memory.threads.status()).active_threads == 1
     assert (await memory.threads.suggestions()).health["active_threads"] == 1
 
 

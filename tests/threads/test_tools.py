@@ -48,21 +48,11 @@ async def test_every_command_that_a_suggestion_prints_can_be_called(tmp_path: Pa
         assert recalled["message"] == 'Recalled 1 thread for "tomatoes".'
 
 
-async def test_status_and_names_are_told(tmp_path: Path) -> None:
+async def test_a_name_is_told(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
-        empty = await client.ok("ai_status")
-        assert (empty["active_threads"], empty["context_pressure"], empty["latest"]) == (0, 0.0, [])
         await fill(client, "garden")
-        await client.ok("ai_focus", topic="tomatoes")
         named = await client.ok("ai_rename", thread_id="garden", title="Under glass")
         assert named["message"] == 'Renamed garden to "Under glass"'
-        status = await client.ok("ai_status")
-        assert (
-            status["message"]
-            == "1 active thread; room for 30. Together they weigh 1.00 of 10 (pins and good ratings add to it)"
-        )
-        assert [one["title"] for one in status["latest"]] == ["Under glass"]
-        assert [one["topic"] for one in status["focus"]] == ["tomatoes"]
 
 
 async def test_a_long_message_is_cut_and_named(tmp_path: Path) -> None:
@@ -78,10 +68,7 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
         for text in TOPICS[name]:
             assert run("store", text, "--context", name).code == 0
     listed = run("threads", "list").out.splitlines()
-    assert (
-        listed[0] == "2 active threads; room for 30. Together they weigh 2.00 of 10 (pins and good ratings add to it)"
-    )
-    assert [line.split()[0] for line in listed[2:]] == ["garden", "deploys"]
+    assert [line.split()[0] for line in listed[1:]] == ["garden", "deploys"]
     spaced = run("store", "Ana's note; it has a title", "--context", "a b; touch c", "--home", "other home")
     assert spaced.code == 0
     assert run("store", "Another note", "--context=-d", "--home", "other home").code == 0
@@ -105,15 +92,15 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
     assert (refused.code != 0, "cannot be merged with itself" in refused.err) == (True, True)
     assert "stored with --context" in run("threads", "list", "--project", "elsewhere").out
     nothing = {status: run("threads", "list", "--status", status).out for status in ("archived", "merged-into")}
-    assert nothing["archived"].endswith("\nno thread is archived\n")
-    assert nothing["merged-into"].endswith("\nno thread has been merged into another\n")
+    assert nothing["archived"] == "no thread is archived\n"
+    assert nothing["merged-into"] == "no thread has been merged into another\n"
 
 
 def test_a_list_of_threads_says_when_there_are_more(run: Run) -> None:
     for number in range(3):
         run("store", f"about number{number}", "--context", f"t{number}")
     cut = run("threads", "list", "--limit", "2").out.splitlines()
-    assert ([line.split()[0] for line in cut[2:4]], cut[4:]) == (["t2", "t1"], ["more: the same with --limit 4"])
+    assert ([line.split()[0] for line in cut[1:3]], cut[3:]) == (["t2", "t1"], ["more: the same with --limit 4"])
     assert len(run("threads", "list", "--limit", "2", "--json").json["threads"]) == 2
     assert "more:" not in run("threads", "list", "--limit", "3").out
     assert "more:" not in run("threads", "list", "--limit", "1000").out
@@ -128,11 +115,11 @@ def test_long_names_of_threads_leave_the_other_columns_whole(run: Run, length: i
     for name in (kept, gone):
         run("store", f"about {name[0]}", "--context", name)
     run("threads", "merge", kept, gone)
-    for line in run("threads", "list", "--status", "all").out.splitlines()[1:]:
-        assert len(line) <= 100
-    heads = run("threads", "list", "--status", "all").out.splitlines()[1].split()
+    listed = run("threads", "list", "--status", "all").out.splitlines()
+    assert max(map(len, listed)) <= 100
+    heads = listed[0].split()
     assert heads[:5] == ["THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE"]
-    rows = [line for line in run("threads", "list", "--status", "all").out.splitlines() if line.startswith(("k", "g"))]
+    rows = [line for line in listed if line.startswith(("k", "g"))]
     assert ["just now" in line for line in rows] == [True, True]
     assert all("in kkkk" in line for line in rows if line.startswith("g"))
     assert all(" active " in line for line in rows if line.startswith("k"))

@@ -24,8 +24,6 @@ MOST_LINES = 2_000
 """Of one session, the last ones."""
 LIMIT_BYTES = 512 * 1024
 """So much of a file's end is read; one that has become longer is begun anew."""
-_GLANCE_BYTES = 16 * 1024
-"""So much of a file's end is read to see whose it is."""
 _LINE_BYTES = 8 * 1024
 _MOST_IDS = 100
 _ID_LENGTH = 64
@@ -68,14 +66,6 @@ class InjectionFiles:
 
     def ever(self, session: str) -> dict[str, float]:
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
-
-    def sessions(self) -> list[str]:
-        found: list[str] = []
-        with suppress(*_LEFT_ALONE), self._opened() as folder:
-            for name in [one for one in _names(folder) if one.startswith(self._mark)][:MOST_SESSIONS]:
-                with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
-                    found += [one.session for one in _read(file, _GLANCE_BYTES)[-1:] if self._name(one.session) == name]
-        return found
 
     def _entries(self, session: str) -> list[_Entry]:
         with suppress(*_LEFT_ALONE), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:

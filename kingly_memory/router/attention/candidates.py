@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory import validation
 from kingly_memory.attention.injection import NoteCandidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
-from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE
@@ -104,15 +104,12 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
 
 
 def in_focus(around: Surroundings) -> Sequence[Focus]:
-    """What the agent has in focus, and what nobody in particular has: a server that was not told for whom it speaks
-    guides the hooks of all."""
-    names = list(dict.fromkeys(current_owner(around.space, agent) for agent in (None, around.agent)))
-    facets = around.reader.facets("focus", names)
-    if not any(facet.get("active_focus") for facet in facets.values()):
+    whose = whose_focus(around.space)
+    if not around.reader.facets("focus", [whose]).get(whose, {}).get("active_focus"):
         return ()
     from kingly_memory.router.attention.focus import applying
 
-    return applying(around.reader, around.space, around.agent)
+    return applying(around.reader, around.space)
 
 
 def wording_of(memory: Memory) -> str:

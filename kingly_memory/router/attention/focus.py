@@ -1,4 +1,4 @@
-"""What is in focus, per project and agent: the facet `focus:<owner>`, in the form of the seed's focus.json."""
+"""What a project has in focus: the facet `focus:<owner>`, in the form of the seed's focus.json."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from kingly_memory.attention.focus import Focus, Focuses, Thread, folded
-from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.attention.focus import Focus, Focuses, Thread
+from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
@@ -29,15 +29,11 @@ _LONGER, _PER_LENGTH, _MOST_WORDS = 12, 4, 24
 
 @dataclass(frozen=True, slots=True)
 class Unfocused(Plain):
-    """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
-    held for every agent."""
-
-    OPTIONAL = ("for_everyone",)
+    """The topics that the focus was taken off, and those that are left in it."""
 
     cleared: tuple[str, ...]
     active_focus: tuple[str, ...] = ()
     asked: str | None = field(default=None, repr=False)
-    for_everyone: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -49,19 +45,13 @@ class Unfocused(Plain):
             if self.active_focus
             else "Returning to similarity-based injection."
         )
-        shared = f" For every agent that was {', '.join(self.for_everyone)}." if self.for_everyone else ""
-        return f"{what} cleared. {after}{shared}"
+        return f"{what} cleared. {after}"
 
 
-def applying(reader: StoreReader, space: str, agent: str | None) -> tuple[Focus, ...]:
-    """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
-    speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
-    owners = [current_owner(space, one) for one in (None, agent)]
-    facets = reader.facets(_FACET, list(dict.fromkeys(owners)))
-    nobody, own = (Focuses.from_json(facets.get(one)) for one in owners)
-    everyone = [replace(one, for_everyone=agent is not None) for one in nobody]
-    by_topic = {folded(one.topic): one for one in (*everyone, *own)}
-    return tuple(naming(reader, space, one) for one in by_topic.values())
+def applying(reader: StoreReader, space: str) -> tuple[Focus, ...]:
+    """What is in focus, each with the thread that it names."""
+    whose = whose_focus(space)
+    return tuple(naming(reader, space, one) for one in Focuses.from_json(reader.facets(_FACET, [whose]).get(whose)))
 
 
 def naming(reader: StoreReader, space: str, one: Focus) -> Focus:
@@ -73,18 +63,17 @@ def naming(reader: StoreReader, space: str, one: Focus) -> Focus:
     return one if thread_id == one.topic else replace(one, thread=thread_id)
 
 
-def status(reader: StoreReader, space: str, agent: str | None) -> JsonObject:
+def status(reader: StoreReader, space: str) -> JsonObject:
     """For a status: `focus`, when anything is in it."""
-    told = [one.told() for one in applying(reader, space, agent)]
-    shown = ("topic", "weight", "for_everyone")
-    return {"focus": [{name: one[name] for name in shown if name in one} for one in told]} if told else {}
+    told = [{"topic": one.topic, "weight": one.weight} for one in applying(reader, space)]
+    return {"focus": told} if told else {}
 
 
 def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
     """Put it into focus. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> None:
-        whose = current_owner(context.space, context.agent)
+        whose = whose_focus(context.space)
         active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
         transaction.set_facet(_FACET, whose, active.to_json())
 
@@ -92,24 +81,16 @@ def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
 
 
 def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], Unfocused]:
-    """Take the focus off a topic, or off all of them for None: what the agent has in focus, and what everybody has."""
+    """Take the focus off a topic, or off all of them for None."""
 
     def change(transaction: Transaction) -> Unfocused:
-        gone: list[str] = []
-        left: list[str] = []
-        for_everyone: tuple[str, ...] = ()
-        for agent in dict.fromkeys((None, context.agent)):
-            whose = current_owner(context.space, agent)
-            before = Focuses.from_json(transaction.facet(_FACET, whose))
-            after = before.without(topic, context.now)
-            if after is not before:
-                transaction.set_facet(_FACET, whose, after.to_json())
-            cleared = [one.topic for one in before if one not in after.active]
-            gone += cleared
-            left += [one.topic for one in after]
-            for_everyone = tuple(cleared) if agent is None and context.agent is not None else for_everyone
-        gone, left = ([*{folded(one): one for one in topics}.values()] for topics in (gone, left))
-        return Unfocused(tuple(gone), tuple(left), topic, for_everyone)
+        whose = whose_focus(context.space)
+        before = Focuses.from_json(transaction.facet(_FACET, whose))
+        after = before.without(topic, context.now)
+        if after is not before:
+            transaction.set_facet(_FACET, whose, after.to_json())
+        cleared = tuple(one.topic for one in before if one not in after.active)
+        return Unfocused(cleared, tuple(one.topic for one in after), topic)
 
     return change
 

@@ -9,7 +9,6 @@ from kingly_memory import validation
 from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attention.candidates import Surroundings, for_prompt
 from kingly_memory.writing import CHARACTERS_PER_TOKEN
 
@@ -25,10 +24,8 @@ def injected(
     budget_s: float,
     session: str | None = None,
     log: InjectionLog | None = None,
-    explain: bool = False,
 ) -> Injection:
-    """What fits the prompt and the session has not seen yet. What is put in for no session is noted as well, and told
-    again. Takes about `budget_s`. Raises StoreError."""
+    """What fits the prompt and the session has not seen yet. Takes about `budget_s`. Raises StoreError."""
     gathered = for_prompt(prompt, around, budget_s)
     found = inject(
         gathered.candidates,
@@ -36,11 +33,10 @@ def injected(
         budget=budget,
         least_pertinence=LEAST,
         focuses=gathered.focuses,
-        seen=MappingProxyType({}) if session is None or log is None else log.of(session),
-        explain=explain,
+        seen=log.of(session) if session is not None and log is not None else MappingProxyType({}),
     )
-    if log is not None and found.put_in:
-        log.note(UNNAMED if session is None else session, found.put_in, around.now_s)
+    if session is not None and log is not None and found.put_in:
+        log.note(session, found.put_in, around.now_s)
     return found._replace(asked=gathered.asked)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import urandom
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kingly_memory import validation
 from kingly_memory.attention import pins
@@ -26,9 +26,6 @@ from kingly_memory.router.attention.focus import Unfocused
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
 from kingly_memory.router.write import Stored
-
-if TYPE_CHECKING:
-    from kingly_memory.ports import InjectionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +112,7 @@ class Unpinned(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Rated(Plain):
-    """A thread's relevance before and after a rating, the seed's mean (`raw_score`), and how many ratings there are.
-    `replaced`: it took the place of the one before, since nothing has been put in that was not rated."""
+    """A thread's relevance before and after a rating, the seed's mean (`raw_score`), and how many ratings there are."""
 
     thread_id: str
     useful: bool
@@ -125,24 +121,20 @@ class Rated(Plain):
     raw_score: float
     ratings: int
     reason: str | None = None
-    replaced: bool = False
 
     @property
     def message(self) -> str:
         """In the words of the seed."""
         how = "useful" if self.useful else "not useful"
-        instead = " (in place of the last rating: nothing was put in since)" if self.replaced else ""
         score = f"Relevance score: {self.relevance_before:.2f} → {self.relevance_score:.2f}"
-        return f"Rated {self.thread_id} as {how}. {score}{instead}"
+        return f"Rated {self.thread_id} as {how}. {score}"
 
 
 class Attention:
     """The verbs of focus, pins and ratings."""
 
-    def __init__(self, access: Access, log: InjectionLog | None) -> None:
-        """`log` knows what was put into prompts."""
+    def __init__(self, access: Access) -> None:
         self._access = access
-        self._log = log
 
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
@@ -159,7 +151,7 @@ class Attention:
         """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
         updates the weight.
 
-        `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
+        `weight` is brought into 0 to 1. Holds for everybody in this project until `unfocus`. Raises InvalidInput.
         """
         context, reader = self._access.write_context(), self._access.reader
         one, heavy = focus(topic, weight, context.now)
@@ -174,11 +166,11 @@ class Attention:
         return await self._access.read(look)
 
     @verb("unfocus", "ai_unfocus", "ai", "Take focus off", destroys=True, repeatable=True)
-    @example('{"topic": "authentication"}', "success message cleared active_focus for_everyone?")
+    @example('{"topic": "authentication"}', "success message cleared active_focus")
     async def unfocus(
         self, topic: Annotated[str | None, Arg("left out, all focus is cleared", is_positional=True)] = None
     ) -> Unfocused:
-        """Take the focus off a topic, or off everything. It holds for you, also where others have set it for all.
+        """Take the focus off a topic, or off everything.
 
         Raises InvalidInput.
         """
@@ -187,10 +179,8 @@ class Attention:
         return await self._access.write(focused.clear(asked, self._access.write_context()))
 
     async def focused(self) -> tuple[Focus, ...]:
-        """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
-        in the order in which it was set first."""
-        context, reader = self._access.write_context(), self._access.reader
-        return await self._access.read(lambda: focused.applying(reader, context.space, context.agent))
+        """What the project has in focus, in the order in which it was set first."""
+        return await self._access.read(lambda: focused.applying(self._access.reader, self._access.space))
 
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(
@@ -282,7 +272,7 @@ class Attention:
     @verb("rate", "ai_rate_context", "ai", "Rate what was injected")
     @example(
         '{"thread_id": "thread_20260201_083000_abc123", "useful": false, "reason": "API was redesigned"}',
-        "success message thread_id useful relevance_before relevance_score raw_score ratings reason replaced",
+        "success message thread_id useful relevance_before relevance_score raw_score ratings reason",
     )
     async def rate(
         self,
@@ -298,10 +288,9 @@ class Attention:
         ],
         reason: Annotated[str | None, Arg("why, in a sentence; it is kept", "TEXT")] = None,
     ) -> Rated:
-        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread. Once for
-        each session that it was put into.
+        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread.
 
-        Again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
+        The last ten ratings count, the latest most. Raises InvalidInput.
         """
         said = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):
@@ -310,29 +299,16 @@ class Attention:
         context = self._access.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
-        def look() -> tuple[Named, list[str], list[float]]:
-            thread, contexts, ids = self._thread(said, context.space)
-            if not (shown_s := self._shown(set(ids))):
-                problem = "was never put into a prompt, by a hook or by inject, so there is nothing to rate yet"
-                raise InvalidInput("thread_id", f"{validation.shown(said)!r} {problem}")
-            return thread, [owner(context.space, one) for one in contexts] or [thread.owner], shown_s
-
-        thread, owners, shown_s = await self._access.read(look)
+        thread, contexts, _ = await self._access.read(lambda: self._thread(said, context.space))
+        owners = [owner(context.space, one) for one in contexts] or [thread.owner]
 
         def change(transaction: Transaction) -> Rated:
-            """A rating that takes the place of the last one may replace one of a thread that was merged into it."""
             before = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
-            replaced = bool(before.latest) and before.are_of_all(shown_s)
-            for whose in owners if replaced else ():
-                own = Ratings.from_json(transaction.facet(RATINGS, whose)).latest
-                if own[-1:] == before.latest[-1:]:
-                    transaction.set_facet(RATINGS, whose, Ratings(own[:-1]).to_json() if own[:-1] else None)
-                    break
-            own_ratings = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
-            transaction.set_facet(RATINGS, thread.owner, own_ratings.to_json())
+            own = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
+            transaction.set_facet(RATINGS, thread.owner, own.to_json())
             after = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
             scores = relevance(before), relevance(after), after.raw
-            return Rated(thread.id, useful, *scores, len(after.latest), rating.reason, replaced)
+            return Rated(thread.id, useful, *scores, len(after.latest), rating.reason)
 
         return await self._access.write(change)
 
@@ -342,8 +318,3 @@ class Attention:
         thread = thread_lookup.named(reader, space, said)
         contexts = list(thread_lookup.contexts_of(reader, space, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]
-
-    def _shown(self, memory_ids: set[MemoryId]) -> list[float]:
-        """When each session was last shown any of those memories, in order."""
-        sessions = [] if self._log is None else [self._log.ever(name) for name in self._log.sessions()]
-        return sorted(max(one[name] for name in both) for one in sessions if (both := memory_ids & one.keys()))

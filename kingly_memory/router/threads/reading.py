@@ -45,7 +45,6 @@ from kingly_memory.router.threads.views import (
     MERGED,
     USUAL,
     Glance,
-    Overview,
     ThreadMessage,
     ThreadView,
 )
@@ -58,7 +57,6 @@ DRIFT_MOST, DRIFT_KEPT = 64, 12
 VIEW_DRIFT_MOST = 2_000
 """Messages in which drift is looked for when a thread is read whole, the latest."""
 MOST_TOPICS = 5
-_SHOWN = 5
 _PAGE = 64
 
 
@@ -221,25 +219,6 @@ def _latest_present(one: Present) -> tuple[float, str]:
 
 
 # --- lists of threads -------------------------------------------------------------------------------------------------
-
-
-def overview(reader: StoreReader, space: str, now_s: float, most_active: int) -> Overview:
-    found = survey(reader, space, now_s)
-    heavy = [one for name, one in found.weights.items() if name in found.active]
-    by_weight = nsmallest(
-        _SHOWN, found.active.values(), key=lambda one: (-found.weights.get(one.id, USUAL).weight, *_latest_present(one))
-    )
-    latest = list(islice(found.active.values(), _SHOWN))
-    glances = _glances(reader, space, now_s, found, [*by_weight, *latest])
-    return Overview(
-        len(found.active),
-        math.fsum(one.weight for one in heavy) + len(found.active) - len(heavy),
-        most_active,
-        sum(one.pinned for one in heavy),
-        reader.counts(space)["archived"],
-        heaviest=tuple(glances[one.id] for one in by_weight if one.id in glances),
-        latest=tuple(glances[one.id] for one in latest if one.id in glances),
-    )
 
 
 def listed(reader: StoreReader, space: str, now_s: float, status: str | None, limit: int) -> list[Glance]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kingly_memory.attention import drift
 from kingly_memory.attention.ratings import Ratings, relevance
-from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id
@@ -49,11 +49,10 @@ async def import_thread(thread: ImportedThread, access: Access) -> Taken:
 
 
 async def import_focus(focus: ImportedFocus, access: Access) -> bool:
-    """Put into focus what a file says, unless the agent ever had a focus here. False when nothing was changed."""
-    context = access.write_context()
+    """Put into focus what a file says, unless the project ever had a focus here. False when nothing was changed."""
+    name = whose_focus(access.space)
 
     def change(transaction: Transaction) -> bool:
-        name = current_owner(context.space, context.agent)
         if transaction.facet(FOCUS, name) is not None:
             return False
         transaction.set_facet(FOCUS, name, focus.focus)
@@ -154,9 +153,9 @@ def exported_threads(reader: StoreReader, space: str) -> Iterator[ExportedThread
         yield _exported(reader, space, thread, [found for one in memory_ids if (found := reader.row(one)) is not None])
 
 
-def exported_focus(reader: StoreReader, space: str, agent: str | None) -> JsonObject | None:
-    """What the agent has in focus; None when it never had a focus."""
-    name = current_owner(space, agent)
+def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
+    """What the project has in focus; None when it never had a focus."""
+    name = whose_focus(space)
     return reader.facets(FOCUS, [name]).get(name)
 
 

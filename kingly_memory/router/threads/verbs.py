@@ -9,16 +9,14 @@ from typing import Annotated
 
 from kingly_memory import validation
 from kingly_memory.attention import drift
-from kingly_memory.attention.focus import Focus
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import LIMIT, THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.ports import Transaction
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import Named, contexts_of, named
@@ -31,7 +29,6 @@ from kingly_memory.router.threads.views import (
     STATUSES,
     Glance,
     Merged,
-    Overview,
     Recalled,
     Split,
     ThreadView,
@@ -51,20 +48,16 @@ LOOKED_AT = 50
 """Memories among which the threads on a topic are looked for."""
 _RESTORED_AT_ONCE = 200
 
-InFocus = Callable[[StoreReader, str, str | None], Sequence[Focus]]
-"""What an agent of a project has in focus."""
-
 
 class Threads:
     """The verbs on threads. A thread is named by its id, or by the key or id of a memory in it."""
 
-    def __init__(self, access: Access, *, in_focus: InFocus, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, access: Access, *, flush: Callable[[], Awaitable[None]]) -> None:
         """`flush` writes down the uses of memories that are not in the store yet."""
         self._access = access
         self._reader = access.reader
         self._space = access.space
         self._suggesting = Suggesting(access.reader, access.space)
-        self._in_focus = in_focus
         self._flush = flush
 
     @verb("threads list", reads=True)
@@ -214,27 +207,6 @@ class Threads:
             return views
 
         return Recalled(said, tuple(await self._access.read(look)), back, left)
-
-    @verb(None, "ai_status", "ai", "See how the threads are", reads=True)
-    @example(
-        "{}",
-        "success message active_threads total_weight context_pressure utilisation max_active_threads pinned "
-        "archived_memories focus heaviest latest",
-    )
-    async def status(self) -> Overview:
-        """See how many threads are active, how heavy they are, which are the latest, and what is in focus. A thread is
-        what was said in one context.
-
-        Raises StoreError.
-        """
-        context = await self._context()
-        most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
-
-        def look() -> Overview:
-            focus = tuple(one.told() for one in self._in_focus(self._reader, self._space, context.agent))
-            return replace(reading.overview(self._reader, self._space, context.now_s, most), focus=focus)
-
-        return await self._access.read(look)
 
     @verb("suggestions", "ai_suggestions", "ai", "See what might be done", reads=True)
     @example(

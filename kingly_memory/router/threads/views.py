@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kingly_memory.attention.suggestions import FULL_WEIGHT, Health
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
@@ -79,26 +78,6 @@ class ThreadView(Glance):
         """Where the next page of messages begins; None after the last one."""
         end = self.first + len(self.messages)
         return end if self.messages and end < self.message_count else None
-
-
-@dataclass(frozen=True, slots=True)
-class Overview(Health):
-    """How the threads are, with the heaviest and the latest of them, and what is in focus."""
-
-    pinned: int = 0
-    archived_memories: int = 0
-    heaviest: tuple[Glance, ...] = ()
-    latest: tuple[Glance, ...] = ()
-    focus: tuple[JsonObject, ...] = ()
-
-    @property
-    def message(self) -> str:
-        threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
-        pinned = f", {self.pinned:,} pinned" if self.pinned else ""
-        return (
-            f"{threads}{pinned}; room for {self.max_active_threads}. Together they weigh {self.total_weight:.2f} of "
-            f"{FULL_WEIGHT:g} (pins and good ratings add to it)"
-        )
 
 
 @dataclass(frozen=True, slots=True)
