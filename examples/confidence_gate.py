@@ -28,12 +28,8 @@ async def main(home: str) -> None:
             await memory.record_task_outcome(task, status)
         for wish in WISHES:
             assessment = await memory.assess_confidence(wish)
-            low, high = assessment.interval
             verdict = "goes ahead" if assessment.confidence >= ENOUGH else "asks a human"
-            print(
-                f"{wish}: {assessment.confidence:.2f} (success rate {low:.2f} to {high:.2f}, "
-                f"{assessment.similar_tasks_count} similar) -> {verdict}"
-            )
+            print(f"{wish}: {assessment.confidence:.2f} ({assessment.similar_tasks_count} similar) -> {verdict}")
             for one in assessment.evidence:
                 print(f"    {one.status}: {one.task}")
 

@@ -95,8 +95,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     @verb("confidence", "assess_task_confidence", "memory", "Assess a task")
     @example(
         '{"task_description": "migrate the users table"}',
-        "confidence confidence_factors similar_tasks_count memory_informed interval evidence assessment_id "
-        "source context",
+        "confidence confidence_factors similar_tasks_count memory_informed evidence assessment_id source context",
     )
     async def assess_confidence(
         self,

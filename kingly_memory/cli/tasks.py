@@ -88,12 +88,10 @@ def _link_lines(related: Iterable[JsonObject], at_hand: Mapping[str, Memory]) ->
 
 
 def _assessment_lines(assessment: Assessment) -> Iterator[str]:
-    low, high = assessment.interval
     yield f"confidence {assessment.confidence:.2f}"
     for name, value in assessment.confidence_factors.items():
         yield f"  {value:+.3f}  {name.replace('_', ' ')}"
     if not assessment.memory_informed:
         yield "no similar task is known; record what comes of this one: kingly-memory task record"
         return
-    yield f"such tasks succeed in {low:.0%} to {high:.0%} of cases (90 % interval)"
     yield from table([(one.status, f"{one.relevance:.2f}", one.task) for one in assessment.evidence])

@@ -44,8 +44,6 @@ _BASE = 5_000
 _SWING = 3_000
 _BONUS = 1_000
 _STEP = 200
-_Z_90 = 1.6448536269514722
-"""Of the normal distribution, 90 % lies within so many standard deviations."""
 
 _BREAK = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]|[;；]|->|→|\bthen\b", re.IGNORECASE | re.MULTILINE)
 _WORD = re.compile(r"\w")
@@ -161,14 +159,11 @@ class Assessment(Plain):
     """How sure to be that a task will succeed, and why.
 
     `confidence_factors` add up to `confidence` exactly; what they may be keeps it within 0.2 and 0.9, so that no cap
-    has to act.
-    `interval` holds the success rate of such tasks with 90 % probability as far as the evidence tells, (0, 1) when
-    there is none. `context` is what was at hand in the context that was named.
+    has to act. `context` is what was at hand in the context that was named.
     """
 
     confidence: float
     confidence_factors: Mapping[str, float]
-    interval: tuple[float, float]
     similar_tasks_count: int
     memory_informed: bool
     evidence: tuple[Evidence, ...]
@@ -204,22 +199,10 @@ def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     return Assessment(
         confidence=sum(factors.values()) / _ONE,
         confidence_factors={name: points / _ONE for name, points in factors.items()},
-        interval=interval(succeeded, failed),
         similar_tasks_count=len(found),
         memory_informed=bool(known),
         evidence=tuple(found),
     )
-
-
-def interval(successes: float, failures: float) -> tuple[float, float]:
-    """Where the success rate lies with 90 % probability, by Wilson's score interval (1927), rounded to four digits."""
-    total = successes + failures
-    if total <= 0:
-        return 0.0, 1.0
-    unsure = _Z_90**2
-    centre = (successes + unsure / 2) / (total + unsure)
-    half = _Z_90 * math.sqrt(successes * (failures / total) + unsure / 4) / (total + unsure)
-    return round(max(centre - half, 0.0), 4), round(min(centre + half, 1.0), 4)
 
 
 # --- routing ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.test_questions import lines
 from tests.cli_runner import Run, runner
 from tests.hosts.hook_samples import event
 from tests.hosts.test_hook_process import hook, noted

@@ -17,7 +17,7 @@ from benchmarks.calibration import (
     error_at_exact_rates,
     mean_absolute_error,
 )
-from kingly_memory.cognition.confidence import Assessment, assess, evidence, interval, steps
+from kingly_memory.cognition.confidence import Assessment, assess, evidence, steps
 from kingly_memory.models import Source
 from tests.cognition.task_samples import Told, hit, hits, record, similar_tasks_told, tasks_told
 
@@ -37,7 +37,6 @@ def assessed(successes: int, failures: int, task: str = TASK) -> Assessment:
 def test_confidence_is_one_half_when_nothing_similar_is_known() -> None:
     found = assess(TASK, evidence([]))
     assert (found.confidence, found.memory_informed, found.similar_tasks_count) == (0.5, False, 0)
-    assert found.interval == (0.0, 1.0)
     assert found.evidence == ()
 
 
@@ -80,7 +79,6 @@ def test_an_assessment_as_json_has_the_seeds_names_and_more() -> None:
         },
         "similar_tasks_count": 1,
         "memory_informed": True,
-        "interval": [0.2699, 1.0],
         "evidence": [
             {"id": f"{1:032x}", "task": "deploy the api", "status": "completed", "relevance": 0.8, "weight": 1.0}
         ],
@@ -187,23 +185,6 @@ def test_a_complex_description_lowers_confidence_a_little(text: str, penalty: fl
     found = assess(text, ())
     assert found.confidence_factors["complexity_penalty"] == penalty
     assert found.confidence == round(0.5 + penalty, 4)
-
-
-# --- the interval -------------------------------------------------------------------------------------------------
-
-
-@given(st.floats(0, 100), st.floats(0, 100))
-def test_the_interval_holds_the_rate_that_was_seen(successes: float, failures: float) -> None:
-    low, high = interval(successes, failures)
-    assert 0 <= low <= high <= 1
-    if successes + failures > 0:
-        rate = successes / (successes + failures)
-        assert low - 0.0001 <= rate <= high + 0.0001
-
-
-def holds(successes: int, rate: float) -> bool:
-    low, high = interval(successes, 5 - successes)
-    return low <= rate <= high
 
 
 # --- calibration --------------------------------------------------------------------------------------------------
