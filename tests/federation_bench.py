@@ -12,8 +12,9 @@ from kingly_memory.models import RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Remote
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
+from kingly_memory.router.runtime import Runtime
+from kingly_memory.router.services import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -44,13 +45,15 @@ def federated(
     routes = Routes(tuple(part.route for part in parts), use, earlier) if parts else None
     return MemoryRouter(
         Engine(
-            Station(home="here", space=project, durability="process", routes=routes),
-            store=store,
-            remotes=parts,
-            settings=settings,
-            clock=clock,
-            observers=observers,
-            chance=lambda: 0.5,
+            Runtime(
+                Station(home="here", space=project, durability="process", routes=routes),
+                store=store,
+                remotes=parts,
+                settings=settings,
+                clock=clock,
+                observers=observers,
+                chance=lambda: 0.5,
+            )
         )
     )
 

@@ -19,8 +19,9 @@ from kingly_memory.models import Backup, JsonObject, Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.link_keeper import RemotePart
 from kingly_memory.router.routes import Routes
+from kingly_memory.router.runtime import Runtime
+from kingly_memory.router.services import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -111,16 +112,18 @@ def router_over(
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     engine = Engine(
-        Station(home="here", space=project, durability="process", routes=routes, agent=agent),
-        store=store,
-        remotes=parts,
-        settings=settings,
-        clock=clock,
-        observers=observers,
-        chance=lambda: 0.5,
-        embedder=embedder,
-        meaning=meaning,
-        language_model=partial(language_model, settings, clock),
+        Runtime(
+            Station(home="here", space=project, durability="process", routes=routes, agent=agent),
+            store=store,
+            remotes=parts,
+            settings=settings,
+            clock=clock,
+            observers=observers,
+            chance=lambda: 0.5,
+            embedder=embedder,
+            meaning=meaning,
+            language_model=partial(language_model, settings, clock),
+        )
     )
     return MemoryRouter(engine)
 

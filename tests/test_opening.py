@@ -69,7 +69,7 @@ async def test_the_first_awaited_verb_opens_and_close_ends_it(tmp_path: Path) ->
 async def test_any_verb_may_be_the_first(tmp_path: Path, verb: str) -> None:
     memory = opened(tmp_path)
     await (memory.threads.list() if verb == "threads" else getattr(memory, verb)())
-    assert memory._engine.is_open
+    assert memory._engine.runtime.is_open
     await memory.close()
 
 
@@ -82,7 +82,7 @@ async def test_several_first_verbs_open_it_once_and_one_that_gives_up_stops_no_o
     await asyncio.sleep(0)
     first.cancel()
     assert len(await asyncio.gather(*others)) == 5
-    assert [task.get_name() for task in memory._engine._tasks].count("kingly-flush") == 1
+    assert [task.get_name() for task in memory._engine.runtime._tasks].count("kingly-flush") == 1
     assert (await memory.status())["memories"]["total"] == 5
     await memory.close()
 
@@ -141,7 +141,7 @@ def test_the_end_of_the_event_loop_closes_what_nobody_closed(tmp_path: Path) -> 
         return memory
 
     memory = asyncio.run(use())
-    assert memory._engine.is_closed
+    assert memory._engine.runtime.is_closed
     assert our_threads() == set()
     with opened_sync(tmp_path) as again:
         assert uses(again) == 1, "the use of it was written down"

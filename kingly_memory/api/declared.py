@@ -869,7 +869,6 @@ VERBS = (
             "confidence_factors",
             "similar_tasks_count",
             "memory_informed",
-            "interval",
             "evidence",
             "assessment_id",
             "source",

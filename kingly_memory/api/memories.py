@@ -490,7 +490,7 @@ class MemoryVerbs(Family):
         async with AsyncExitStack() as stack:
             model, is_here = language_model, False
             if model is None:
-                model, is_here = await stack.enter_async_context(engine.language_model())
+                model, is_here = await stack.enter_async_context(engine.runtime.language_model())
             retriever = engine.retriever(model, is_here)
             if in_mode is None:
                 wanted = USUALLY_VERIFIED if top_k is None else top_k

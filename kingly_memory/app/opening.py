@@ -86,6 +86,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
         from kingly_memory.app import parts  # with the engine, most of what there is to load
         from kingly_memory.router.engine import Engine
+        from kingly_memory.router.runtime import Runtime
 
         place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
@@ -95,7 +96,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         remotes = parts.reached(place)
         meaning, station = parts.meaning(chosen), parts.station(place, chosen, remotes)
         # The store comes after all that may raise: what is opened counts as in use until it is closed.
-        engine = Engine(
+        runtime = Runtime(
             station,
             store=parts.open_store(place, chosen),
             settings=chosen,
@@ -110,7 +111,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             name_at=parts.remote_name,
             erase_records=parts.record_eraser(place),
         )
-        return cls(engine)
+        return cls(Engine(runtime))
 
     def scoped(
         self,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
-    from kingly_memory.router.link_keeper import RemotePart
     from kingly_memory.router.routes import Routes
+    from kingly_memory.router.services import RemotePart
     from kingly_memory.router.sweep import Lock
 
 
@@ -196,7 +196,7 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     from kingly_memory.adapters.remote.http import Transport, load
     from kingly_memory.adapters.remote.retrying import Persistence
     from kingly_memory.retrieval import spelling
-    from kingly_memory.router.link_keeper import RemotePart
+    from kingly_memory.router.services import RemotePart
 
     load()
     spelling.load()

@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakSet
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
-from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, Receipt, Results
-from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
-from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Row, StoreReader, Transaction
+from kingly_memory.observe import MemoriesSwept, MemoryStored
+from kingly_memory.ports import LanguageModel, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.link_keeper import RemotePart, Services
 from kingly_memory.router.linking import Associations
-from kingly_memory.router.remotes import RemoteConnection, Remotes
-from kingly_memory.router.routes import UNNAMED, Routes, called
+from kingly_memory.router.routes import UNNAMED, called
+from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
-from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.search.request import AS_FOUND, Request
 from kingly_memory.router.search.search import Search
-from kingly_memory.router.shared_threads import SharedThreads
-from kingly_memory.router.store_futures import StoreFutures
-from kingly_memory.router.sweep import Lock, Sweeper, SweepReport
+from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext
-from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft
 
 if TYPE_CHECKING:
@@ -51,100 +40,37 @@ if TYPE_CHECKING:
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
-ModelInUse = AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]
-"""The language model that the settings name, if they name one, and whether it runs on this machine."""
-
 WHISPERS_WAITED_FOR = 5
 """A store waits for the whispers that it makes due, unless it was a very long note."""
 
 
-class Buffer(Protocol):
-    """Something that collects what is to be written a little later."""
-
-    def take(self) -> Callable[[Transaction], Any] | None:
-        """A change that writes it; None when there is nothing. It still counts here until it is `written`."""
-        ...
-
-    def written(self, outcome: Any) -> None:
-        """The change is durable and had that outcome. Without this call the same is taken again."""
-        ...
-
-
 class Engine:
-    """Does the work of one `MemoryRouter`. Implements `router.access.Access`, through which families of verbs that have
-    a class of their own reach the store."""
+    """Does the work of a `MemoryRouter` in one space; what all its spaces share is the runtime's. Implements
+    `router.access.Access`, through which families of verbs that have a class of their own reach the store."""
 
-    def __init__(
-        self,
-        station: Station,
-        *,
-        store: LocalStore,
-        settings: Settings,
-        clock: Clock,
-        remotes: Sequence[RemotePart] = (),
-        observers: tuple[Observer, ...] = (),
-        chance: Callable[[], float] = random.random,
-        embedder: Callable[[], Embedder] | None = None,
-        meaning: Callable[[], Embedder] | None = None,
-        sweeping: Lock | None = None,
-        injections: Callable[[str], InjectionLog] | None = None,
-        language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
-        name_at: Callable[[str], str | None] = lambda _: None,
-        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
-    ) -> None:
-        """`remotes` are those that the station's routes name. `embedder` compares memories with each other in the
-        modes; `meaning` makes the vectors that searches are answered by besides the words; `injections` remembers what
-        sessions of a space were told; `name_at` says what the store calls the remote at an address; `erase_records`
-        takes records with one of these texts out of the audit, and counts them."""
-        self.store = store
-        self.settings = settings
-        self.clock = clock
-        self.language_model = language_model
-        self.name_at = name_at
-        self._erase_records = erase_records
-        self.rules = LifecycleRules.of(settings)
-        self.events = Events(observers)
-        self.store_futures = StoreFutures()
-        self.threads = SharedThreads("kingly-reader", 4)
-        self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
-        self._context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
-        self._embedder, self._meaning, self._injection_log = embedder, meaning, injections
-        self._embedding_threads = SharedThreads("kingly-vectors", 1)
-        routes = station.routes or Routes(tuple(part.route for part in remotes))
-        services = Services(store, clock, settings, self.events, chance)
-        connections = [
-            RemoteConnection(part, routes, services, space=station.space, store_futures=self.store_futures)
-            for part in remotes
-        ]
-        self.remotes = Remotes(connections, routes)
-        self._flushing = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._opening: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.is_open = False
-        self.is_closed = False
-        self._root = self
-        """The router's own engine, which has opened what all its views use."""
-        self._views: WeakSet[Engine] = WeakSet()
-        self._unwritten: set[Engine] = set()
-        """Views that may have something to write down; they stay until that is done, whoever lets go of them."""
-        self.settle_in(station, self.remotes.sides)
-
-    def settle_in(self, station: Station, sides: Sequence[RemoteSide]) -> None:
-        """What each space has of its own."""
-        store, reader, clock = self.store, self.store.reader, self.clock
-        self.station = station
-        self.injections = None if self._injection_log is None else self._injection_log(station.space)
+    def __init__(self, runtime: Runtime, station: Station | None = None) -> None:
+        """In the router's own space, or as a view for another space, agent or context."""
+        self.runtime = runtime
+        self._is_view = station is not None
+        self.station = station = station or runtime.station
+        self.services = services = runtime.services
+        self.store, self.settings, self.clock = services.store, services.settings, services.clock
+        self.rules, self.remotes, self.sweeper = runtime.rules, runtime.remotes, runtime.sweeper
+        store, settings, clock = self.store, self.settings, self.clock
+        reader, meaning = services.reader, runtime.meaning
+        self.injections = None if runtime.injections is None else runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
         self._agent_memories: AgentMemories | None = None
+        self._is_closed = False
         words = LocalSearch(reader, self.usage.last_use)
-        self._vectors = None if self._meaning is None else VectorSearch(station.space, self._meaning, reader.vectors)
+        self._vectors = None if meaning is None else VectorSearch(station.space, meaning, reader.vectors)
         self.embedding = (
             None
             if self._vectors is None
-            else Embedding(self._vectors, store=store, clock=clock, thread=self._embedding_threads)
+            else Embedding(self._vectors, store=store, clock=clock, thread=runtime.embedding_thread)
         )
         self._is_embedding = False
+        sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=words, clock=clock)
         self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
         self.searching = Search(
@@ -152,10 +78,10 @@ class Engine:
             reader=reader,
             local=self.local_layer(words),
             sides=sides,
-            embedder=self._embedder,
-            threads=self.threads,
+            embedder=runtime.embedder,
+            threads=runtime.threads,
             clock=clock,
-            settings=self.settings,
+            settings=settings,
         )
         self.contexts = Contexts(
             station.space,
@@ -164,113 +90,43 @@ class Engine:
             reader=reader,
             local=words,
             clock=clock,
-            rules=self._context_rules,
+            rules=runtime.context_rules,
             usage=self.usage,
         )
         self.context_gatherer = ContextGatherer(
-            self.contexts, self.associations, sides, threads=self.threads, patience_s=self.settings.remote_search_s
+            self.contexts, self.associations, sides, threads=runtime.threads, patience_s=settings.remote_search_s
         )
         self.buffers: tuple[Buffer, ...] = (self.usage, *(side.cache for side in sides))
+        runtime.add(self)
 
     def scoped(self, station: Station) -> Engine:
-        """The engine of a view, for another space, agent or context: it shares everything else. Nobody has to close it,
-        and the router forgets it when nobody refers to it."""
-        view = copy(self)
-        view.settle_in(station, [one.side_of(station.space) for one in self.remotes.connections])
-        self._views.add(view)
-        return view
-
-    # --- opening and closing ------------------------------------------------------------------------------------------
+        """The engine of a view, for another space, agent or context: it shares everything else. Nobody has to close
+        it."""
+        return Engine(self.runtime, station)
 
     async def opened(self) -> None:
         """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
         self.check_open()
-        if self._root is not self:
-            self._unwritten.add(self)
-            await self._root.opened()
-            return
-        loop = asyncio.get_running_loop()
-        if self._opening is None:
-            self._loop = loop
-            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
-        if loop is not self._loop:
-            raise RouterClosed("event loop")
-        if not self.is_open:
-            await asyncio.shield(self._opening)  # others may wait for it too
-            self.check_open()
+        await self.runtime.opened(self)
 
     def check_open(self) -> None:
-        if self.is_closed or self._root.is_closed:
+        if self._is_closed:
             raise RouterClosed
-
-    async def _open(self) -> None:
-        """Start what goes on in the background."""
-        self._in_background(self._flush_regularly(), "flush")
-        if self.embedding is not None:
-            await self.embedding.prepare()
-            self._in_background(self.embedding.run(), "vectors")
-        # Queued before any store can be, so that the first memory finds its remotes known.
-        for delivery in self.remotes.begin():
-            self._in_background(delivery, "delivery")
-        if self.settings.sweep_interval_s:
-            self._in_background(self._sweep_regularly(self.settings.sweep_interval_s), "sweep")
-        self._in_background(self._close_in_the_end(), "end")
-        self.is_open = True
-
-    def _in_background(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Work that nobody waits for and that closing ends."""
-        task = asyncio.create_task(work, name=f"kingly-{name}")
-        self._tasks.append(task)
-        task.add_done_callback(self._tasks.remove)
-
-    async def _close_in_the_end(self) -> None:
-        """`asyncio.run` cancels whatever still runs at its end: a router that nobody closed is closed then."""
-        try:
-            await asyncio.Event().wait()
-        finally:
-            if not self.is_closed:
-                await self.close()
+        self.runtime.check_open()
 
     async def close(self) -> None:
-        """Store what agents experienced, and let go of everything; of a view, of nothing but itself.
-        Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same."""
-        try:
-            for one in (self, *self._views) if self._root is self else (self,):
-                await one.settle()
-        finally:
-            if self._root is self:
-                await self._let_go()
-            else:
-                self.is_closed = True
+        """Store what agents experienced, and let go of everything; of a view, of nothing but itself. Safe to call
+        twice."""
+        if not self._is_view:
+            await self.runtime.close()
+        else:
+            await self.settle()
+            self._is_closed = True
 
     async def settle(self) -> None:
         """Have what agents experienced stored."""
         if self._agent_memories is not None:
             await self._agent_memories.settle()
-
-    async def _let_go(self) -> None:
-        """Give deliveries under way a moment, write down what is buffered, and end every task and thread."""
-        if self.is_closed:
-            return
-        self.is_closed = True
-        async with AsyncExitStack() as stack:  # from the last line up
-            stack.push_async_callback(asyncio.to_thread, self.store.close)
-            stack.callback(self.threads.shutdown)
-            if self.embedding is not None:
-                stack.push_async_callback(asyncio.to_thread, self.embedding.stop)
-            stack.push_async_callback(self.remotes.aclose)
-            stack.push_async_callback(self._flush_if_possible)
-            stack.push_async_callback(self._end_tasks)
-            if self._opening is not None and not self._opening.done():
-                await asyncio.wait([self._opening])
-            self.is_open = False
-            await self.remotes.finish_sending(self.settings.pace.closing_s)
-
-    async def _end_tasks(self) -> None:
-        tasks = [task for task in (*self._tasks, self._opening) if task not in (None, asyncio.current_task())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- reading and writing ------------------------------------------------------------------------------------------
 
@@ -288,13 +144,13 @@ class Engine:
     async def read(self, look: Callable[[], T]) -> T:
         """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""
         await self.opened()
-        return await asyncio.get_running_loop().run_in_executor(self.threads, look)
+        return await asyncio.get_running_loop().run_in_executor(self.runtime.threads, look)
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
         """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
         change raises."""
         await self.opened()
-        return await self.store_futures.of(self.store.write(change))
+        return await self.services.write(change)
 
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now."""
@@ -304,7 +160,7 @@ class Engine:
             self.station.routes,
             self.settings.lifetimes,
             self.clock.now(),
-            self._context_rules,
+            self.runtime.context_rules,
             self.rules.tiers,
             self.settings.redact_secrets,
             self.contexts.last_use,
@@ -315,9 +171,9 @@ class Engine:
         self.remotes.wake()
         if self.embedding is not None:
             self.embedding.wake()
-            if self._root is not self and not self._is_embedding:
+            if self._is_view and not self._is_embedding:
                 self._is_embedding = True
-                self._in_background(self._embed(self.embedding), "vectors")
+                self.runtime.in_background(self._embed(self.embedding), "vectors")
 
     async def _embed(self, embedding: Embedding) -> None:
         """Make the vectors that a view lacks: it has no task that goes on doing that."""
@@ -329,27 +185,8 @@ class Engine:
             self._is_embedding = False
 
     async def flush(self) -> None:
-        """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
-        remote held. One flush at a time, or a use would be counted twice. Raises StoreError."""
-        async with self._flushing:
-            for engine in (self._root, *self._unwritten):
-                changes = [(buffer, change) for buffer in engine.buffers if (change := buffer.take()) is not None]
-                for buffer, change in changes:
-                    buffer.written(await self.store_futures.of(self.store.write(change)))
-                if not changes:
-                    self._unwritten.discard(engine)
-
-    async def _flush_if_possible(self) -> None:
-        """Uses and copies are worth a warning, not a failure."""
-        try:
-            await self.flush()
-        except Exception as error:  # noqa: BLE001  # this is a background task's top, and closing must go on
-            log.warning("use counts could not be written down: %s: %s", type(error).__name__, error)
-
-    async def _flush_regularly(self) -> None:
-        while True:
-            await self.clock.sleep(self.settings.pace.usage_flush_s)
-            await self._flush_if_possible()
+        """Write down what may be written a little later, of every space of the router. Raises StoreError."""
+        await self.runtime.flush()
 
     # --- storing ------------------------------------------------------------------------------------------------------
 
@@ -419,13 +256,13 @@ class Engine:
         """
         self.wake()
         for one in stored:
-            self.events.emit(MemoryStored(one.receipt.id, one.receipt.revision))
+            self.services.events.emit(MemoryStored(one.receipt.id, one.receipt.revision))
             if one.context_id is None:
                 continue
             self.contexts.enter(one.context_id)
             self.usage.note(one.at_hand, self.now_s(), times=0)
             if one.whispers_due > WHISPERS_WAITED_FOR:
-                self._in_background(self._whisper(one.context_id, one.whispers_due), "whispers")
+                self.runtime.in_background(self._whisper(one.context_id, one.whispers_due), "whispers")
             elif one.whispers_due:
                 await self._whisper(one.context_id, one.whispers_due)
 
@@ -478,7 +315,8 @@ class Engine:
         ids = tuple(one.id for one in gone)
         texts = [one.content for one in gone]
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
-        lines = await self.read(lambda: self._erase_records(texts))  # first: a purge that is repeated knows no text
+        # First: a purge that is repeated knows no text.
+        lines = await self.read(lambda: self.runtime.erase_records(texts))
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         return purging.Purged(
             ids,
@@ -519,7 +357,7 @@ class Engine:
         return results
 
     async def _verdicts(self, results: Results, question: str) -> dict[str, JsonObject]:
-        async with self.language_model() as (model, is_here):
+        async with self.runtime.language_model() as (model, is_here):
             verified = await self.retriever(model, is_here).verify(results, question, top_k=max(len(results), 1))
         return {one.memory.id: one.verification.to_json() for one in verified}
 
@@ -557,23 +395,13 @@ class Engine:
         if not dry_run:
             await self.write(write.let_go(crowded, kept))
             self.wake()
-            await self.write(contexts.tidy(self.now_s(), self._context_rules))
+            await self.write(contexts.tidy(self.now_s(), self.runtime.context_rules))
             from kingly_memory.router import documents  # which no other work of this class needs
 
             while await self.write(documents.tidy(self.now_s())):
                 pass
-            self.events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
+            self.services.events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
-
-    async def _sweep_regularly(self, interval_s: float) -> None:
-        """Once per interval, however many processes have the project open."""
-        while True:
-            await self.clock.sleep(interval_s)
-            for engine in (self, *self._views):
-                try:
-                    await engine.sweep_if_due(interval_s)
-                except KinglyMemoryError as error:
-                    log.warning("a sweep waits for its next turn: %s", error)
 
     async def sweep_if_due(self, interval_s: float) -> None:
         last_s = await self.read(lambda: self.sweeper.last_s(self.space))
@@ -599,8 +427,7 @@ class Engine:
         if self._agent_memories is None:
             self._agent_memories = AgentMemories(
                 self,
-                store=self.store,
-                store_futures=self.store_futures,
+                services=self.services,
                 check_open=self.check_open,
                 stored=self._after_experience,
             )
@@ -608,5 +435,5 @@ class Engine:
 
     def _after_experience(self, new: Memory | None) -> None:
         if new is not None:
-            self.events.emit(MemoryStored(new.id, new.revision))
+            self.services.events.emit(MemoryStored(new.id, new.revision))
         self.wake()

@@ -82,7 +82,7 @@ async def _compressed(
     async with AsyncExitStack() as stack:
         model, is_here = language_model, False
         if model is None and config.enabled:
-            model, is_here = await stack.enter_async_context(engine.language_model())
+            model, is_here = await stack.enter_async_context(engine.runtime.language_model())
         compressor = MemoryCompressor(model, config, model_is_here=is_here)
         whole = await compressor.compress_outcome(text.content, level, significance=text.significance)
     kinds = ("key_facts", "constraints", "patterns", "decisions")

@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable, StoreError
 from kingly_memory.models import LinkState
-from kingly_memory.observe import Events, LinkChanged
-from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
+from kingly_memory.observe import LinkChanged
+from kingly_memory.ports import RemoteInfo, Transaction
 from kingly_memory.router.link import Link, broken, mended, probe_is_due, probed_sooner
-from kingly_memory.router.routes import UNNAMED, Route, called
-from kingly_memory.settings import Settings
+from kingly_memory.router.routes import UNNAMED, called
+from kingly_memory.router.services import RemotePart, Services
 
 log = logging.getLogger("kingly_memory.link")
 
@@ -26,40 +26,6 @@ the interval, and a series of short commands does not ask a hung remote each."""
 
 HANGING = 3
 """A remote that is being connected to hangs when it says nothing for this many times the patience of a search."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemotePart:
-    """A remote that a router works with: the port, its stable name and address, which process may deliver to it on this
-    machine, what people call it, and when it last answered anything, on the monotonic clock."""
-
-    name: str
-    endpoint: str
-    remote: Remote
-    leads: Callable[[], bool]
-    stop_leading: Callable[[], None]
-    label: str = UNNAMED
-    heard_s: Callable[[], float] = lambda: -math.inf
-    token_mark: str = ""
-
-    @property
-    def route(self) -> Route:
-        return Route(self.name, self.label, self.endpoint, self.token_mark)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What everything works with that delivers. `chance` is a random number in [0, 1)."""
-
-    store: LocalStore
-    clock: Clock
-    settings: Settings
-    events: Events
-    chance: Callable[[], float]
-
-    def now_s(self) -> float:
-        """Unix seconds."""
-        return self.clock.now().timestamp()
 
 
 class LinkKeeper:
@@ -81,7 +47,7 @@ class LinkKeeper:
         """The link as the last process to touch it left it."""
         if self._unshared is not None:
             return self._unshared
-        found = self._services.store.reader.facets("link", [self._name])
+        found = self._services.reader.facets("link", [self._name])
         return Link.from_json(found[self._name]) if found else Link()
 
     @property
@@ -264,7 +230,7 @@ class LinkKeeper:
             return moved
 
         try:
-            moved = await asyncio.wrap_future(self._services.store.write(change))
+            moved = await self._services.write(change)
         except StoreError:
             moved = move(self.current())
             self._unshared = moved if moved is not None else self._unshared

@@ -17,12 +17,12 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkSt
 from kingly_memory.ports import Delivery
 from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.link import as_shown
-from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
+from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender, SendWindow
-from kingly_memory.router.store_futures import StoreFutures
+from kingly_memory.router.services import RemotePart, Services
 
 log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")
@@ -71,9 +71,7 @@ class RemoteConnection:
     """Everything about one remote: its link, its side of searches, and when something is sent to it. One process per
     home and remote delivers."""
 
-    def __init__(
-        self, part: RemotePart, routes: Routes, services: Services, *, space: str, store_futures: StoreFutures
-    ) -> None:
+    def __init__(self, part: RemotePart, routes: Routes, services: Services, *, space: str) -> None:
         self.part = part
         self._link = LinkKeeper(part, services)
         self._sender = Sender(part, self._link, services)
@@ -81,8 +79,7 @@ class RemoteConnection:
         self._earlier = routes.earlier
         self._services = services
         self._space = space
-        self.side = self.side_of(space)
-        self._store_futures = store_futures
+        self.side = self._made_side(space)
         self._enrols = routes.use is RemoteUse.ENROL
         self._enrolled = asyncio.Event()
         self._undone = asyncio.Event()
@@ -93,6 +90,11 @@ class RemoteConnection:
 
     def side_of(self, space: str) -> RemoteSide:
         """The remote as searches of that space see it."""
+        if space == self._space:
+            return self.side
+        return self._made_side(space)
+
+    def _made_side(self, space: str) -> RemoteSide:
         one = self._services
         cache = RemoteCache(self.part.name, space, store=one.store, clock=one.clock, settings=one.settings)
         return RemoteSide(self.part.name, self.part.remote, self._link, cache, label=self.part.label)
@@ -128,7 +130,7 @@ class RemoteConnection:
         it is done or the time is over."""
         end_s = self._services.clock.monotonic() + timeout_s
         if self._enrols and self._enrolled.is_set():
-            reader = self._services.store.reader
+            reader = self._services.reader
             if known_remotes.is_undone(reader, self._name, self._space, earlier=self._earlier):
                 self._enrolled.clear()
                 self._undone.set()
@@ -219,7 +221,7 @@ class RemoteConnection:
         self._leading = True
         for name in self._sender.outboxes:
             if ids := self._sender.ids(name, "leased"):
-                await self._sender.write(outbox.reclaim(name, ids, self._sender.owner, self._services.now_s()))
+                await self._services.write(outbox.reclaim(name, ids, self._sender.owner, self._services.now_s()))
         return True
 
     async def _sync(self, end: float) -> None:
@@ -249,7 +251,7 @@ class RemoteConnection:
         """Another process leads: make everything due at once, and watch it work."""
         for name in self._sender.outboxes:
             if ids := self._sender.ids(name, "pending"):
-                await self._sender.write(outbox.hasten(name, ids, self._services.now_s()))
+                await self._services.write(outbox.hasten(name, ids, self._services.now_s()))
         while self._link.is_connected and any(map(self._sender.waiting, self._sender.outboxes)):
             left = end - self._services.clock.monotonic()
             if left <= 0:
@@ -276,7 +278,7 @@ class RemoteConnection:
         has_complained = False
         while True:
             try:
-                if await self._store_futures.of(begun):
+                if await self._services.futures.of(begun):
                     await self._backfill()
             except KinglyMemoryError as error:
                 if not has_complained:
@@ -300,7 +302,7 @@ class RemoteConnection:
         due, after = 0, ""
         while True:
             batch = known_remotes.backfill(self._name, self._space, self._services.now_s(), after)
-            made = await self._store_futures.of(self._services.store.write(batch))
+            made = await self._services.write(batch)
             due += made.due
             if made.last is None:
                 break
@@ -316,9 +318,9 @@ class Remotes:
         self.routes = routes
         self.connections = tuple(connections)
 
-    @property
-    def sides(self) -> tuple[RemoteSide, ...]:
-        return tuple(one.side for one in self.connections)
+    def sides_of(self, space: str) -> tuple[RemoteSide, ...]:
+        """The remotes as searches of that space see them."""
+        return tuple(one.side_of(space) for one in self.connections)
 
     def begin(self) -> Iterator[Coroutine[None, None, None]]:
         """Make every remote known to the store, and return what delivers to each of them."""

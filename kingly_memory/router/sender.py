@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
@@ -28,11 +28,11 @@ from kingly_memory.observe import (
 from kingly_memory.ports import Delivery, Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Leased, outbox_of_links
-from kingly_memory.router.link_keeper import LinkKeeper, RemotePart, Services
+from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED
+from kingly_memory.router.services import RemotePart, Services
 
 log = logging.getLogger("kingly_memory.delivery")
-T = TypeVar("T")
 
 LONGEST_S = 300.0
 """No wait and no lease is longer: what is due further ahead was noted before the clock went back."""
@@ -92,24 +92,24 @@ class Sender:
         nothing."""
         now_s = self._services.now_s()
         for name in self.outboxes:
-            due = self._services.store.reader.next_due_s(name)
+            due = self._services.reader.next_due_s(name)
             if due is not None and (due <= now_s or due > now_s + LONGEST_S + 1):
                 return name
         return None
 
     def waiting(self, name: str) -> int:
         """How many deliveries of that outbox are not at rest."""
-        counts = self._services.store.reader.outbox_counts(name)
+        counts = self._services.reader.outbox_counts(name)
         return counts["pending"] + counts["leased"]
 
     def dead(self, name: str) -> int:
-        return self._services.store.reader.outbox_counts(name)["dead"]
+        return self._services.reader.outbox_counts(name)["dead"]
 
     def ids(self, name: str, state: str) -> list[str]:
-        return [one for one, _ in self._services.store.reader.outbox_page(name, [state], MOST_STALE)]
+        return [one for one, _ in self._services.reader.outbox_page(name, [state], MOST_STALE)]
 
     def facet(self, name: str, item_id: str) -> Delivery | None:
-        return self._services.store.reader.deliveries([name], [item_id])[name].get(item_id)
+        return self._services.reader.deliveries([name], [item_id])[name].get(item_id)
 
     async def send_batch(
         self, name: str, window: SendWindow, *, early: bool, failed: Collection[str] = (), end: float | None = None
@@ -133,7 +133,7 @@ class Sender:
         if not are_links:
             self._services.events.emit(DeliveryStarted(self._name))
         change = claim.links() if are_links else claim.memories(self._services.settings.pace.lease_size)
-        claiming = asyncio.ensure_future(self.write(change))
+        claiming = asyncio.ensure_future(self._services.write(change))
         try:
             items = await asyncio.shield(claiming)
         except asyncio.CancelledError:
@@ -148,7 +148,7 @@ class Sender:
     async def release(self, items: Sequence[Leased]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
         if items:
-            await asyncio.shield(self.write(outbox.give_back(items, self.owner)))
+            await asyncio.shield(self._services.write(outbox.give_back(items, self.owner)))
 
     def is_outdated(self, item: Leased) -> bool:
         """True when it must not be sent as it was leased: it was changed meanwhile, or it is a thought whose parent,
@@ -158,7 +158,7 @@ class Sender:
         parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
         if parent is None or is_told or not isinstance(item.subject, Memory):
             return False
-        return outbox.is_awaited(self._services.store.reader.row(parent), self.facet(self._name, parent), item.subject)
+        return outbox.is_awaited(self._services.reader.row(parent), self.facet(self._name, parent), item.subject)
 
     async def send(self, item: Leased) -> Answer:
         """Send one. Raises CancelledError after writing down that it was interrupted."""
@@ -225,7 +225,7 @@ class Sender:
 
         if is_memory:
             self._services.events.emit(MemorySent(MemoryId(item.id)))
-        await self.write(change)
+        await self._services.write(change)
         if is_memory:
             self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
 
@@ -274,10 +274,7 @@ class Sender:
             self._services.events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 
     async def _settle(self, item: Leased, move: Callable[[Delivery], Delivery]) -> Delivery | None:
-        return await self.write(outbox.settle(item, self.owner, move))
-
-    async def write(self, change: Callable[[Transaction], T]) -> T:
-        return await asyncio.wrap_future(self._services.store.write(change))
+        return await self._services.write(outbox.settle(item, self.owner, move))
 
     def monotonic_s(self) -> float:
         return self._services.clock.monotonic()

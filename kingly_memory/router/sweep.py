@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from heapq import nlargest
 from itertools import groupby
-from typing import TypeVar
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
@@ -26,15 +25,14 @@ from kingly_memory.lifecycle.policies import (
 )
 from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.plain import Plain
-from kingly_memory.ports import LocalStore, StoreReader, Transaction
+from kingly_memory.ports import StoreReader
 from kingly_memory.router import compaction, sweep_changes
 from kingly_memory.router.compaction import CompactionPlan, FacetChange
-from kingly_memory.router.store_futures import StoreFutures
+from kingly_memory.router.services import Services
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
 from kingly_memory.router.write import WriteContext
 
-T = TypeVar("T")
 SHOWN = 100
 """Actions that a report lists; the counts are of all."""
 AT_ONCE = 16
@@ -97,9 +95,9 @@ class Done:
 class Sweeper:
     """Sweeps for one router."""
 
-    def __init__(self, *, store: LocalStore, store_futures: StoreFutures, lock: Lock) -> None:
-        self._store = store
-        self._store_futures = store_futures
+    def __init__(self, services: Services, lock: Lock) -> None:
+        self._reader = services.reader
+        self._write = services.write
         self._lock = lock
         self._is_busy = False
 
@@ -131,7 +129,7 @@ class Sweeper:
             done = await self._carry_out(sweep, found.decisions, found.notes)
             if not done.skipped:
                 return found.planned.to_json(dry_run=False)
-            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.space, context.now_s)
+            left = await asyncio.to_thread(compaction.tally, self._reader, context.space, context.now_s)
             return found.planned.to_json(dry_run=False, after=left)
 
     async def undo(self, context: WriteContext) -> Undone:
@@ -153,7 +151,7 @@ class Sweeper:
 
     def _last(self, space: str) -> JsonObject | None:
         owner = sweep_changes.last(space)
-        return self._store.reader.facets(sweep_changes.FACET, [owner]).get(owner)
+        return self._reader.facets(sweep_changes.FACET, [owner]).get(owner)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -167,14 +165,11 @@ class Sweeper:
             self._is_busy = False
             self._lock.give_up()
 
-    async def _write(self, change: Callable[[Transaction], T]) -> T:
-        return await self._store_futures.of(self._store.write(change))
-
     # --- planning: on a thread of its own, since those that searches read on are for searches -------------------------
 
     async def _plan(self, policies: Policies, context: WriteContext) -> Plan:
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
-        reader, space = self._store.reader, context.space
+        reader, space = self._reader, context.space
         subjects = Subjects(reader, space, remotes)
 
         def make() -> Plan:
@@ -184,11 +179,11 @@ class Sweeper:
         return await asyncio.to_thread(make)
 
     async def _compaction(self, how: CompactionStrategy, context: WriteContext) -> CompactionPlan:
-        return await asyncio.to_thread(compaction.plan, self._store.reader, context.space, how, context.now_s)
+        return await asyncio.to_thread(compaction.plan, self._reader, context.space, how, context.now_s)
 
     def _census(self, policies: Policies, context: WriteContext) -> Census:
         """How it is now, where it is not what was planned."""
-        reader, tiers = self._store.reader, Counter[Tier]()
+        reader, tiers = self._reader, Counter[Tier]()
         is_tiered = TIERS in policies.names
         for one in Subjects(reader, context.space).live() if is_tiered else ():
             tiers[one.placed(policies.rules.tiers).tier] += 1
@@ -217,7 +212,7 @@ class Sweeper:
 
     async def _carry_out_some(self, sweep: Sweep, decisions: Sequence[Decision], page: int, done: Done) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
-        behind = await asyncio.to_thread(_behind, self._store.reader, decisions)
+        behind = await asyncio.to_thread(_behind, self._reader, decisions)
         for first in range(0, len(decisions), AT_ONCE):
             await asyncio.sleep(PAUSE_S)
             some = decisions[first : first + AT_ONCE]

@@ -29,12 +29,12 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
-from kingly_memory.ports import LocalStore, Row, Transaction
+from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.experiences import FACET, PLACES, owner
-from kingly_memory.router.store_futures import StoreFutures
+from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
@@ -67,7 +67,7 @@ class AgentMemory(CognitiveMemory):
         """Wait until everything that was experienced survives whatever happens next. Raises StoreError."""
         while self._on_their_way and not self._on_their_way[-1].done():
             with suppress(Exception):
-                await self._around.store_futures.of(self._on_their_way[-1])
+                await self._around.futures.of(self._on_their_way[-1])
         self._settle()
 
     async def __aenter__(self) -> Self:
@@ -160,16 +160,15 @@ class AgentMemories:
         self,
         access: Access,
         *,
-        store: LocalStore,
-        store_futures: StoreFutures,
+        services: Services,
         check_open: Callable[[], None],
         stored: Callable[[Memory | None], None],
     ) -> None:
         """`stored` is told in the event loop: the new memory, if there is one."""
         self.space = access.space
         self.write_context = access.write_context
-        self.store = store
-        self.store_futures = store_futures
+        self.store = services.store
+        self.futures = services.futures
         self._access = access
         self._check_router = check_open
         self._stored = stored
@@ -196,7 +195,7 @@ class AgentMemories:
         self._has_ended = True
         for future in list(self._on_their_way):
             with suppress(Exception):  # the log has it
-                await self.store_futures.of(future)
+                await self.futures.of(future)
 
     def check_open(self) -> None:
         """Raises RouterClosed."""

@@ -157,13 +157,13 @@ async def test_unchanged_copy_is_not_written_again(bench: Bench) -> None:
         await router._engine.flush()
         (memory,) = await found(router)
         assert memory.revision == 1
-        [side] = router._engine.remotes.sides
+        [side] = router._engine.remotes.sides_of("app")
         assert side.cache.take() is None
 
 
 async def test_copy_changed_while_the_one_before_is_being_written_is_written_too(bench: Bench) -> None:
     async with bench.router() as router:
-        [side] = router._engine.remotes.sides
+        [side] = router._engine.remotes.sides_of("app")
         copies = side.cache
         bench.says("deploy to port 5432")
         await found(router)

@@ -1,0 +1,232 @@
+"""What all spaces of one router share: store, remotes, threads and background tasks, from its first verb to `close`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+from kingly_memory.cognition.context import ContextRules
+from kingly_memory.errors import KinglyMemoryError, RouterClosed
+from kingly_memory.lifecycle.policies import LifecycleRules
+from kingly_memory.observe import Events, Observer
+from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Transaction
+from kingly_memory.router.remotes import RemoteConnection, Remotes
+from kingly_memory.router.routes import Routes
+from kingly_memory.router.search.embedding import Embedding
+from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.shared_threads import SharedThreads
+from kingly_memory.router.sweep import Lock, Sweeper
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory.router")
+T = TypeVar("T")
+
+ModelInUse = AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]
+"""The language model that the settings name, if they name one, and whether it runs on this machine."""
+
+
+class Buffer(Protocol):
+    """Something that collects what is to be written a little later."""
+
+    def take(self) -> Callable[[Transaction], Any] | None:
+        """A change that writes it; None when there is nothing. It still counts here until it is `written`."""
+        ...
+
+    def written(self, outcome: Any) -> None:
+        """The change is durable and had that outcome. Without this call the same is taken again."""
+        ...
+
+
+class Space(Protocol):
+    """What goes on in one space, as the runtime sees it."""
+
+    buffers: tuple[Buffer, ...]
+    embedding: Embedding | None
+
+    async def settle(self) -> None:
+        """Have what agents experienced stored."""
+        ...
+
+    async def sweep_if_due(self, interval_s: float) -> None: ...
+
+
+class Runtime:
+    """One router at work, for all its spaces."""
+
+    def __init__(
+        self,
+        station: Station,
+        *,
+        store: LocalStore,
+        settings: Settings,
+        clock: Clock,
+        remotes: Sequence[RemotePart] = (),
+        observers: tuple[Observer, ...] = (),
+        chance: Callable[[], float] = random.random,
+        embedder: Callable[[], Embedder] | None = None,
+        meaning: Callable[[], Embedder] | None = None,
+        sweeping: Lock | None = None,
+        injections: Callable[[str], InjectionLog] | None = None,
+        language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
+        name_at: Callable[[str], str | None] = lambda _: None,
+        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
+    ) -> None:
+        """`station` is that of the router itself, whose project is enrolled at the remotes that its routes name.
+        `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
+        answered by besides the words; `injections` remembers what sessions of a space were told; `name_at` says what
+        the store calls the remote at an address; `erase_records` takes records with one of these texts out of the
+        audit, and counts them."""
+        self.station = station
+        self.services = Services(store, clock, settings, Events(observers), chance)
+        self.rules = LifecycleRules.of(settings)
+        self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
+        self.embedder, self.meaning, self.injections = embedder, meaning, injections
+        self.language_model = language_model
+        self.name_at = name_at
+        self.erase_records = erase_records
+        self.threads = SharedThreads("kingly-reader", 4)
+        self.embedding_thread = SharedThreads("kingly-vectors", 1)
+        self.sweeper = Sweeper(self.services, sweeping or Lock())
+        routes = station.routes or Routes(tuple(part.route for part in remotes))
+        self.remotes = Remotes(
+            [RemoteConnection(part, routes, self.services, space=station.space) for part in remotes], routes
+        )
+        self._spaces: WeakSet[Space] = WeakSet()
+        self._unwritten: set[Space] = set()
+        """Those that may have something to write down; they stay until that is done, whoever lets go of them."""
+        self.is_open = self.is_closed = False
+        self._first: Space | None = None
+        self._flushing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check_open(self) -> None:
+        if self.is_closed:
+            raise RouterClosed
+
+    def add(self, space: Space) -> None:
+        """The first one is the router's own, whose vectors are made as long as it is open. The others are forgotten
+        when nobody refers to them."""
+        self._first = self._first or space
+        self._spaces.add(space)
+
+    async def opened(self, space: Space) -> None:
+        """Open the router, if nobody has, for what is done in that space. Raises RouterClosed, and what opening
+        raises."""
+        self.check_open()
+        self._unwritten.add(space)
+        loop = asyncio.get_running_loop()
+        if self._opening is None:
+            self._loop = loop
+            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
+        if loop is not self._loop:
+            raise RouterClosed("event loop")
+        if not self.is_open:
+            await asyncio.shield(self._opening)  # others may wait for it too
+            self.check_open()
+
+    @property
+    def _embedding(self) -> Embedding | None:
+        return None if self._first is None else self._first.embedding
+
+    async def _open(self) -> None:
+        """Start what goes on in the background."""
+        self.in_background(self._flush_regularly(), "flush")
+        if self._embedding is not None:
+            await self._embedding.prepare()
+            self.in_background(self._embedding.run(), "vectors")
+        # Queued before any store can be, so that the first memory finds its remotes known.
+        for delivery in self.remotes.begin():
+            self.in_background(delivery, "delivery")
+        if interval_s := self.services.settings.sweep_interval_s:
+            self.in_background(self._sweep_regularly(interval_s), "sweep")
+        self.in_background(self._close_in_the_end(), "end")
+        self.is_open = True
+
+    def in_background(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Work that nobody waits for and that closing ends."""
+        task = asyncio.create_task(work, name=f"kingly-{name}")
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+
+    async def flush(self) -> None:
+        """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
+        remote held. One flush at a time, or a use would be counted twice. Raises StoreError."""
+        async with self._flushing:
+            for space in {*self._spaces, *self._unwritten}:
+                changes = [(buffer, change) for buffer in space.buffers if (change := buffer.take()) is not None]
+                for buffer, change in changes:
+                    buffer.written(await self.services.write(change))
+                if not changes:
+                    self._unwritten.discard(space)
+
+    async def _flush_if_possible(self) -> None:
+        """Uses and copies are worth a warning, not a failure."""
+        try:
+            await self.flush()
+        except Exception as error:  # noqa: BLE001  # this is a background task's top, and closing must go on
+            log.warning("use counts could not be written down: %s: %s", type(error).__name__, error)
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await self.services.clock.sleep(self.services.settings.pace.usage_flush_s)
+            await self._flush_if_possible()
+
+    async def _sweep_regularly(self, interval_s: float) -> None:
+        """Once per interval, however many processes have the project open."""
+        while True:
+            await self.services.clock.sleep(interval_s)
+            for space in tuple(self._spaces):
+                try:
+                    await space.sweep_if_due(interval_s)
+                except KinglyMemoryError as error:
+                    log.warning("a sweep waits for its next turn: %s", error)
+
+    # --- closing ------------------------------------------------------------------------------------------------------
+
+    async def _close_in_the_end(self) -> None:
+        """`asyncio.run` cancels whatever still runs at its end: a router that nobody closed is closed then."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if not self.is_closed:
+                await self.close()
+
+    async def close(self) -> None:
+        """Store what agents experienced, give deliveries under way a moment, write down what is buffered, and end every
+        task and thread. Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of."""
+        try:
+            for space in tuple(self._spaces):
+                await space.settle()
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        async with AsyncExitStack() as stack:  # from the last line up
+            stack.push_async_callback(asyncio.to_thread, self.services.store.close)
+            stack.callback(self.threads.shutdown)
+            if self._embedding is not None:
+                stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
+            stack.push_async_callback(self.remotes.aclose)
+            stack.push_async_callback(self._flush_if_possible)
+            stack.push_async_callback(self._end_tasks)
+            if self._opening is not None and not self._opening.done():
+                await asyncio.wait([self._opening])
+            self.is_open = False
+            await self.remotes.finish_sending(self.services.settings.pace.closing_s)
+
+    async def _end_tasks(self) -> None:
+        tasks = [task for task in (*self._tasks, self._opening) if task not in (None, asyncio.current_task())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

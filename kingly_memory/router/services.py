@@ -1,0 +1,96 @@
+"""What the parts of a router work with, whichever space they are for: store, clock, settings, observers, remotes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from kingly_memory.dataclass import dataclass, field
+from kingly_memory.observe import Events
+from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
+from kingly_memory.router.routes import UNNAMED, Route
+from kingly_memory.settings import Settings
+
+T = TypeVar("T")
+
+
+class StoreFutures:
+    """Where the futures of other threads arrive in one event loop: those of one commit wake it once, not once each."""
+
+    def __init__(self) -> None:
+        self._arrived: list[tuple[asyncio.Future[Any], Future[Any]]] = []
+        self._lock = threading.Lock()
+
+    async def of(self, future: Future[T]) -> T:
+        """The future's result. Cancelling the wait leaves the work to go on."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[T] = loop.create_future()
+        future.add_done_callback(lambda done: self._arrive(loop, waiting, done))
+        return await waiting
+
+    def _arrive(self, loop: asyncio.AbstractEventLoop, waiting: asyncio.Future[Any], done: Future[Any]) -> None:
+        with self._lock:
+            self._arrived.append((waiting, done))
+            first = len(self._arrived) == 1
+        if first and not loop.is_closed():
+            loop.call_soon_threadsafe(self._take_in)
+
+    def _take_in(self) -> None:
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+        for waiting, done in arrived:
+            if waiting.done():
+                continue
+            error = done.exception()
+            if error is None:
+                waiting.set_result(done.result())
+            else:
+                waiting.set_exception(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The same for everything that one router does. `chance` is a random number in [0, 1)."""
+
+    store: LocalStore
+    clock: Clock
+    settings: Settings
+    events: Events
+    chance: Callable[[], float]
+    futures: StoreFutures = field(default_factory=StoreFutures)
+
+    @property
+    def reader(self) -> StoreReader:
+        return self.store.reader
+
+    def now_s(self) -> float:
+        """Unix seconds."""
+        return self.clock.now().timestamp()
+
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        """Run a change in a transaction; it is durable when this returns. Cancelling the wait leaves it to go on.
+        Raises StoreError, and what the change raises."""
+        return await self.futures.of(self.store.write(change))
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePart:
+    """A remote that a router works with: the port, its stable name and address, which process may deliver to it on this
+    machine, what people call it, and when it last answered anything, on the monotonic clock."""
+
+    name: str
+    endpoint: str
+    remote: Remote
+    leads: Callable[[], bool]
+    stop_leading: Callable[[], None]
+    label: str = UNNAMED
+    heard_s: Callable[[], float] = lambda: -math.inf
+    token_mark: str = ""
+
+    @property
+    def route(self) -> Route:
+        return Route(self.name, self.label, self.endpoint, self.token_mark)
