@@ -93,6 +93,10 @@ class Standing(StrEnum):
     CACHED = "cached"
 
 
+KEPT = (Standing.LIVE, Standing.ARCHIVED)
+"""What a project has: alive, or put away."""
+
+
 class DeliveryState(StrEnum):
     """Where a memory stands with a remote. `leased` is the outbox's own word for "being sent"."""
 

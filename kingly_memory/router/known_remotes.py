@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.models import REMOTE_ABOVE, JsonObject, Memory, Query, RemoteUse, Standing
+from kingly_memory.models import KEPT, REMOTE_ABOVE, JsonObject, Memory, Query, RemoteUse
 from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
@@ -232,7 +232,7 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
     is_wanted = space in known["backlog"] if space in known["earlier"] else is_asked_for
     if not is_wanted:
         return 0
-    rows = reader.page(Query("", space), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
+    rows = reader.page(Query("", space), KEPT, COUNTED + 1, None)
     if len(rows) > COUNTED:
         return None
     wanted = [row.memory.id for row in rows if routes.of(row.memory)]

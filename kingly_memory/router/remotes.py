@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkState, Memory, RemoteUse
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, LinkState, Memory, RemoteUse
+from kingly_memory.plain import Plain
 from kingly_memory.ports import Delivery
 from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.link import as_shown
@@ -37,34 +38,18 @@ NO_TIME = "earlier memories were not looked through in the time that there was"
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReport:
-    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is."""
+class SyncReport(Plain):
+    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is. Of several
+    remotes it is the sum, with what was achieved at each by its name; the link is connected when all are."""
+
+    OPTIONAL = ("remotes",)
 
     delivered: int
     pending: int
     dead: int
     link: LinkState
     reason: str | None
-
-    def to_json(self) -> JsonObject:
-        return {
-            "delivered": self.delivered,
-            "pending": self.pending,
-            "dead": self.dead,
-            "link": self.link.value,
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class RemotesSynced(SyncReport):
-    """What `sync` achieved at several remotes, and at each of them by its name. The link is connected when all are."""
-
     remotes: Mapping[str, SyncReport] = field(default_factory=dict)
-
-    def to_json(self) -> JsonObject:
-        each = {label: report.to_json() for label, report in self.remotes.items()}
-        return {**SyncReport.to_json(self), "remotes": each}
 
 
 class RemoteConnection:
@@ -153,16 +138,16 @@ class RemoteConnection:
         self._wake.set()
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
-        """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
+        """The delivery once it is at rest, or as it is when the seconds are over or the link is offline."""
         end = self._services.clock.monotonic() + seconds
         self.wake()
         while True:
             self._sender.settled.clear()
-            facet = self._sender.facet(self._name, memory_id)
+            now = self._sender.delivery_of(self._name, memory_id)
             left = end - self._services.clock.monotonic()
-            at_rest = facet is None or facet.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
+            at_rest = now is None or now.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
             if at_rest or left <= 0 or not self._link.is_connected:
-                return facet
+                return now
             await self._services.clock.wait(self._sender.settled, min(left, self._services.settings.pace.poll_s / 10))
 
     async def until_idle(self) -> None:
@@ -347,7 +332,7 @@ class Remotes:
             return reports[0]
         each = {one.part.label: report for one, report in zip(connections, reports, strict=True)}
         is_connected = all(report.link is LinkState.CONNECTED for report in reports)
-        return RemotesSynced(
+        return SyncReport(
             delivered=sum(report.delivered for report in reports),
             pending=sum(report.pending for report in reports),
             dead=sum(report.dead for report in reports),

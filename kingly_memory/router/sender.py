@@ -108,7 +108,7 @@ class Sender:
     def ids(self, name: str, state: str) -> list[str]:
         return [one for one, _ in self._services.reader.outbox_page(name, [state], MOST_STALE)]
 
-    def facet(self, name: str, item_id: str) -> Delivery | None:
+    def delivery_of(self, name: str, item_id: str) -> Delivery | None:
         return self._services.reader.deliveries([name], [item_id])[name].get(item_id)
 
     async def send_batch(
@@ -153,12 +153,12 @@ class Sender:
     def is_outdated(self, item: Leased) -> bool:
         """True when it must not be sent as it was leased: it was changed meanwhile, or it is a thought whose parent,
         leased before it, could not be delivered."""
-        if self.facet(item.outbox, item.id) != item.leased:
+        if self.delivery_of(item.outbox, item.id) != item.leased:
             return True
         parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
         if parent is None or is_told or not isinstance(item.subject, Memory):
             return False
-        return outbox.is_awaited(self._services.reader.row(parent), self.facet(self._name, parent), item.subject)
+        return outbox.is_awaited(self._services.reader.row(parent), self.delivery_of(self._name, parent), item.subject)
 
     async def send(self, item: Leased) -> Answer:
         """Send one. Raises CancelledError after writing down that it was interrupted."""
@@ -183,10 +183,10 @@ class Sender:
             return await self._remote.forget(subject, remote_id=known, idempotency_key=key)
         if known is None and thoughts.is_thought(subject):
             parent = parent_of(item)
-            facet = None if parent is None else self.facet(self._name, parent)
+            ahead = None if parent is None else self.delivery_of(self._name, parent)
             return await self._remote.record_thought(
                 subject,
-                parent_remote_id=None if facet is None else facet.remote_id,
+                parent_remote_id=None if ahead is None else ahead.remote_id,
                 idempotency_key=key,
                 repeated=item.repeated,
             )
@@ -212,8 +212,8 @@ class Sender:
         """In the same transaction those links of a memory become due that have waited for it."""
         now_s, is_memory = self._services.now_s(), isinstance(item.subject, Memory)
 
-        def move(facet: Delivery) -> Delivery:
-            after = delivery.acknowledged(facet, item.confirms, remote_id, now_s)
+        def move(found: Delivery) -> Delivery:
+            after = delivery.acknowledged(found, item.confirms, remote_id, now_s)
             return after if is_memory else replace(after, first_sent=0)
 
         settle = outbox.settle(item, self.owner, move)

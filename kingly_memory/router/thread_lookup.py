@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from kingly_memory.attention.focus import folded
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import KEPT, JsonObject, Query
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.validation import shown
 
 THREAD, ATTENTION, RATINGS = "thread", "attention", "ratings"
-VISIBLE = (Standing.LIVE, Standing.ARCHIVED)
 """A thread shows its archived memories too."""
 _PAGE, _FACET_PAGE = 64, 1_000
 
@@ -144,7 +143,7 @@ def rows(reader: StoreReader, space: str, thread: Named, context_ids: Iterable[s
 
     def said_in(context_id: str) -> Iterator[Row]:
         query, start = Query("", space, context_id=context_id), None
-        while found := reader.page(query, VISIBLE, _PAGE, start, oldest_first=True):
+        while found := reader.page(query, KEPT, _PAGE, start, oldest_first=True):
             yield from found
             start = found[-1].position
 
@@ -172,7 +171,7 @@ def is_thread(reader: StoreReader, space: str, said: str) -> bool:
     """Whether it is the id of a thread that still has a memory."""
     known = threads(reader, space, [said])
     names = members(reader, space, root(said, known)) if any(known.values()) else ()
-    return any(reader.page(Query("", space, context_id=one), VISIBLE, 1, None) for one in dict.fromkeys((said, *names)))
+    return any(reader.page(Query("", space, context_id=one), KEPT, 1, None) for one in dict.fromkeys((said, *names)))
 
 
 def of_context(reader: StoreReader, space: str, context_id: str) -> Named:
@@ -182,7 +181,7 @@ def of_context(reader: StoreReader, space: str, context_id: str) -> Named:
 
 def of_row(reader: StoreReader, space: str, row: Row | None) -> Named | None:
     """The thread of a memory; None where it is gone or belongs to another project."""
-    if row is None or row.standing not in VISIBLE or row.memory.scope.space != space:
+    if row is None or row.standing not in KEPT or row.memory.scope.space != space:
         return None
     if (context_id := row.memory.scope.context_id) is not None:
         return of_context(reader, space, context_id)
@@ -203,7 +202,7 @@ def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
         thread = of_row(reader, space, row) if context_id is None else of_context(reader, space, context_id)
         if thread is not None and (context_id is not None or thread.is_alone):
             queries = [Query("", space, context_id=one) for one in contexts_of(reader, space, thread)]
-            latest = [row] if row else [one for query in queries for one in reader.page(query, VISIBLE, 1, None)]
+            latest = [row] if row else [one for query in queries for one in reader.page(query, KEPT, 1, None)]
             if latest:
                 rank = title != wanted, -max(one.position for one in latest)
                 ranks[thread] = min(rank, ranks.get(thread, rank))

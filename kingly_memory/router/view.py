@@ -15,6 +15,7 @@ from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import (
+    KEPT,
     OUTBOX_STATES,
     JsonObject,
     LinkState,
@@ -42,7 +43,6 @@ EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
 LAST_POSITION = 2**62
 SEEN = (Standing.LIVE, Standing.CACHED)
-KEPT = (Standing.LIVE, Standing.ARCHIVED)
 
 
 class Station(NamedTuple):

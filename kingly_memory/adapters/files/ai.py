@@ -22,7 +22,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import ExportedThread, ImportedFocus, ImportedThread, message_id
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, Standing
 from kingly_memory.validation import Imported, draft, label, tag_list
 
 FORMAT = "ai"
@@ -42,7 +42,7 @@ _OWN_FIELDS = ("content", "timestamp", "created_at", "memory_id", "standing", "r
 """Fields of a message that have a place of their own in a memory; all others are kept in its metadata."""
 _RECORDED = ("type", "significance", "confidence", "tags", "title", "agent")
 """What our exports say of a memory beyond the seed's fields, under `record`."""
-_STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
+_STANDINGS = {one.value: one for one in KEPT}
 _FIELDS = frozenset(
     "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
     "last_active merged_into".split()

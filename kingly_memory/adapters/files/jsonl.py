@@ -27,7 +27,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.documents import MOST_BYTES, Document, LogItem, json_text, texts_in
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
-from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
 from kingly_memory.validation import (
     LARGEST_REVISION,
     METADATA_LIMIT_BYTES,
@@ -181,7 +181,7 @@ def imported(
         problem = "is not between 0 and 100 years; write ends_at: null instead for no end"
         raise InvalidInput("lifetime_s", f"{shown(length)} {problem}")
     standing = data.get("standing") or Standing.LIVE
-    if standing not in (Standing.LIVE, Standing.ARCHIVED):
+    if standing not in KEPT:
         raise InvalidInput("standing", f"{shown(standing)!r} is not imported; choose live or archived")
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(

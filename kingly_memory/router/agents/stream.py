@@ -12,11 +12,10 @@ from kingly_memory import validation
 from kingly_memory.cognition import stream
 from kingly_memory.cognition.stream import MemoryEvent, event_of
 from kingly_memory.dataclass import replace
-from kingly_memory.models import Memory, MemoryType, Query, Receipt, Standing
+from kingly_memory.models import KEPT, Memory, MemoryType, Query, Receipt
 from kingly_memory.router.access import Access
 from kingly_memory.validation import RESULTS_LIMIT
 
-SHOWN = (Standing.LIVE, Standing.ARCHIVED)
 READ_AT_ONCE = 64
 
 T = TypeVar("T")
@@ -89,10 +88,10 @@ class MemoryStream:
     def _memories(self, query: Query, most: int | None) -> Iterator[Memory]:
         """The index knows no time, so the store looks up that of every event; only those wanted are read."""
         reader = self._access.reader
-        positions = sorted(reader.in_time(query, SHOWN, most))
+        positions = sorted(reader.in_time(query, KEPT, most))
         for first in range(0, len(positions), READ_AT_ONCE):
             for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
-                if row.standing in SHOWN and query.admits(row.memory):
+                if row.standing in KEPT and query.admits(row.memory):
                     yield row.memory
 
 

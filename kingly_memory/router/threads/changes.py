@@ -16,10 +16,10 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, contexts, thread_cleanup, write
-from kingly_memory.router.thread_lookup import ATTENTION, THREAD, VISIBLE, Named, into, number, texts
+from kingly_memory.router.thread_lookup import ATTENTION, THREAD, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import shown
 
@@ -91,7 +91,7 @@ def split(
         for share in shares:
             thread_id = _new_id(transaction, thread, share, context)
             rows = [row for one in share.memory_ids if (row := transaction.row(one)) is not None]
-            moved = [row for row in rows if row.standing in VISIBLE and row.memory.scope.context_id in context_ids]
+            moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
             if not moved:
                 continue
             for row in moved:

@@ -21,7 +21,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Line, Row, StoreReader, Talk
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
@@ -29,7 +29,6 @@ from kingly_memory.router.thread_lookup import (
     ATTENTION,
     RATINGS,
     THREAD,
-    VISIBLE,
     Named,
     Weighed,
     combined,
@@ -287,7 +286,7 @@ def _merged(reader: StoreReader, space: str) -> Iterator[Glance]:
             continue
         called = text(facet, "title")
         if called is None:
-            first = reader.page(Query("", space, context_id=name), VISIBLE, 1, None, oldest_first=True)
+            first = reader.page(Query("", space, context_id=name), KEPT, 1, None, oldest_first=True)
             called = (first[0].memory.title or pins.title(first[0].memory.content) if first else None) or name
         about, merged_at = texts(facet, "topics")[:MOST_TOPICS], moment(number(facet, "at"))
         yield Glance(name, called, about, MERGED, 0, merged_at or LONG_AGO, into=into)
@@ -370,7 +369,7 @@ def left(reader: StoreReader, space: str, thread: Named, contexts: Iterable[str]
 
 def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[ThreadMessage, ...]:
     """Those of the memories that are there, in the order in which they were stored."""
-    found = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in VISIBLE]
+    found = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in KEPT]
     ordered = sorted(found, key=lambda row: row.position)
     return tuple(ThreadMessage(row.memory, row.standing is not Standing.LIVE) for row in ordered)
 

@@ -15,12 +15,12 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.imported import FROM_FILE, ExportedThread, ImportedFocus, ImportedThread
-from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
+from kingly_memory.models import KEPT, JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import lifetimes, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, texts
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named, into, number, texts
 from kingly_memory.router.threads import reading
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import WriteContext
@@ -160,7 +160,7 @@ def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
 
 
 def _exported(reader: StoreReader, space: str, thread: Named, rows: Sequence[Row]) -> ExportedThread:
-    rows = [row for row in rows if row.standing in VISIBLE]
+    rows = [row for row in rows if row.standing in KEPT]
     facets = {
         name: found[thread.owner]
         for name, found in reader.facets_of({key: [thread.owner] for key in FROM_FILE}).items()
