@@ -163,31 +163,12 @@ def test_working_memory_lets_the_oldest_go_and_nothing_else() -> None:
     assert memory.retrieve(1, 1_000) == ["Event 11"]
 
 
-@pytest.mark.requirement("COG-011")
-def test_what_is_lasting_is_remembered_before_it_leaves_working_memory() -> None:
-    memory = lived([("add_working", "lasting", 0.9, 1)], ExperienceRules(working_capacity=2))
-    for number in range(2):
-        memory.add_working(f"Event {number}")
-    assert [item.content for item in memory.place.episodic] == ["lasting"]
-
-
 @pytest.mark.requirement("COG-006", "COG-012")
 def test_of_sixty_episodes_the_fifty_that_score_highest_stay() -> None:
     memory = CognitiveMemory("H001")
     for number in range(60):
         memory.add_episodic(f"Event {number}", 0.9, year=number)
     assert [item.content for item in memory.place.episodic] == [f"Event {number}" for number in range(10, 60)]
-
-
-@pytest.mark.requirement("COG-019", "COG-020")
-def test_consolidation_counts_what_is_new_and_leaves_working_memory_as_it_is() -> None:
-    memory = CognitiveMemory("H001")
-    for importance in (0.3, 0.7, 0.9):
-        memory.add_working(f"of {importance}", importance)
-    before = memory.place.working
-    assert [memory.consolidate(), memory.consolidate()] == [2, 0]
-    assert memory.place.working == before
-    assert [item.content for item in memory.place.episodic] == ["of 0.7", "of 0.9"]
 
 
 @pytest.mark.requirement("COG-017")
@@ -294,15 +275,6 @@ def test_a_full_working_memory_hides_the_flood_unless_a_place_is_reserved() -> N
     flood = "Year 1: A flood occurred causing $50,000 in damages"
     assert flood not in memory.retrieve()
     assert memory.retrieve(reserve_episodic=1) == ["Event 9", "Event 8", "Event 7", "Event 6", flood]
-
-
-@pytest.mark.requirement("COG-013")
-def test_five_come_back_unless_it_is_said_how_many() -> None:
-    memory = CognitiveMemory("H001")
-    for number in range(8):
-        memory.add_working(f"Event {number}")
-    assert memory.retrieve() == [f"Event {number}" for number in (7, 6, 5, 4, 3)]
-    assert memory.retrieve(0) == []
 
 
 @pytest.mark.requirement("COG-013")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.cognition.audit import AuditTrail, HouseholdOutput, MemoryUpdate, Validation, year_end
-from kingly_memory.cognition.household import DamageEstimate, FloodEvent, update_memory_from_flood
 from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
 from kingly_memory.models import JsonObject
 
@@ -52,30 +50,6 @@ def trail() -> tuple[AuditTrail, Kept]:
 
 
 # --- memory updates ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("COG-029")
-def test_a_memory_update_is_noted_with_its_real_destination() -> None:
-    memory, (audit, kept) = household(), trail()
-    flood = update_memory_from_flood(memory, FloodEvent(True), DamageEstimate(60_000), 3)
-    audit.log_memory_update("H001", 3, "flood", flood, memory)
-    assert kept.records == [
-        (
-            "memory_updates",
-            {
-                "timestamp": AT,
-                "agent_id": "H001",
-                "year": 3,
-                "update_type": "flood",
-                "memory_item": {
-                    "content": "Year 3: A major flood caused $60,000 in damages",
-                    "importance": 0.9,
-                    "destination": "episodic",
-                    "tags": ["flood", "major"],
-                },
-            },
-        )
-    ]
 
 
 @pytest.mark.requirement("COG-029")
@@ -246,21 +220,6 @@ def test_a_trace_shows_at_most_ten_episodes() -> None:
     told = kept.only["memory"]
     assert (len(told["episodic_items"]), told["episodic_count"], len(told["retrieved"])) == (10, 15, 5)
     assert told["episodic_items"][0]["content"] == "flood 0"
-
-
-@pytest.mark.requirement("COG-034")
-def test_anything_with_an_agent_and_a_year_has_a_trace() -> None:
-    @dataclass
-    class State:
-        elevated: bool = False
-
-    memory, (audit, kept) = household(), trail()
-    audit.write_household_trace(SimpleNamespace(agent_id="H9", year=4), State(), None, memory)
-    trace = kept.only
-    assert (trace["agent_id"], trace["state_before"], trace["state_after"]) == ("H9", {"elevated": False}, None)
-    assert trace["action"] == {"decision_skill": None, "skill_parameters": {}}
-    assert trace["validation"] == {"valid": True, "errors": (), "warnings": ()}
-    assert trace["memory_update"] is None
 
 
 # --- trouble ----------------------------------------------------------------------------------------------------------

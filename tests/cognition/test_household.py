@@ -17,7 +17,6 @@ from kingly_memory.cognition.household import (
     update_memory_from_claim,
     update_memory_from_flood,
 )
-from kingly_memory.cognition.skills import update_memory_from_skill
 
 FLOOD = FloodEvent(occurred=True)
 
@@ -112,20 +111,6 @@ def test_the_guideline_is_there_as_data() -> None:
     assert all(one.description for one in GUIDELINE)
 
 
-@pytest.mark.requirement("COG-056")
-def test_a_memory_goes_on_through_the_years_of_a_simulation() -> None:
-    memory = household()
-    update_memory_from_flood(memory, FLOOD, DamageEstimate(80_000), 1)
-    for year in range(1, 20):
-        update_memory_from_skill(memory, "do_nothing", year)
-        memory.consolidate()
-    assert [item.year for item in memory.place.working] == list(range(10, 20))
-    [flood] = memory.retrieve(1, 20, tags=["flood"])
-    assert flood == "Year 1: A major flood caused $80,000 in damages"
-    [scored] = memory.recall(1, 20, tags=["flood"])
-    assert scored.score == pytest.approx(0.9 * 0.95**19)
-
-
 @pytest.mark.parametrize("figure", [10**400, -(10**400), math.nan, math.inf, -1, 1e19, "5", None, True])
 def test_a_figure_that_is_no_amount_is_refused_and_changes_nothing(figure: Any) -> None:
     memory = CognitiveMemory("H001")
@@ -135,16 +120,4 @@ def test_a_figure_that_is_no_amount_is_refused_and_changes_nothing(figure: Any) 
         update_memory_from_flood(memory, FloodEvent(True), DamageEstimate(figure), 1)
     with pytest.raises(InvalidInput, match="amount of dollars"):
         update_memory_from_claim(memory, FinancialOutcome(True, True, figure), 1)
-    assert memory.retrieve() == []
-
-
-@pytest.mark.parametrize("year", [-1, pytest.param(10**5_000, id="endless"), 1.5, "1", True])
-def test_a_year_that_is_none_is_refused_and_changes_nothing(year: Any) -> None:
-    memory = CognitiveMemory("H001")
-    for damage in (0, 60_000):
-        with pytest.raises(InvalidInput, match="year"):
-            update_memory_from_flood(memory, FloodEvent(True), DamageEstimate(damage), year)
-    for approved in (True, False):
-        with pytest.raises(InvalidInput, match="year"):
-            update_memory_from_claim(memory, FinancialOutcome(True, approved), year)
     assert memory.retrieve() == []

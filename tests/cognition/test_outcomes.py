@@ -72,12 +72,6 @@ def test_a_recorded_outcome_is_read_back(status: str) -> None:
     assert outcome_of(stored(said)) == TaskOutcome("deploy the api", status, "canary")
 
 
-def test_the_callers_metadata_stay_beside_the_outcomes_own() -> None:
-    said = outcome(metadata={"ticket": 7, "status": "failed"})
-    assert said.metadata["ticket"] == 7
-    assert said.metadata["status"] == "completed"
-
-
 def test_content_holds_every_note_and_metadata_the_beginning_of_the_latest() -> None:
     notes = [f"{number} " + "\x01" * 1_000 for number in range(100)]
     said = outcome("t" * 10_000, reason="\x01" * 10_000, notes=notes)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.router.experiences import owner
 from tests.mcp_sessions import QUICK, session
 
 
@@ -58,15 +57,6 @@ async def test_retrieving_changes_nothing(tmp_path: Path) -> None:
     assert tool.annotations is not None
     assert tool.annotations.read_only_hint
     assert not tool.annotations.destructive_hint
-
-
-async def test_asking_for_an_agent_that_nobody_knows_makes_none(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
-        assert (await client.ok("retrieve_memory", agent_id="nobody"))["memories"] == []
-        assert await client.error("retrieve_memory", agent_id=" ") == "agent_id: is empty"
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as router:
-        assert router._engine.store.reader.facets("mind", [owner("app", "nobody")]) == {}
-        assert len(await router.list()) == 0
 
 
 @pytest.mark.requirement("COG-022")

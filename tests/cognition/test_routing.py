@@ -46,24 +46,6 @@ def test_candidates_are_ranked_by_their_record_on_similar_tasks() -> None:
     assert routing.ranked[0].evidence == tuple(f"{number:032x}" for number in (11, 12, 13))
 
 
-@pytest.mark.requirement("KNG-083")
-def test_without_any_record_the_order_given_stays() -> None:
-    routing = rank(NAMES, [])
-    assert [(one.name, one.score) for one in routing.ranked] == [(name, 0.5) for name in NAMES]
-    assert routing.best == NAMES[0]
-
-
-def test_an_outcome_counts_for_its_approach_and_else_for_its_agent() -> None:
-    hits = [
-        hit(1, "completed", approach="canary", agent="ada"),
-        hit(2, "completed", agent="ada"),
-        hit(3, "failed", approach="nobody asked about", agent="ada"),
-        hit(4, "failed", approach=["canary"], agent="bob"),
-    ]
-    ranked = {one.name: (one.successes, one.failures) for one in rank(["canary", "ada"], hits).ranked}
-    assert ranked == {"canary": (1, 0), "ada": (1, 1)}
-
-
 @given(records, st.integers(0, 2**16))
 def test_scores_are_bounded_descending_and_do_not_depend_on_the_order(
     told: list[tuple[str, float, str | None, str | None]], seed: int

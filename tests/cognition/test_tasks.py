@@ -44,16 +44,6 @@ async def test_leaving_a_task_records_that_it_was_completed(tmp_path: Path) -> N
         assert outcome.type == "procedural"
 
 
-async def test_an_exception_is_recorded_as_the_reason_of_a_failure_and_goes_on(tmp_path: Path) -> None:
-    async with open_router(tmp_path) as memory:
-        with pytest.raises(ZeroDivisionError):
-            async with memory.task("divide"):
-                _ = 1 / 0
-        (outcome,) = await outcomes(memory)
-        assert outcome.metadata["status"] == "failed"
-        assert outcome.metadata["reason"] == "ZeroDivisionError: division by zero"
-
-
 async def test_a_cancelled_task_counts_neither_way(tmp_path: Path) -> None:
     async with open_router(tmp_path) as memory:
         started = asyncio.Event()
