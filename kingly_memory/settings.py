@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from kingly_memory.dataclass import Field, dataclass, field, fields
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode
+from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode, Tier
 from kingly_memory.own_files import OWN_FOLDERS
 from kingly_memory.place import absolute, nearest_project, user_data_folder
 
@@ -58,8 +58,6 @@ _PAUSE = Range(unit_s=1)
 _LIFETIME = Range(most=MOST_LIFETIME_S, above=True, endless=True, unit_s=1)
 _DAYS = Range(above=True, unit_s=86_400)
 _SHARE = Range(most=1)
-MOST_SURPRISE = 0.65
-"""A few complete surprises in a row do not reach more."""
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
 
@@ -137,40 +135,43 @@ class Lifetimes(_Checked):
 
 
 @dataclass(frozen=True)
-class Tiers(_Checked):
-    """What each tier is, and what lifts a memory into the next one: the seed's figures, said in Python alone."""
+class TierConfig:
+    """One tier. `ttl_seconds`: how long a memory may be idle there; `max_items`: of one project.
 
-    table = "tiers"
-    fast_threshold: float = _setting(0.8, "significance from which a memory is placed in `fast`", _SHARE)
-    fast_ttl_s: float = _setting(60.0, "how long a memory may be idle in `fast`", _TIME)
-    fast_max_items: int = _setting(1_000, "memories of a project that `fast` has room for", _COUNT)
-    fast_half_life_hours: float = _setting(1.0, "hours in which importance halves in `fast`", _TIME)
-    medium_threshold: float = _setting(0.5, "significance from which a memory is placed in `medium`", _SHARE)
-    medium_ttl_s: float = _setting(3_600.0, "how long a memory may be idle in `medium`", _TIME)
-    medium_max_items: int = _setting(500, "memories of a project that `medium` has room for", _COUNT)
-    medium_half_life_hours: float = _setting(24.0, "hours in which importance halves in `medium`", _TIME)
-    slow_threshold: float = _setting(
-        0.3, "significance from which a memory is placed in `slow`, less is `glacial`", Range(above=True, most=1)
-    )
-    slow_ttl_s: float = _setting(86_400.0, "how long `slow` keeps a memory that has just come or was revised", _TIME)
-    slow_max_items: int = _setting(200, "memories of a project that `slow` has room for", _COUNT)
-    slow_half_life_hours: float = _setting(168.0, "hours in which importance halves in `slow`", _TIME)
-    glacial_ttl_s: float = _setting(604_800.0, "how long a memory may be idle in `glacial`", _TIME)
-    glacial_max_items: int = _setting(100, "memories of a project that `glacial` has room for", _COUNT)
-    glacial_half_life_hours: float = _setting(720.0, "hours in which importance halves in `glacial`", _TIME)
-    promotion_accesses: int = _setting(5, "uses since its last move that lift a memory by a tier", _COUNT)
-    surprise_threshold: float = _setting(
-        0.6, "surprise from which a memory is lifted by a tier", Range(above=True, most=MOST_SURPRISE)
-    )
-    success_references: int = _setting(2, "successes since its last move that lift a memory by a tier", _COUNT)
+    `importance_threshold` (0 to 1): the significance from which a memory is placed there, and the decayed importance
+    below which it steps down. `update_frequency` is the seed's word for programs that keep a pace of their own: every
+    sweep here looks at all tiers.
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for upper, lower in (("fast_threshold", "medium_threshold"), ("medium_threshold", "slow_threshold")):
-            high, low = getattr(self, upper), getattr(self, lower)
-            if high <= low:
-                what = f"{high:g} is not above {lower}, which is {low:g}; raise it or lower that"
-                raise InvalidSetting(f"{self.table}.{upper}", what)
+    ttl_seconds: float
+    max_items: int
+    importance_threshold: float
+    update_frequency: str
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """What each tier is, and what lifts a memory into the next one: the seed's figures, others are said in Python.
+
+    `half_lives` are the hours in which importance halves; the seed names that table and leaves it empty (decision R4).
+    A memory rises by `promotion_accesses` uses, a surprise of `surprise_threshold`, or `success_references`, each
+    counted since it last moved.
+    """
+
+    configs: Mapping[Tier, TierConfig] = field(
+        default_factory=lambda: {
+            Tier.FAST: TierConfig(60.0, 1_000, 0.8, "per_event"),
+            Tier.MEDIUM: TierConfig(3_600.0, 500, 0.5, "per_round"),
+            Tier.SLOW: TierConfig(86_400.0, 200, 0.3, "per_cycle"),
+            Tier.GLACIAL: TierConfig(604_800.0, 100, 0.0, "monthly"),
+        }
+    )
+    half_lives: Mapping[Tier, float] = field(
+        default_factory=lambda: {Tier.FAST: 1.0, Tier.MEDIUM: 24.0, Tier.SLOW: 168.0, Tier.GLACIAL: 720.0}
+    )
+    promotion_accesses: int = 5
+    surprise_threshold: float = 0.6
+    success_references: int = 2
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,6 @@ class LocalReader(View):
         self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
     ) -> Receipt:
         """What `MemoryRouter.store` does where no remote is in use, outside of every context."""
-        from kingly_memory.lifecycle.tiers import TierRules
         from kingly_memory.router import write
 
         if if_revision is not None:
@@ -121,7 +120,7 @@ class LocalReader(View):
             None,
             self._settings.lifetimes,
             self._clock.now(),
-            tiers=TierRules.of(self._settings.tiers),
+            tiers=self._settings.tiers,
             redacts=self._settings.redact_secrets,
         )
         stored = self._store.write(

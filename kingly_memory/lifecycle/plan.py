@@ -43,9 +43,9 @@ from kingly_memory.lifecycle.policies import (
     Summarise,
     Verdict,
 )
-from kingly_memory.lifecycle.tiers import TierRules
 from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.plain import Plain
+from kingly_memory.settings import Tiers
 
 STRENGTH, TIERS = "strength", "tiers"
 POLICIES = (LIFETIMES, STRENGTH, TIERS)
@@ -266,7 +266,7 @@ class _Resident:
 class _Crowd:
     """The memories of the tiers, seen one by one. Sizes count for all, moves for those that may."""
 
-    def __init__(self, rules: TierRules, now_s: float) -> None:
+    def __init__(self, rules: Tiers, now_s: float) -> None:
         self._rules = rules
         self._now_s = now_s
         self._tiers: dict[Tier, list[_Resident]] = {tier: [] for tier in Tier}

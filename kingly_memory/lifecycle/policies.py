@@ -14,10 +14,10 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import decay, tiers
 from kingly_memory.lifecycle.decay import DAY_S, Strength, StrengthRules, StrengthState, Vitals
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime, is_expired
-from kingly_memory.lifecycle.tiers import Placement, TierRules, above, below, placed
+from kingly_memory.lifecycle.tiers import Placement, above, below, placed
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.plain import Plain
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Settings, Tiers
 
 # --- what a policy sees ---------------------------------------------------------------------------------------------
 
@@ -69,11 +69,11 @@ class Subject:
         written_s = max(memory.created_at.timestamp(), memory.updated_at.timestamp())
         return max(written_s, reinforced_at or written_s, *self.strength.reinforced)
 
-    def placed(self, rules: TierRules) -> Placement:
+    def placed(self, rules: Tiers) -> Placement:
         """Its own placement, or the one that its significance gives it."""
         return placed(self.memory, rules) if self.placement is None else self.placement
 
-    def importance(self, now_s: float, rules: TierRules, tier: Tier | None = None) -> float:
+    def importance(self, now_s: float, rules: Tiers, tier: Tier | None = None) -> float:
         """The decayed importance in the tier where it is, or in another one."""
         there = tier or self.placed(rules).tier
         return tiers.decayed_importance(self.memory.significance, now_s - self.faded_since_s, there, rules)
@@ -84,12 +84,12 @@ class LifecycleRules:
     """The figures of every policy."""
 
     strength: StrengthRules = decay.SEEDS_RULES
-    tiers: TierRules = tiers.SEEDS_TIERS
+    tiers: Tiers = tiers.SEEDS_TIERS
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Whatever settings allow makes rules."""
-        return cls(StrengthRules.of(settings), TierRules.of(settings.tiers))
+        return cls(StrengthRules.of(settings), settings.tiers)
 
 
 # --- what a policy can decide ---------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RUL
     return Archive(f"its strength is below {rules.forget_threshold:g}", found)
 
 
-def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS) -> Keep | Promote | Demote | Archive:
+def tiered(subject: Subject, now_s: float, rules: Tiers = tiers.SEEDS_TIERS) -> Keep | Promote | Demote | Archive:
     """Up when it proves useful, down when it fades (decisions R1 to R5).
 
     By one tier at most, and after a move it stays for the cooldown. What has earned a promotion is not demoted.
@@ -208,12 +208,11 @@ def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS)
     idle_s = max(now_s - max(settled_s, subject.usage.last_used or settled_s), 0.0)
     importance = subject.importance(now_s, rules)
     figures = {"importance": importance, "idle_s": idle_s}
-    floor = rules.glacial_entry if tier is Tier.SLOW else rules.configs[tier].importance_threshold
     # Merit in FAST outweighs fading, and whatever has just come or was revised has the time of its tier.
     may_fade = tier is not Tier.GLACIAL and merit is None and now_s - settled_s > ttl_s
     if tier is not Tier.SLOW and idle_s > ttl_s:
         reason = f"idle for longer than the {tier.value} tier allows"
-    elif may_fade and importance < floor:
+    elif may_fade and importance < rules.configs[tier].importance_threshold:
         reason = f"its importance has faded below that of the {tier.value} tier"
     else:
         return Keep(f"it belongs to the {tier.value} tier", figures)
@@ -228,7 +227,7 @@ def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS)
     return Archive(reason, figures)
 
 
-def _merit(subject: Subject, placement: Placement, rules: TierRules) -> tuple[str, dict[str, float]] | None:
+def _merit(subject: Subject, placement: Placement, rules: Tiers) -> tuple[str, dict[str, float]] | None:
     """Why the memory should rise, from what has happened since it last moved."""
     accesses = subject.usage.accesses - placement.accesses_at_move
     surprises = placement.surprises - placement.surprises_at_move
@@ -242,7 +241,7 @@ def _merit(subject: Subject, placement: Placement, rules: TierRules) -> tuple[st
     return None
 
 
-def moved(subject: Subject, verdict: Move, now_s: float, rules: TierRules) -> Placement:
+def moved(subject: Subject, verdict: Move, now_s: float, rules: Tiers) -> Placement:
     """The facet once the verdict is carried out."""
     return tiers.moved(subject.placed(rules), verdict.to, now_s, accesses=subject.usage.accesses)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import Memory, Tier
@@ -34,69 +34,9 @@ TURN_COOLDOWN_S = 10 * DAY_S
 _ORDER = {tier: place for place, tier in enumerate(Tier)}
 
 
-@dataclass(frozen=True, slots=True)
-class TierConfig:
-    """One tier. `ttl_seconds`: how long a memory may be idle there; `max_items`: of one project.
-
-    `importance_threshold` (0 to 1): the significance from which a memory is placed there, and the decayed importance
-    below which it steps down. `update_frequency` is the seed's word for programs that keep a pace of their own: every
-    sweep here looks at all tiers.
-    """
-
-    ttl_seconds: float
-    max_items: int
-    importance_threshold: float
-    update_frequency: str
-
-
-UPDATE_FREQUENCIES = {
-    Tier.FAST: "per_event",
-    Tier.MEDIUM: "per_round",
-    Tier.SLOW: "per_cycle",
-    Tier.GLACIAL: "monthly",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TierRules:
-    """What the settings say of the tiers. `half_lives` are the hours in which importance halves;
-    the seed names that table and leaves it empty (decision R4).
-
-    A memory rises by `promotion_accesses` uses, a surprise of `surprise_threshold`, or `success_references`, each
-    counted since it last moved. It leaves SLOW downward when its importance falls below `glacial_entry`.
-    """
-
-    configs: Mapping[Tier, TierConfig]
-    half_lives: Mapping[Tier, float]
-    promotion_accesses: int
-    surprise_threshold: float
-    success_references: int
-    glacial_entry: float
-
-    @classmethod
-    def of(cls, said: Tiers) -> Self:
-        """SLOW is left for GLACIAL below the significance from which memories are placed in SLOW."""
-        return cls(
-            configs={
-                tier: TierConfig(
-                    ttl_seconds=getattr(said, f"{tier.value}_ttl_s"),
-                    max_items=getattr(said, f"{tier.value}_max_items"),
-                    importance_threshold=getattr(said, f"{tier.value}_threshold", 0.0),
-                    update_frequency=UPDATE_FREQUENCIES[tier],
-                )
-                for tier in Tier
-            },
-            half_lives={tier: getattr(said, f"{tier.value}_half_life_hours") for tier in Tier},
-            promotion_accesses=said.promotion_accesses,
-            surprise_threshold=said.surprise_threshold,
-            success_references=said.success_references,
-            glacial_entry=said.slow_threshold,
-        )
-
-
-SEEDS_TIERS = TierRules.of(Tiers())
-TIER_CONFIGS: Mapping[Tier, TierConfig] = MappingProxyType({**SEEDS_TIERS.configs})
-TIER_HALF_LIVES: Mapping[Tier, float] = MappingProxyType({**SEEDS_TIERS.half_lives})
+SEEDS_TIERS = Tiers()
+TIER_CONFIGS, TIER_HALF_LIVES = MappingProxyType(SEEDS_TIERS.configs), MappingProxyType(SEEDS_TIERS.half_lives)
+"""The seed's names for its figures."""
 
 
 def above(tier: Tier) -> Tier | None:
@@ -166,7 +106,7 @@ def finite(value: object) -> float:
         raise ValueError("a facet holds a figure that is too large") from None
 
 
-def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: TierRules) -> Placement:
+def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: Tiers) -> Placement:
     """What the facet `tier:<id>` says, else where the significance places the memory. A facet that cannot be read
     counts as none."""
     try:
@@ -175,7 +115,7 @@ def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: TierR
         return placed(memory, rules)
 
 
-def placed(memory: Memory, rules: TierRules = SEEDS_TIERS) -> Placement:
+def placed(memory: Memory, rules: Tiers = SEEDS_TIERS) -> Placement:
     """Where a memory without the facet stands: in the nearest tier whose threshold its significance reaches."""
     reached = (tier for tier in Tier if memory.significance >= rules.configs[tier].importance_threshold)
     return _UNMOVED[next(reached, Tier.GLACIAL)]
@@ -224,6 +164,6 @@ def moved(placement: Placement, to: Tier, at_s: float, *, accesses: int) -> Plac
     )
 
 
-def decayed_importance(significance: float, age_s: float, tier: Tier, rules: TierRules = SEEDS_TIERS) -> float:
+def decayed_importance(significance: float, age_s: float, tier: Tier, rules: Tiers = SEEDS_TIERS) -> float:
     """What is left of a significance after that age in that tier."""
     return float(significance * 0.5 ** (max(age_s, 0.0) / HOUR_S / rules.half_lives[tier]))

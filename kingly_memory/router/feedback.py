@@ -8,13 +8,14 @@ from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.policies import Subject
-from kingly_memory.lifecycle.tiers import Placement, TierRules
+from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import experiences, lifetimes, usage, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
+from kingly_memory.settings import Tiers
 
 
 def reinforce(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Subject]:
@@ -31,7 +32,7 @@ def reinforce(key_or_id: str, context: WriteContext) -> Callable[[Transaction], 
 
 
 def used(
-    keys_or_ids: Sequence[str], context: WriteContext, rules: TierRules, *, succeeded: bool
+    keys_or_ids: Sequence[str], context: WriteContext, rules: Tiers, *, succeeded: bool
 ) -> Callable[[Transaction], int]:
     """Note that memories were of use in something, which `succeeded`. Says how many. Raises InvalidInput, and then
     notes nothing."""
@@ -50,7 +51,7 @@ def used(
 
 
 def judged(
-    key_or_id: str, context: WriteContext, rules: TierRules, *, predicted: float, actual: float
+    key_or_id: str, context: WriteContext, rules: Tiers, *, predicted: float, actual: float
 ) -> Callable[[Transaction], Placement]:
     """Note how useful a memory was against what had been predicted. Raises InvalidInput."""
 

@@ -15,7 +15,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, told_placement
 from kingly_memory.models import (
     REMOTE_ABOVE,
     DeliveryState,
@@ -34,7 +34,7 @@ from kingly_memory.router.delivery import receipt_of
 from kingly_memory.router.known_remotes import enrol, is_earlier, know, remotes_of
 from kingly_memory.router.outbox import every_remote, first_delivery, told_before
 from kingly_memory.router.routes import Routes
-from kingly_memory.settings import Lifetimes
+from kingly_memory.settings import Lifetimes, Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 
 CHANGES_KEPT_S = 90 * 86_400.0
@@ -51,7 +51,7 @@ class WriteContext:
     lifetimes: Lifetimes
     now: datetime
     contexts: ContextRules = field(default_factory=ContextRules)
-    tiers: TierRules = SEEDS_TIERS
+    tiers: Tiers = SEEDS_TIERS
     redacts: bool = False
     last_use: Callable[[str], float] = lambda _: 0.0
     """The last use of a context that may not be written down yet."""

@@ -21,9 +21,9 @@ from kingly_memory.lifecycle.tiers import (
     SURPRISE_ALPHA,
     TIER_CONFIGS,
     TIER_HALF_LIVES,
-    TierConfig,
     decayed_importance,
 )
+from kingly_memory.settings import TierConfig
 
 __all__ = [
     "PROMOTION_ACCESS_THRESHOLD",

@@ -46,10 +46,12 @@ def continuum(memory: MemoryRouter) -> ContinuumMemory:
 
 @pytest.mark.requirement("ARG-006")
 async def test_the_tiers_are_those_of_the_settings(tmp_path: Path, clock: ManualClock) -> None:
-    settings = replace(
-        CALM,
-        tiers=replace(CALM.tiers, fast_threshold=0.95, medium_threshold=0.9, slow_threshold=0.85, fast_max_items=1),
-    )
+    thresholds = dict(zip(Tier, (0.95, 0.9, 0.85, 0.0), strict=True))
+    configs = {
+        tier: replace(config, importance_threshold=thresholds[tier], max_items=1)
+        for tier, config in CALM.tiers.configs.items()
+    }
+    settings = replace(CALM, tiers=replace(CALM.tiers, configs=configs))
     async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=settings) as memory:
         receipt = await memory.store("a ford in the river", significance=0.83)
         entry = await memory.continuum.entry(receipt.id)

@@ -28,8 +28,9 @@ from kingly_memory.lifecycle.policies import (
     Usage,
     Verdict,
 )
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, TierRules, surprised
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, surprised
 from kingly_memory.models import MemoryType, Scope, Standing, Tier
+from kingly_memory.settings import Tiers
 from tests.lifecycle import samples
 from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, placed
 
@@ -58,7 +59,7 @@ def planned(population: Sequence[Subject], asked: Policies = FADING, already: in
     )
 
 
-def consolidated(population: Sequence[Subject], rules: TierRules = SEEDS_TIERS, now_s: float = NOON_S) -> Plan:
+def consolidated(population: Sequence[Subject], rules: Tiers = SEEDS_TIERS, now_s: float = NOON_S) -> Plan:
     """By the tiers alone."""
     return planned(population, Policies((TIERS,), LifecycleRules(tiers=rules)), now_s=now_s)
 
@@ -71,7 +72,7 @@ def verdicts(found: Plan) -> Mapping[MemoryId, Verdict]:
     return {one.memory_id: one.verdict for one in found.decisions}
 
 
-def carried_out(population: Sequence[Subject], found: Plan, rules: TierRules, now_s: float) -> list[Subject]:
+def carried_out(population: Sequence[Subject], found: Plan, rules: Tiers, now_s: float) -> list[Subject]:
     """The population afterwards, with the summaries that the plan asks for."""
     after, behind = [], {}
     for one in population:

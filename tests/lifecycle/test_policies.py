@@ -187,7 +187,8 @@ def test_a_reinforcement_lets_importance_fade_anew() -> None:
 def test_what_has_faded_below_the_entry_becomes_glacial() -> None:
     """0.4 is 0.3 after 69.7 hours in SLOW."""
     assert [went(placed(0.4, Tier.SLOW, age_s=hours * HOUR_S)) for hours in (69, 70)] == [None, Tier.GLACIAL]
-    early = replace(SEEDS_TIERS, glacial_entry=0.35)
+    configs = {**SEEDS_TIERS.configs, Tier.SLOW: replace(SEEDS_TIERS.configs[Tier.SLOW], importance_threshold=0.35)}
+    early = replace(SEEDS_TIERS, configs=configs)
     assert isinstance(tiered(placed(0.4, Tier.SLOW, age_s=50 * HOUR_S), NOON_S, early), Demote)
 
 

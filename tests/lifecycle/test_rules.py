@@ -11,92 +11,34 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidSetting
 from kingly_memory.lifecycle.policies import LifecycleRules
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import Tier
 from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 
 DAY_S = 86_400
-QUICK: dict[str, Any] = {"durability": "process", "pace.usage_flush_s": 1e9}
+QUICK = Settings(durability="process", pace=Pace(usage_flush_s=1e9))
 
 
-def settings_of(said: dict[str, Any]) -> Settings:
-    """Settings by the names that a file gives them."""
-    own: dict[str, Any] = {}
-    tables: dict[str, Any] = {"tiers": Tiers(), "pace": Pace()}
-    for name, value in said.items():
-        table, _, key = name.rpartition(".")
-        if table:
-            tables[table] = replace(tables[table], **{key: value})
-        else:
-            own[key] = value
-    return Settings(**own, **tables)
-
-
-@pytest.mark.requirement("ARG-006", "ARG-025")
-@pytest.mark.parametrize("tier", Tier)
-def test_every_figure_of_a_tier_can_be_set(tier: Tier) -> None:
-    name = tier.value
-    said: dict[str, Any] = {f"{name}_ttl_s": 7.0, f"{name}_max_items": 3, f"{name}_half_life_hours": 2.5}
-    rules = LifecycleRules.of(Settings(tiers=Tiers(**said))).tiers
-    config = rules.configs[tier]
-    assert (config.ttl_seconds, config.max_items, rules.half_lives[tier]) == (7.0, 3, 2.5)
-    others = [one for one in Tier if one is not tier]
-    assert [rules.configs[one] for one in others] == [SEEDS_TIERS.configs[one] for one in others]
-
-
-@pytest.mark.requirement("ARG-019")
-def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
-    said = Settings(
-        tiers=Tiers(
-            fast_threshold=0.9,
-            medium_threshold=0.6,
-            slow_threshold=0.2,
-            promotion_accesses=1,
-            surprise_threshold=0.1,
-            success_references=9,
-        ),
-    )
-    rules = LifecycleRules.of(said).tiers
-    assert [rules.configs[tier].importance_threshold for tier in Tier] == [0.9, 0.6, 0.2, 0.0]
-    assert (rules.promotion_accesses, rules.surprise_threshold, rules.success_references) == (1, 0.1, 9)
-    assert rules.glacial_entry == 0.2, "slow is left below where it begins"
-
-
-@pytest.mark.parametrize(
-    ("said", "sentence"),
-    [
-        (
-            {"tiers.fast_threshold": 0.5},
-            "setting tiers.fast_threshold: 0.5 is not above medium_threshold, which is 0.5; raise it",
-        ),
-        (
-            {"tiers.slow_threshold": 0.6},
-            "setting tiers.medium_threshold: 0.5 is not above slow_threshold, which is 0.6",
-        ),
-        ({"tiers.slow_threshold": 0.0}, "setting tiers.slow_threshold: 0.0 is not a number"),
-        (
-            {"tiers.surprise_threshold": 0.9},
-            "setting tiers.surprise_threshold: 0.9 is not a number above 0 and at most 0.65",
-        ),
-        ({"tiers.medium_max_items": 0}, "setting tiers.medium_max_items: 0 is not a whole number of 1 or more"),
-    ],
-)
-def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
-    said: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(InvalidSetting, match=f"^{sentence}"):
-        settings_of(said)
+@pytest.mark.requirement("ARG-006", "ARG-019", "ARG-025")
+async def test_settings_say_other_figures_of_tiers(tmp_path: Path) -> None:
+    slow = replace(Tiers().configs[Tier.SLOW], importance_threshold=0.5)
+    figures = Tiers({**Tiers().configs, Tier.SLOW: slow}, {**Tiers().half_lives, Tier.SLOW: 2.5}, promotion_accesses=1)
+    assert LifecycleRules.of(Settings(tiers=figures)).tiers == figures
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, tiers=figures) as memory:
+        await memory.store("a note", key="note", significance=0.4)
+        assert (await memory.stats())["tier_counts"]["glacial"] == 1
+        await memory.mark_used(["note"])
+        assert (await memory.sweep(["tiers"])).to_json()["actions"][0]["to"] == "slow"
 
 
 # --- through the router ---------------------------------------------------------------------------------------------
 
 
 def opened(home: Path, clock: ManualClock, **said: Any) -> MemoryRouter:
-    return MemoryRouter.open(home, False, project="app", settings=settings_of(QUICK | said), clock=clock)
+    return MemoryRouter.open(home, False, project="app", settings=replace(QUICK, **said), clock=clock)
 
 
 async def told(memory: MemoryRouter, key: str = "note") -> Any:

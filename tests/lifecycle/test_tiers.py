@@ -14,7 +14,6 @@ from kingly_memory.lifecycle.tiers import (
     TIER_CONFIGS,
     TIER_HALF_LIVES,
     Placement,
-    TierConfig,
     above,
     below,
     decayed_importance,
@@ -24,6 +23,7 @@ from kingly_memory.lifecycle.tiers import (
     told_placement,
 )
 from kingly_memory.models import JsonObject, Tier
+from kingly_memory.settings import TierConfig
 from tests.lifecycle.samples import HOUR_S, NOON_S, memory
 
 DECAYED = {

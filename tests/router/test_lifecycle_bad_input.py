@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import Standing
-from kingly_memory.settings import Lifetimes, Tiers
+from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
@@ -64,8 +64,6 @@ async def test_unknown_words_are_named_with_those_that_are_known(memory: MemoryR
         ("sweep_interval_s", lambda: Settings(sweep_interval_s=-1)),
         ("lifetimes.semantic", lambda: Settings(lifetimes=Lifetimes(semantic=-1))),
         ("context_items", lambda: Settings(context_items=0)),
-        ("tiers.slow_max_items", lambda: Settings(tiers=Tiers(slow_max_items=0))),
-        ("tiers.slow_half_life_hours", lambda: Settings(tiers=Tiers(slow_half_life_hours=-1))),
     ],
 )
 def test_figures_of_nothing_or_less_are_refused_by_name(field: str, make: Callable[[], object]) -> None:

@@ -48,7 +48,7 @@ WHO = st.sampled_from([0, 1])
 CHOSEN = st.lists(st.sampled_from(POLICIES), min_size=1, unique=True)
 KEPT = ("usage", "strength", "tier", "attention", "links")
 """Facets that go to the archive with their memory."""
-ROOM = Tiers(fast_max_items=2, medium_max_items=2, slow_max_items=2, glacial_max_items=2)
+ROOM = Tiers({tier: replace(config, max_items=2) for tier, config in Tiers().configs.items()})
 
 
 @dataclass
