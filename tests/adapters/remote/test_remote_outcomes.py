@@ -15,33 +15,28 @@ from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavai
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("status", [300, 302, 304, 307, 407, 408, 425, 429, 500, 502, 503, 504, 501, 599, 101, 999])
-def test_later_is_unavailable_and_reached(status: int) -> None:
-    error = refusal(status, b"", None, NOW)
-    assert isinstance(error, RemoteUnavailable)
-    assert error.reached
+LATER = (300, 302, 304, 307, 407, 408, 425, 429, 500, 502, 503, 504, 501, 599, 101, 999)
+MENDED = (402, 404, 405, 406, 409, 410, 411, 415, 418, 451)
+MEANS: dict[int, str] = {
+    **dict.fromkeys(LATER, "later"),
+    **dict.fromkeys((401, 403), "another token"),
+    **dict.fromkeys((400, 413, 422), "never"),
+    **dict.fromkeys(MENDED, "perhaps when it is mended"),
+}
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_bad_token_is_unauthorised(status: int) -> None:
-    error = refusal(status, b'{"error": "unknown method"}', None, NOW)
-    assert isinstance(error, RemoteUnauthorised)
-    assert error.status == status
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_message_that_will_never_be_taken_is_clearly_refused(status: int) -> None:
-    error = refusal(status, b"", None, NOW)
-    assert isinstance(error, RemoteRefused)
-    assert error.clear
-
-
-@pytest.mark.parametrize("status", [402, 404, 405, 406, 409, 410, 411, 415, 418, 451])
-def test_what_may_be_mended_is_refused_without_being_clear(status: int) -> None:
+@pytest.mark.parametrize(("status", "means"), MEANS.items())
+def test_what_a_status_means_is_one_of_four_things(status: int, means: str) -> None:
     error = refusal(status, b'{"detail": "Not Found"}', None, NOW)
-    assert isinstance(error, RemoteRefused)
-    assert not error.clear
-    assert not error.unknown_method
+    match error:
+        case RemoteUnavailable(reached=True):
+            assert means == "later"
+        case RemoteUnauthorised():
+            assert (error.status, means) == (status, "another token")
+        case RemoteRefused(clear=clear, unknown_method=False):
+            assert means == ("never" if clear else "perhaps when it is mended")
+        case _:
+            raise AssertionError(error)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,16 @@ async def remote(server: UltimateServer) -> AsyncIterator[UltimateRemote]:
     await remote.connect()
     yield remote
     await remote.aclose()
+
+
+@asynccontextmanager
+async def met(**how: Any) -> AsyncIterator[tuple[UltimateServer, UltimateRemote]]:
+    """A server of that kind, and a remote that has met it."""
+    with UltimateServer(**how) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        yield server, remote
+        await remote.aclose()
 
 
 def numbered(number: int, **changes: object) -> Memory:
@@ -160,16 +172,13 @@ async def test_a_store_that_takes_longer_than_we_wait_is_perhaps_there_and_is_on
 
 @pytest.mark.parametrize("older", [False, True])
 async def test_where_keys_are_not_honoured_what_is_there_is_looked_up_before_it_is_sent_again(older: bool) -> None:
-    with UltimateServer(older=older, manners=Manners(honours_keys=False)) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(older=older, manners=Manners(honours_keys=False)) as (server, remote):
         await stored(remote, numbered(1))
         server.script("lost-reply", method="store_memory")
         await stored(remote)
         await stored(remote, repeated=True)
         assert sorted(held(server)) == [LIGHTHOUSE.content] * 2
         assert len(server.named("store_memory")) == 2
-        await remote.aclose()
 
 
 async def test_where_keys_are_not_honoured_an_earlier_workflow_is_found_by_what_lies_in_it() -> None:
@@ -183,9 +192,7 @@ async def test_where_keys_are_not_honoured_an_earlier_workflow_is_found_by_what_
 
 
 async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes() -> None:
-    with UltimateServer(without=["update_memory"]) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(without=["update_memory"]) as (server, remote):
         first = await stored(remote)
         how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
         second = await stored(remote, revised(), **how)
@@ -195,20 +202,16 @@ async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes
         with pytest.raises(RemoteRefused, match="no tool to drop") as refused:
             await remote.forget(LIGHTHOUSE, remote_id=second, idempotency_key="k")
         assert refused.value.clear
-        await remote.aclose()
 
 
 async def test_without_keys_and_updates_a_revision_is_looked_up_by_its_number_before_it_is_sent_again() -> None:
-    with UltimateServer(without=["update_memory"], manners=Manners(honours_keys=False)) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(without=["update_memory"], manners=Manners(honours_keys=False)) as (server, remote):
         first = await stored(remote)
         how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
         server.script("lost-reply", method="store_memory")
         second = await stored(remote, revised(), **how)
         assert await stored(remote, revised(), repeated=True, **how) == second != first
         assert held(server) == [LIGHTHOUSE.content, revised().content]
-        await remote.aclose()
 
 
 @pytest.mark.requirement("KNG-079")
@@ -331,24 +334,18 @@ async def test_what_other_clients_keep_in_our_workflow_is_found_as_theirs(
 
 @pytest.mark.requirement("KNG-079")
 async def test_an_older_server_whose_semantic_search_is_locked_is_asked_by_its_hybrid_search() -> None:
-    with UltimateServer(older=True, manners=Manners(locked_search=True)) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(older=True, manners=Manners(locked_search=True)) as (server, remote):
         await stored(remote)
         assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
         assert server.named("search_semantic_memories") == []
-        await remote.aclose()
 
 
 async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_goes_on() -> None:
-    with UltimateServer(older=True, without=["hybrid_search_memories"], manners=Manners(locked_search=True)) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(older=True, without=["hybrid_search_memories"], manners=Manners(locked_search=True)) as (_, remote):
         await stored(remote)
         with pytest.raises(RemoteRefused, match="locked"):
             await ids_found(remote, "lighthouse fog")
         await stored(remote, numbered(2))
-        await remote.aclose()
 
 
 # --- forgetting -------------------------------------------------------------------------------------------------------
@@ -399,16 +396,15 @@ async def test_one_link_that_hangs_ends_them_all_at_the_deadline(
     assert late.value.timed_out
 
 
-async def test_a_link_that_the_server_keeps_once_stays_as_it_is_there(server: UltimateServer) -> None:
+async def test_a_link_that_the_server_keeps_once_stays_as_it_is_there(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
     server.manners.replaces_links = False
-    remote = ultimate_at(server.url)
-    await remote.connect()
     ends = (await stored(remote, numbered(1)), await stored(remote, numbered(2)))
     for strength in (0.5, 0.75):
         link = RemoteLink(*ends, "causal", strength, "so", PROJECT)
         await remote.link(link, idempotency_key=f"k{strength}", repeated=False)
     assert [one["strength"] for one in await remote.linked(ends, space=PROJECT, timeout_s=10)] == [0.5]
-    await remote.aclose()
 
 
 def thought(number: int) -> Memory:
@@ -422,9 +418,7 @@ async def record(remote: UltimateRemote, memory: Memory, parent: str | None = No
 
 @pytest.mark.requirement("KNG-071")
 async def test_on_an_older_server_too_a_thought_is_a_memory_that_can_be_linked_and_forgotten() -> None:
-    with UltimateServer(older=True) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
+    async with met(older=True) as (server, remote):
         first = await record(remote, thought(1))
         second = await record(remote, thought(2), first)
         assert await record(remote, thought(2), first) == second
@@ -432,4 +426,3 @@ async def test_on_an_older_server_too_a_thought_is_a_memory_that_can_be_linked_a
         assert len(await remote.linked([second], space=PROJECT, timeout_s=10)) == 1
         assert await remote.forget(thought(2), remote_id=second, idempotency_key="k") == second
         assert server.engine.data.rows[second].content == ultimate_wire.FORGOTTEN
-        await remote.aclose()
