@@ -251,6 +251,19 @@ async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_name
     ]
 
 
+async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the_newest_text(here: Remotes) -> None:
+    async with here.opened({"team": here.team}) as memory:
+        await memory.store("at first", key="revised")
+        await memory.sync()
+    earlier_s = here.clock.now().timestamp() - DAY_S
+    async with here.opened({}) as memory:
+        assert await memory._engine.write(known_remotes.forget(name_of("team"), earlier_s))
+        await memory.store("revised since", key="revised")
+    async with here.opened({"team": here.team}, earlier=True) as memory:
+        await memory.sync()
+    assert held(here.team) == ["revised since"]
+
+
 async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(here: Remotes) -> None:
     async with here.opened({}) as memory:
         await memory.store("hello")
