@@ -7,6 +7,7 @@ from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
-from kingly_memory.models import Backup, JsonObject, Memory
+from kingly_memory.models import Backup, JsonObject, Memory, RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
 from kingly_memory.router.engine import Engine
@@ -98,19 +99,31 @@ def router_over(
     remote: Remote | None,
     clock: ManualClock,
     *,
-    settings: Settings = CALM,
     leads: Callable[[], bool] = lambda: True,
     stop_leading: Callable[[], None] = lambda: None,
+    earlier: bool = False,
+    **how: Any,
+) -> MemoryRouter:
+    """`how` as for `router_of`."""
+    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
+    routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
+    return router_of(store, parts, routes, clock, **how)
+
+
+def router_of(
+    store: PromptStore,
+    parts: Sequence[RemotePart],
+    routes: Routes | None,
+    clock: ManualClock,
+    *,
+    settings: Settings = CALM,
     observers: tuple[Observer, ...] = (),
     project: str = "app",
     agent: str | None = None,
-    earlier: bool = False,
     embedder: Callable[[], Embedder] | None = None,
     meaning: Callable[[], Embedder] | None = None,
 ) -> MemoryRouter:
     """Jitter stands at one half of its range."""
-    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
-    routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     engine = Engine(
         Runtime(
             Station(home="here", space=project, durability="process", routes=routes, agent=agent),
@@ -189,3 +202,44 @@ def delivered(remote: FakeRemote) -> list[str]:
 def held(remote: FakeRemote) -> list[str]:
     """What the remote holds now, in the order of arrival."""
     return [memory.content for memory in remote.memories.values()]
+
+
+def name_of(label: str) -> str:
+    """A stable name as long as real ones."""
+    return sha256(label.encode()).hexdigest()[:16]
+
+
+def federated(
+    store: PromptStore,
+    remotes: Mapping[str, Remote],
+    clock: ManualClock,
+    *,
+    use: RemoteUse = RemoteUse.ENROL,
+    earlier: bool = False,
+    **how: Any,
+) -> MemoryRouter:
+    """A router over those remotes, by name; `how` as for `router_of`."""
+    parts = [
+        RemotePart(name_of(label), f"fake://{label}", remote, lambda: True, lambda: None, label)
+        for label, remote in remotes.items()
+    ]
+    routes = Routes(tuple(part.route for part in parts), use, earlier) if parts else None
+    return router_of(store, parts, routes, clock, **how)
+
+
+class Remotes:
+    """A home that is opened again and again, and remotes for it: two that work, and one that is down."""
+
+    def __init__(self, home: Path, clock: ManualClock) -> None:
+        self.disk = PromptStore(home)
+        self.clock = clock
+        self.team, self.home, self.gone = (FakeRemote(clock=clock) for _ in range(3))
+        self.gone.down = True
+
+    def opened(self, remotes: Mapping[str, Remote], **how: Any) -> MemoryRouter:
+        """A router over some of them; `how` as for `federated`."""
+        return federated(PromptStore(self.disk.home), remotes, self.clock, **how)
+
+
+def facet_at(store: PromptStore, label: str, memory_id: str) -> Delivery | None:
+    return store.reader.deliveries([name_of(label)], [memory_id])[name_of(label)].get(memory_id)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import Remotes
-from tests.router_bench import ChoosyRemote, PromptStore, Scene, at_work
+from tests.router_bench import ChoosyRemote, PromptStore, Remotes, Scene, at_work
 
 
 @pytest.fixture

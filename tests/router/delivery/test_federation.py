@@ -20,8 +20,7 @@ from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import Remotes, federated
-from tests.router_bench import CALM, PromptStore, held, router_over
+from tests.router_bench import CALM, PromptStore, Remotes, federated, held, router_over
 from tests.scripted.remote import ScriptedRemote
 
 PROBE_S = CALM.probe_interval_s

@@ -20,8 +20,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import known_remotes
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.federation_bench import Remotes, facet_at, federated, name_of
-from tests.router_bench import PromptStore, held
+from tests.router_bench import PromptStore, Remotes, facet_at, federated, held, name_of
 from tests.store_samples import behind
 
 DAY_S = 86_400.0

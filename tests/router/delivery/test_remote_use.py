@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kingly_memory.models import DeliveryState, MemoryType, RemoteUse
-from tests.federation_bench import Remotes, facet_at, name_of
-from tests.router_bench import PromptStore, held
+from tests.router_bench import PromptStore, Remotes, facet_at, held, name_of
 
 ONCE, ASK = RemoteUse.ONCE, RemoteUse.ASK
 
