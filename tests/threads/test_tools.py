@@ -52,7 +52,7 @@ async def test_a_name_is_told(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         await fill(client, "garden")
         named = await client.ok("ai_rename", thread_id="garden", title="Under glass")
-        assert named["message"] == 'Renamed garden to "Under glass"'
+        assert (named["thread_id"], named["title"]) == ("garden", "Under glass")
 
 
 async def test_a_long_message_is_cut_and_named(tmp_path: Path) -> None:
