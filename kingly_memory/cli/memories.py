@@ -16,6 +16,7 @@ from kingly_memory.cli.output import (
     Output,
     Table,
     ago,
+    begun,
     counted,
     duration,
     facts,
@@ -302,8 +303,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
 
 def summary(memory: Memory, most: int = 48) -> str:
     """A memory in a few words, on one line."""
-    text = f"{memory.title}: {memory.content}" if memory.title else memory.content
-    return shortened(one_line(text[:1000]), most)
+    return shortened(one_line(begun(memory)), most)
 
 
 def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, Memory
 from kingly_memory.validation import mended
 
 _MINUTE = 60
@@ -192,6 +192,14 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
 def one_line(text: str) -> str:
     """Any text on one line."""
     return " ".join(harmless(text).split())
+
+
+def begun(memory: Memory) -> str:
+    """The beginning of what a memory says, behind its title unless it begins with that as a heading."""
+    text, title = memory.content[:1000], memory.title
+    if title and (below := text.lstrip("# ")).startswith(title):
+        return below
+    return f"{title}: {text}" if title else text
 
 
 def wrapped(text: str, indent: str, beginning: str | None = None) -> list[str]:

@@ -15,6 +15,7 @@ from kingly_memory.cli.output import (
     Line,
     Output,
     ago,
+    begun,
     counted,
     duration,
     harmless,
@@ -171,7 +172,7 @@ def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
         tokens = counted(shown.tokens, "token")
         views = {Detail.FULL: tokens, Detail.PASSAGE: f"part of {tokens}", Detail.TITLE: f"{tokens} to read"}
         about.append(views[shown.view])
-    head = one_line(_begun(hit)) if shown is None else one_line(shown.title or "")
+    head = one_line(begun(hit.memory)) if shown is None else one_line(shown.title or "")
     if head:
         line = shortened(f"{hit.relevance:.2f}  {head}", width())
         yield Line.of(line, len(line))
@@ -202,11 +203,6 @@ def layers_told(hit: Hit) -> str:
     """Where it was found. What lies here only as a copy of what a remote said is called that."""
     is_copy = hit.memory.origin is Origin.REMOTE and hit.layers == ("local",)
     return "a copy from the remote" if is_copy else "+".join(hit.layers)
-
-
-def _begun(hit: Hit | VerifiedMemory) -> str:
-    memory = hit.memory
-    return (f"{memory.title}: {memory.content}" if memory.title else memory.content)[:1000]
 
 
 def _spent(results: Results, hit: Hit) -> int:
@@ -263,7 +259,7 @@ def _verified(said: Mapping[str, Any]) -> str:
 def _judged(one: VerifiedMemory, now: datetime, repeats: int) -> Iterator[str]:
     memory, verdict = one.memory, one.verification
     indent = " " * 14
-    yield shortened(f"{verdict.status.value:12}  {one_line(_begun(one))}", width())
+    yield shortened(f"{verdict.status.value:12}  {one_line(begun(one.memory))}", width())
     by = "" if verdict.judge == "none" else f"by {verdict.judge}: "
     yield from wrapped(by + verdict.reason, indent, f"{verdict.confidence:12.2f}  ")
     if verdict.contradicting_source:

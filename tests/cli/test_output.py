@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kingly_memory.cli.output import (
     Output,
     ago,
+    begun,
     counted,
     duration,
     facts,
@@ -194,3 +195,8 @@ def test_names_stand_out_on_a_terminal_alone(
     Output(as_json, file, failing).note("nothing was stored")
     is_red = is_terminal and "NO_COLOR" not in variables and "TERM" not in variables
     assert (written(failing) == b"\x1b[31mkingly-memory:\x1b[0m nothing was stored\n") is is_red
+
+
+def test_a_title_that_a_text_begins_with_is_shown_once() -> None:
+    told = {"# Deploys\n\nTwo reviews": "Deploys\n\nTwo reviews", "Deploys wait": "Deploys wait", "Two": "Deploys: Two"}
+    assert {text: begun(memory(content=text, title="Deploys")) for text in told} == told

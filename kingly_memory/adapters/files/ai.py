@@ -17,7 +17,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.atomic import made_folder, replacing
-from kingly_memory.adapters.files.reading import OWN_ID, Problem, are_pairs, json_value, opened, point_in_time
+from kingly_memory.adapters.files.reading import OWN_ID, Problem, are_pairs, json_value, point_in_time, whole
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
@@ -135,11 +135,7 @@ def _attempt(
     try:
         if not follow and path.is_symlink():
             raise InvalidInput("file", "is a symbolic link and was not followed")
-        with opened(path, follow=follow) as file:
-            content = file.read(_FILE_LIMIT_BYTES + 1)
-            if len(content) > _FILE_LIMIT_BYTES:
-                size = os.fstat(file.fileno()).st_size
-                raise InvalidInput("file", f"has {size:,} bytes, at most {_FILE_LIMIT_BYTES:,} are read")
+        content, _ = whole(path, _FILE_LIMIT_BYTES, follow=follow)
         return build(json_value(content, strict=True), path)
     except InvalidInput as error:
         is_whole = error.field in ("file", "json")  # which name no field of the file

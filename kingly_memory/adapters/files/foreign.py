@@ -8,8 +8,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.notes import sections
-from kingly_memory.adapters.files.reading import Problem, attempt, opened
-from kingly_memory.errors import InvalidInput
+from kingly_memory.adapters.files.reading import Problem, attempt, opened, text_of
 from kingly_memory.imported import ImportedLink, message_id
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import Imported, draft, required
@@ -78,12 +77,7 @@ def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem
     """The whole file as one memory: the same text is the same one."""
 
     def imported() -> Imported:
-        with opened(path) as file:
-            said = file.read(content_limit_bytes + 1)
-        try:
-            content = said.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise InvalidInput("file", "is not UTF-8 text") from None
+        content, _ = text_of(path, content_limit_bytes)
         found = sections(content)
         title = fields.title(found[0].heading) if found else None
         made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")

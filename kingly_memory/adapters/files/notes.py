@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from io import StringIO
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kingly_memory.adapters.files import fields
-from kingly_memory.adapters.files.reading import Problem, attempt, canonical, opened, point_in_time
+from kingly_memory.adapters.files.reading import Problem, attempt, canonical, point_in_time, text_of
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
@@ -80,8 +81,14 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Pro
     Hidden folders (`.git`, `.obsidian`) and empty notes are left out. Symbolic links are not followed: each makes a
     Problem. A file that cannot be used makes one too, and the others are read.
     """
+    folder = root if root.is_dir() else root.parent
+    for one in _files(root):
+        yield from [one] if isinstance(one, Problem) else _file(one, folder, content_limit_bytes)
+
+
+def _files(root: Path) -> Iterator[Path | Problem]:
     if not root.is_dir():
-        yield from _file(root, root.parent, content_limit_bytes)
+        yield root
         return
     waiting = [root]
     while waiting:
@@ -98,26 +105,17 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Pro
             if one.is_symlink() and (is_note or one.is_dir()):
                 yield Problem(Path(one.path), "", "is a symbolic link and was not followed")
             elif is_note:
-                yield from _file(Path(one.path), root, content_limit_bytes)
+                yield Path(one.path)
 
 
 def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
     """Every note's file with its time and size: another answer says that something has changed."""
-    if not root.is_dir():
-        files = [root]
-    else:
-        inner = ((Path(folder), folders, names) for folder, folders, names in os.walk(root))
-        files = []
-        for folder, folders, names in inner:
-            folders[:] = [one for one in folders if not one.startswith(".")]
-            files += [folder / name for name in names if name.lower().endswith(SUFFIXES)]
-    found = []
-    for file in files:
-        try:
-            status = file.lstat()
-        except OSError:
-            continue
-        found.append((str(file), status.st_mtime_ns, status.st_size))
+    found = set[tuple[str, int, int]]()
+    for file in _files(root):
+        if isinstance(file, Path):
+            with suppress(OSError):
+                status = file.lstat()
+                found.add((str(file), status.st_mtime_ns, status.st_size))
     return frozenset(found)
 
 
@@ -227,15 +225,7 @@ def _digest(text: str) -> str:
 
 
 def _text(path: Path) -> tuple[str, datetime]:
-    with opened(path, follow=False) as file:
-        status = os.fstat(file.fileno())
-        if status.st_size > _FILE_LIMIT_BYTES:
-            raise InvalidInput("file", f"has {status.st_size:,} bytes, at most {_FILE_LIMIT_BYTES:,} are read")
-        content = file.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInput("file", "is not UTF-8 text") from None
+    text, status = text_of(path, _FILE_LIMIT_BYTES, follow=False)
     if "\0" in text:
         raise InvalidInput("file", "holds zero bytes, so it is no text")
     return text, datetime.fromtimestamp(status.st_mtime, UTC)

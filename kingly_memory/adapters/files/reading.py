@@ -76,13 +76,28 @@ def opened(path: Path, *, follow: bool = True) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def whole(path: Path, most_bytes: int, *, follow: bool = True) -> tuple[bytes, os.stat_result]:
+    """What a regular file holds, and what the system knows of it. Raises InvalidInput, also for more than `most_bytes`,
+    before they are read."""
+    with opened(path, follow=follow) as file:
+        status = os.fstat(file.fileno())
+        if status.st_size > most_bytes:
+            raise InvalidInput("file", f"has {status.st_size:,} bytes, at most {most_bytes:,} are read")
+        return file.read(), status
+
+
+def text_of(path: Path, most_bytes: int, *, follow: bool = True) -> tuple[str, os.stat_result]:
+    """The same of a file of text in UTF-8, with or without a byte order mark."""
+    content, status = whole(path, most_bytes, follow=follow)
+    try:
+        return content.decode("utf-8-sig"), status
+    except UnicodeDecodeError:
+        raise InvalidInput("file", "is not UTF-8 text") from None
+
+
 def document(path: Path) -> Any:
     """The one JSON value a file holds. Raises InvalidInput when it is too large or is not JSON."""
-    with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > DOCUMENT_LIMIT_BYTES:
-            raise InvalidInput("file", f"{path} has {size:,} bytes, at most {DOCUMENT_LIMIT_BYTES:,} are read")
-        content = file.read()
+    content, _ = whole(path, DOCUMENT_LIMIT_BYTES)
     try:
         return json_value(content)
     except InvalidInput as error:
