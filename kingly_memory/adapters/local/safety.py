@@ -24,7 +24,6 @@ from kingly_memory.errors import (
     StoreUntrusted,
     StoreUnwritable,
 )
-from kingly_memory.writing import has_unbroken
 
 READ_WAIT_S = 1.0
 """How long a read waits for a lock. Only another program's exclusive lock is in its way."""
@@ -135,7 +134,7 @@ def read_all(connection: sqlite3.Connection) -> list[str]:
         if row is None:
             damaged.append(str(key).removeprefix("m:"))
             continue
-        said = rows.columns(row.memory, row.standing, now_s, is_unbroken=has_unbroken(row.memory.content))
+        said = rows.columns(row.memory, row.standing, now_s)
         there = zip(sql.COLUMNS, said, columns, strict=True)
         wrong = [name for name, one, other in there if one != other and name != "written_s" and (name, other) != _LOST]
         if wrong or f"m:{row.memory.id}" != key:
