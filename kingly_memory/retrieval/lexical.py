@@ -126,6 +126,7 @@ class Question:
         """`terms` in the order of the question, none twice."""
         self.terms = terms
         self.pieces = pieces
+        self.names = frozenset([term.word for term in terms])
         self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
         self._mean_words = max(corpus.mean_words, 1.0)
         self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}

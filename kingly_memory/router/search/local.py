@@ -240,14 +240,16 @@ class LocalSearch(Visible):
         worded_s = time.monotonic()
         left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
         look_s, judge_s = worded_s + left_s * LOOK_SHARE, worded_s + left_s * JUDGE_SHARE
-        judge = _Judge(Question(wording.terms, self._reader.corpus(), wording.pieces), judge_s)
-        found, cut = self._gathered(query, wording, judge, now_s, look_s)
-        cut |= query.neighbours and self._lend(query, judge, found, now_s)
-        best = heapq.nlargest(wanted, found.values(), key=lambda one: one.rank)
+        question = Question(wording.terms, self._reader.corpus(), wording.pieces)
+        judge = _Judge(question, lambda rows: self.shown(rows, query, now_s), judge_s)
+        self._gather(query, wording, judge, look_s)
+        if query.neighbours:
+            self._lend(query, judge)
+        best = heapq.nlargest(wanted, judge.found.values(), key=lambda one: one.rank)
         hits = self._named(query, now_s)
         known = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
-        scale = judge.coverage(best[0], found) / best[0].rank[0] if best else 1.0
+        scale = judge.coverage(best[0]) / best[0].rank[0] if best else 1.0
         for one in best:
             if one.row.memory.id not in known:
                 figures = {"bm25": one.own, "context": one.lent, "lift": one.lift}
@@ -256,7 +258,7 @@ class LocalSearch(Visible):
                     scores[PASSAGE] = float(judge.passages[one.row.position][0])
                 hits.append(Hit(one.row.memory, min(one.rank[0] * scale, 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(tuple(hits[:wanted]), took_ms, cut or wording.cut or judge.cut, wording.repaired)
+        return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or judge.cut, wording.repaired)
 
     def _named(self, query: Query, now_s: float) -> list[Hit]:
         """The memory whose key is the whole question."""
@@ -267,45 +269,39 @@ class LocalSearch(Visible):
         rows = [] if row is None else self.shown([row], query, now_s)
         return [Hit(row.memory, 1.0, HERE, {"key": 1.0}) for row in rows]
 
-    def _gathered(
-        self, query: Query, wording: Wording, judge: _Judge, now_s: float, deadline_s: float
-    ) -> tuple[dict[int, _Candidate], bool]:
-        """What the index finds, by position: pages of matches until there are enough that may be shown; and whether the
-        deadline ended that."""
-        found: dict[int, _Candidate] = {}
+    def _gather(self, query: Query, wording: Wording, judge: _Judge, deadline_s: float) -> None:
+        """Let the judge have what the index finds: pages of matches until there are enough that may be shown."""
         size, offset = max(query.limit * 2, SHORTLIST), 0
         page = Matches(())
         if wording.pieces:
             page = self._reader.containing(query, wording.pieces, size, deadline_s)
-            judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
+            judge.take(page.found)
         if wording.looked_up and not page.cut:
             judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
         if judge.passages:
             most = max(query.limit, LONG_READ)
             best = heapq.nlargest(most, judge.passages, key=lambda position: judge.passages[position][1])
             rows = self._reader.rows_at(best, deadline_s)
-            matches = [Match(row, judge.passages[row.position][1]) for row in rows]
-            judge.take(found, matches, self.shown(rows, query, now_s))
+            judge.take([Match(row, judge.passages[row.position][1]) for row in rows])
         rows_with = wording.rows_with
         while wording.looked_up and not page.cut:
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
-            new = [match for match in page.found if match.row.position not in found]
-            judge.take(found, new, self.shown([match.row for match in new], query, now_s))
-            if len(found) >= query.limit or page.at_end:
+            judge.take([match for match in page.found if match.row.position not in judge.found])
+            if len(judge.found) >= query.limit or page.at_end:
                 break
             rows_with = None
             if not page.has_passed_over:  # what was may rank before what was found
                 offset, size = offset + size, size * 4
-        return found, page.cut
+        judge.cut |= page.cut
 
-    def _lend(self, query: Query, judge: _Judge, found: dict[int, _Candidate], now_s: float) -> bool:
-        """Let the best hits lend part of their score to what was said just before and after them. True when the
-        deadline left some out."""
+    def _lend(self, query: Query, judge: _Judge) -> None:
+        """Let the best hits lend part of their score to what was said just before and after them."""
+        found = judge.found
         said = [one for one in found.values() if lends(one.row.memory)]
         lenders = heapq.nlargest(LENDERS, said, key=lambda one: one.own)
         contexts = {one.row.position: str(one.row.memory.scope.context_id) for one in lenders}
         if not contexts:
-            return False
+            return
         beside = self._reader.beside(query, contexts, lexical.REACH, judge.deadline_s)
         lent = loans(beside)
         amounts = {at: sum(found[loan.lender].own * loan.share for loan in several) for at, several in lent.items()}
@@ -316,31 +312,33 @@ class LocalSearch(Visible):
         promising = [position for position in lent if position not in found and amounts[position] > least]
         borrowers = heapq.nlargest(BORROWERS, promising, key=lambda position: amounts[position])
         rows = self._reader.rows_at(borrowers, judge.deadline_s)
-        for row in self.shown(rows, query, now_s):
+        for row in judge.shown(rows):
             if lends(row.memory):
                 found[row.position] = judge.candidate(row)
                 found[row.position].lent, found[row.position].loans = amounts[row.position], lent[row.position]
         is_late = time.monotonic() >= judge.deadline_s
-        return is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
+        judge.cut |= is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
 
 
 class _Judge:
-    """Says what rows are worth to one question. `cut`: after `deadline_s` only the beginning of some was read."""
+    """Says what rows are worth to one question, and keeps those that may be `shown`, by position. `cut`: the deadline
+    left some out, or of some only the beginning was read."""
 
-    def __init__(self, question: Question, deadline_s: float) -> None:
+    def __init__(self, question: Question, shown: Callable[[list[Row]], list[Row]], deadline_s: float) -> None:
         self.question = question
-        self.names = frozenset([term.word for term in question.terms])
+        self.shown = shown
         self.deadline_s = deadline_s
         self.cut = False
+        self.found: dict[int, _Candidate] = {}
         self.passages: Mapping[int, tuple[int, float]] = {}
 
-    def take(self, found: dict[int, _Candidate], matches: Sequence[Match], shown: Sequence[Row]) -> None:
-        """Add those of the index' matches that may be shown, but for what it found by another word alone.
+    def take(self, matches: Sequence[Match]) -> None:
+        """Keep those of the index' matches that may be shown, but for what it found by another word alone.
 
         What is too long to be read to its end and has no passage that answers is worth at least what the index says,
         and so is what was found by a letter that is read otherwise here.
         """
-        positions = {row.position for row in shown}
+        positions = {row.position for row in self.shown([match.row for match in matches])}
         for row, bm25 in matches:
             if row.position in positions:
                 is_whole = len(row.memory.content) <= READ or row.position in self.passages
@@ -348,7 +346,7 @@ class _Judge:
                 one = self.candidate(row)
                 if one.own or not one.by_chance or not is_whole:
                     one.own = one.own if one.own and is_whole else max(one.own, bm25)
-                    found[row.position] = one
+                    self.found[row.position] = one
 
     def candidate(self, row: Row) -> _Candidate:
         """A memory is worth what its best passage is worth."""
@@ -356,12 +354,12 @@ class _Judge:
         passage, _ = self.passages.get(row.position, (None, 0.0))
         own = self.question.own(memory, READ if in_time else READ_LATE, passage)
         self.cut |= not in_time and len(memory.content) - (passage or 0) > READ_LATE
-        return _Candidate(row, own.score, own.held, lexical.lift(self.names, memory), own.by_chance)
+        return _Candidate(row, own.score, own.held, lexical.lift(self.question.names, memory), own.by_chance)
 
-    def coverage(self, best: _Candidate, found: Mapping[int, _Candidate]) -> float:
+    def coverage(self, best: _Candidate) -> float:
         """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share."""
         held = dict(best.held)
         for lender, share in best.loans:
-            for at, degree in found[lender].held.items():
+            for at, degree in self.found[lender].held.items():
                 held[at] = max(held.get(at, 0.0), degree * share)
         return self.question.coverage(held)
