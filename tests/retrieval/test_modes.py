@@ -354,18 +354,6 @@ def test_those_who_go_first_are_still_diverse_among_themselves() -> None:
     ) == [B, D, C, A]
 
 
-scores = st.lists(st.floats(0, 1), max_size=8)
-
-
-@given(scores, st.floats(0, 1), st.integers(0, 10), st.frozensets(st.integers(0, 7)))
-def test_each_candidate_is_picked_once_and_no_more_than_wanted(
-    given_scores: list[float], factor: float, limit: int, first: frozenset[int]
-) -> None:
-    found = places(given_scores, factor, lambda one, other: 1 / (1 + abs(one - other)), limit, first)
-    assert len(found) == len(set(found)) == min(limit, len(given_scores))
-    assert set(found) <= set(range(len(given_scores)))
-
-
 @pytest.mark.requirement("ALM-025")
 def test_what_is_alike_forms_one_group_in_the_order_of_the_first() -> None:
     assert clusters([A, C, B, D], twins) == [[A, B], [C, D]]
@@ -516,12 +504,6 @@ def test_failures_that_answer_go_first_and_stay_diverse() -> None:
         "only shares a word",
     ]
     assert contents(selected(found, plain(diversity_factor=0.5), alike=locks))[0] == "a good way"
-
-
-@pytest.mark.requirement("ALM-023")
-def test_recall_keeps_the_order_of_the_scores_however_alike_the_hits_are() -> None:
-    found = [candidate("one", 0.9), candidate("two", 0.8), candidate("three", 0.7)]
-    assert contents(selected(found, MODES[RetrievalMode.RECALL], alike=lambda _, __: 1.0)) == ["one", "two", "three"]
 
 
 @pytest.mark.requirement("ALM-025")

@@ -556,8 +556,6 @@ def test_a_reason_is_never_cut(run: Run) -> None:
         (("--source", "x"), "source: goes with --verify"),
         (("--verify", "--source", "missing.md"), "source: missing.md cannot be read (No such file or directory)"),
         (("--verify", "--prefer-speed"), "verify: does not go with --prefer-speed, --detail or --budget-tokens"),
-        (("--verify", "--explain"), "explain: does not go with --verify, which says of each memory why"),
-        (("--verify", "--limit", "51"), "limit: 51 is outside 1 to 50"),
         (("--verify", "--mode", "vague"), "mode: 'vague' is unknown; choose one of"),
     ],
 )
