@@ -222,12 +222,14 @@ class Engine:
             return
         acknowledged = self._folder.sentinel.read()
         with closing(safety.connect_read_only(self._folder.database)) as connection:
-            if layout_of(connection) == 0:
+            is_founded = layout_of(connection) != 0
+            if not is_founded:
                 self._folder.check_not_founded()
             safety.check_objects(connection, self._folder.store)
             self._check_layout(connection)
-            # Before diskcache opens it, whose last connection would fold a damaged WAL in and delete it.
-            self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
+            if is_founded:
+                # Before diskcache opens it, whose last connection would fold a damaged WAL in and delete it.
+                self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
         # While it opens, diskcache would wait a minute for whoever holds SQLite's own lock.
         with closing(sqlite3.connect(self._folder.database, timeout=self._lock_wait_s, isolation_level=None)) as turn:
             turn.execute("BEGIN IMMEDIATE")
