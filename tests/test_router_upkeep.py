@@ -141,19 +141,6 @@ async def test_sync_counts_what_was_delivered_and_names_what_was_refused(disk: P
         assert "outbox list" in str(report.reason)
 
 
-async def test_dropped_letter_is_local_only_and_counts_as_such(disk: PromptStore, clock: ManualClock) -> None:
-    remote = FakeRemote(clock=clock)
-    async with router_over(disk, remote, clock) as memory:
-        await memory.sync(timeout=5)
-        remote.script(RemoteRefused("no", clear=True))
-        receipt = await memory.store("refused", key="r", significance=0.9)
-        await memory.sync(timeout=5)
-        assert await memory.outbox_drop([receipt.id]) == 1
-        (hit,) = await memory.search("refused", include_semantic=False)
-        assert hit.relevance == 1.0
-        assert [entry.id for entry in await memory.outbox()] == []
-
-
 async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
     remote.down = True
@@ -174,14 +161,3 @@ async def test_remote_cannot_be_required_for_what_never_leaves(disk: PromptStore
         with pytest.raises(InvalidInput, match="require_remote"):
             await memory.store("quiet", key="q", significance=0.2, require_remote=True)
         assert await memory.get("q") is None
-
-
-async def test_status_does_not_call_a_remote_connected_before_it_was_asked(
-    disk: PromptStore, clock: ManualClock
-) -> None:
-    memory = router_over(disk, FakeRemote(clock=clock), clock)
-    link = memory._engine.view.status()["link"]
-    assert (link["state"], link["last_error"]) == (LinkState.OFFLINE, "not contacted yet")
-    async with memory:
-        await memory.sync(timeout=5)
-        assert state(memory) == LinkState.CONNECTED

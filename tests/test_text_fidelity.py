@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
-from tests.store_samples import check_integrity, elsewhere, memory, put, set_facet
+from tests.store_samples import check_integrity, elsewhere, memory, put
 
 LIMIT = 1_048_576
 KIB = 1_024
@@ -66,31 +65,6 @@ def test_large_texts_come_back_byte_by_byte(store: DiskStore, unit: str, size: i
 def test_a_byte_more_than_the_limit_is_refused_and_not_cut(store: DiskStore) -> None:
     with pytest.raises(InvalidInput, match=r"1,048,577 bytes, at most 1,048,576"):
         through(store, "x" * (LIMIT + 1))
-
-
-def test_keys_that_look_alike_are_not_alike(store: DiskStore) -> None:
-    composed, decomposed = (unicodedata.normalize(form, "é") for form in ("NFC", "NFD"))
-    keys = [composed, decomposed, "1", "1.0", "K", "k", "k ", "\ufb01", "fi"]
-    stored = {key: memory(key, key=key) for key in keys}
-    put(store, *stored.values())
-    assert {key: store.reader.id_of_key("alpha", key) for key in keys} == {key: one.id for key, one in stored.items()}
-
-
-def test_numbers_and_nested_values_come_back_as_they_were(store: DiskStore) -> None:
-    metadata = {
-        "big": 2**63 - 1,
-        "small": -(2**63),
-        "tiny": 5e-324,
-        "text": "\x00\u2028",
-        "none": None,
-        "": [[], {}, -0.0],
-    }
-    one = memory(metadata=metadata)
-    put(store, one)
-    set_facet(store, "usage", one.id, metadata)
-    found = store.reader.row(one.id)
-    assert found is not None
-    assert found.memory.metadata == store.reader.facets("usage", [one.id])[one.id] == metadata
 
 
 def test_another_process_reads_the_same_bytes(store: DiskStore, home: Path) -> None:

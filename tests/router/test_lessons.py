@@ -57,15 +57,6 @@ async def test_the_whole_text_is_kept_and_searches_do_not_return_both(memory: Me
     assert restored.content == TEXT
 
 
-async def test_what_leaves_nothing_out_is_stored_once(memory: MemoryRouter) -> None:
-    lesson = await memory.compress_and_learn("Deploys need two reviews.", "knowledge")
-    assert (lesson.original_id, lesson.compressed.compression_ratio) == (None, 1.0)
-    assert (await memory.archived()).entries == ()
-    kept = await memory.get(lesson.memory_id)
-    assert kept is not None
-    assert (kept.content, kept.type) == ("Deploys need two reviews.", "semantic")
-
-
 async def test_the_whole_text_never_leaves_this_machine(tmp_path: Path) -> None:
     clock, remote = ManualClock(), FakeRemote()
     async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:

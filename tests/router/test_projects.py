@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,9 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Scope
-from kingly_memory.ports import Transaction
-from kingly_memory.router import projects, write
-from kingly_memory.router.projects import Bite
-from kingly_memory.router.write import WriteContext
+from kingly_memory.router import projects
 from kingly_memory.settings import Pace, Settings
-from kingly_memory.validation import draft
 from tests.cli_runner import Run
 from tests.hub.machines import Team, Wire, texts
 
@@ -70,23 +65,6 @@ async def test_a_renamed_project_has_all_that_it_had(memory: MemoryRouter, monke
     assert (await memory.list()).memories == ()
     assert [(one.name, one.memories, one.users) for one in await memory.projects.list()] == [("new", 5, ("ann",))]
     assert memory._engine.view.damaged() == []
-
-
-async def test_what_is_stored_under_the_old_name_meanwhile_is_moved_too(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    move, late = projects.move, memory.scoped()
-    await memory.store("the ferry leaves at eight", key="ferry")
-
-    def moving(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -> Callable[[Transaction], Bite]:
-        monkeypatch.setattr(projects, "move", move)
-        change = move(ids, start, end, context)
-        kept, here = draft("the ferry is late", key="late", content_limit_bytes=99), late._engine.write_context()
-        return lambda transaction: (change(transaction), write.store(transaction, kept, here))[0]
-
-    monkeypatch.setattr(projects, "move", moving)
-    assert (await memory.projects.rename("old", "new")).memories == 2
-    assert [one.key for one in (await memory.scoped(project="new").list()).memories] == ["late", "ferry"]
 
 
 async def test_of_two_memories_with_one_key_the_later_is_the_latest_and_the_other_its_history(

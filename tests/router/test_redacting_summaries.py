@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
-from kingly_memory.models import Memory, MemoryType, Standing
+from kingly_memory.models import Memory, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.lifecycle.samples import NOON, memory
@@ -196,20 +196,6 @@ async def test_a_text_that_was_learned_is_forgotten_whole(router: MemoryRouter, 
         row = store.reader.row(memory_id)
         assert row is not None
         assert row.standing is Standing.FORGOTTEN
-
-
-async def test_restoring_what_was_learned_puts_its_text_back_into_the_archive(
-    router: MemoryRouter, store: PromptStore
-) -> None:
-    lesson = await router.compress_and_learn(LONG, key="friday")
-    assert lesson.original_id is not None
-    await router.forget("friday")
-    back = await router.restore("friday")
-    assert back is not None
-    assert back.type is MemoryType.EPISODIC
-    row = store.reader.row(lesson.original_id)
-    assert row is not None
-    assert (row.standing, row.memory.content) == (Standing.ARCHIVED, LONG)
 
 
 async def test_a_text_that_is_a_memory_of_its_own_by_now_stays(router: MemoryRouter) -> None:

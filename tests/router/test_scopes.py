@@ -16,7 +16,7 @@ from kingly_memory.api.declared import VERBS
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.declare import Verb
 from kingly_memory.errors import KeptForEveryProject, KinglyMemoryError, RouterClosed
-from kingly_memory.models import Scope, project_and_user, space_of
+from kingly_memory.models import Scope
 from kingly_memory.place import Place
 from kingly_memory.plain import plain
 from kingly_memory.settings import Pace, Settings
@@ -188,11 +188,6 @@ async def test_closing_or_dropping_a_view_closes_nothing_else_and_keeps_its_uses
 async def test_a_name_that_cannot_be_one_is_refused_by_its_field(memory: MemoryRouter, field: str, bad: Any) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         memory.scoped(**{field: bad})
-
-
-@pytest.mark.parametrize(("project", "user"), [("p", None), ("p", "u"), (None, "u"), (None, None), ("p/u", "a\x1eb")])
-def test_a_space_names_its_project_and_user_and_no_other_does(project: str | None, user: str | None) -> None:
-    assert project_and_user(space_of(project, user)) == (project, user)
 
 
 def test_code_that_does_not_await_has_views_too_and_the_environment_names_a_user(tmp_path: Path) -> None:

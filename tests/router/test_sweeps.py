@@ -84,18 +84,6 @@ async def test_dry_run_says_what_the_sweep_then_does(memory: MemoryRouter, clock
     assert wet.after.archived == (await memory.status())["memories"]["archived"]
 
 
-async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, clock: ManualClock) -> None:
-    for number in range(4):
-        await memory.store(f"note {number}", key=f"note-{number}")
-    clock.jump(100 * DAY_S)
-    assert (await memory.sweep(["strength"])).archived == 3
-    assert await memory.undo_sweep() == (3, 0)
-    assert len(await keys(memory)) == 4
-    assert len(await memory.search("note")) == 4
-    assert await memory.undo_sweep() == (0, 0)
-    assert (await memory.sweep(["strength"])).archived == 0
-
-
 @pytest.mark.requirement("ALM-038")
 async def test_reinforced_memory_does_not_fade(memory: MemoryRouter, clock: ManualClock) -> None:
     for name in ("held", "left", "other"):
@@ -206,13 +194,6 @@ async def other(tmp_path: Path, memory: MemoryRouter, clock: ManualClock) -> Asy
         yield router
 
 
-async def fade(*routers: MemoryRouter, clock: ManualClock) -> None:
-    for router in routers:
-        for number in range(3):
-            await router.store(f"note {number}", key=f"note-{number}", significance=0.4)
-    clock.jump(200 * DAY_S)
-
-
 async def test_every_project_is_swept_in_its_own_time(tmp_path: Path, clock: ManualClock) -> None:
     settings = replace(
         LASTING, sweep_interval_s=3_600.0, pace=replace(LASTING.pace, usage_flush_s=1e9), auto_forget_enabled=True
@@ -245,17 +226,6 @@ def _setting(event: asyncio.Event) -> Callable[[Event], None]:
 
 
 # --- what can be taken back -----------------------------------------------------------------------------------------
-
-
-async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await fade(memory, clock=clock)
-    await memory.sweep(["strength"])
-    clock.jump(60)
-    assert (await memory.sweep(["strength"])).archived == 0
-    assert memory._engine.sweeper.last_s("app") == clock.now().timestamp()
-    assert await memory.undo_sweep() == (2, 0)
 
 
 # --- what is protected ----------------------------------------------------------------------------------------------

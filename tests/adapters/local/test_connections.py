@@ -74,20 +74,6 @@ def test_statement_that_is_under_way_ends_whole_and_its_connection_is_closed_the
         assert other.submit(connections.rows, KEYS, ()).result() == every
 
 
-def test_store_may_be_closed_again_and_again_while_others_read(connections: Connections) -> None:
-    every = connections.rows(KEYS, ())
-
-    def read() -> bool:
-        with connections.until(math.inf):
-            return connections.rows(KEYS, ()) == every
-
-    with ThreadPoolExecutor(4) as others:
-        answers = [others.submit(read) for _ in range(100)]
-        while not all(answer.done() for answer in answers):
-            connections.close()
-    assert all(answer.result() for answer in answers)
-
-
 def test_deadline_holds_on_a_connection_that_was_opened_since_and_inside_another(connections: Connections) -> None:
     with connections.until(time.monotonic() - 1.0) as cut:
         connections.close()

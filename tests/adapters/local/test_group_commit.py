@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from threading import enumerate as enumerate_threads
 
 import pytest
 
@@ -137,25 +136,6 @@ def test_commit_that_fails_fails_every_change_and_the_next_one_goes_through(
 
 def _full_disk(*_: object, **__: object) -> None:
     raise sqlite3.OperationalError("no space")
-
-
-def test_database_error_inside_a_change_undoes_the_whole_batch(store: DiskStore) -> None:
-    def broken(_: Transaction) -> None:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    with held(store):
-        futures = [store.write(saving(memory("a"))), store.write(broken), store.write(saving(memory("b")))]
-    assert [type(future.exception()) for future in futures] == [StoreUnwritable] * 3
-    assert stored_contents(store) == ["first"]
-
-
-def test_threads_that_come_first_together_get_one_writer(home: Path) -> None:
-    others = set(enumerate_threads())  # of stores that other tests have left open
-    store = DiskStore(home, durability="process")
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: put(store, memory(str(number))), range(16)))
-    assert [thread.name for thread in set(enumerate_threads()) - others].count("kingly-writer") == 1
-    store.close()
 
 
 @pytest.mark.requirement("ARG-055")

@@ -22,7 +22,6 @@ from kingly_memory.stemming import stem
 from tests.store_samples import (
     NOON_S,
     ask,
-    behind,
     check_integrity,
     contents,
     match,
@@ -138,16 +137,6 @@ def test_index_says_what_the_rows_say_after_any_changes(
     check_integrity(home)
 
 
-def test_index_can_be_rebuilt_from_the_rows(store: DiskStore, home: Path) -> None:
-    put(store, memory("violet", tags=("weather",)), memory("日本語の本"))
-    with behind(home) as connection:
-        connection.execute("INSERT INTO km_text(km_text) VALUES ('rebuild')")
-        connection.execute("INSERT INTO km_pieces(km_pieces) VALUES ('rebuild')")
-    check_integrity(home)
-    assert contents(match(store, "weather")) == ["violet"]
-    assert contents(store.reader.containing(ask(), ["日本語"], 5, soon())) == ["日本語の本"]
-
-
 # --- scope --------------------------------------------------------------------------------------------------------
 
 words = st.text(ascii_lowercase, min_size=4, max_size=8)
@@ -170,17 +159,6 @@ def test_no_project_finds_counts_or_is_repaired_towards_words_of_another(
     assert set(shared.reader.frequencies(ask(project=a), unknown, 10).values()) <= {0}
     assert sum(shared.reader.counts(a).values()) == len(own)
     assert sorted(stored_contents(shared, a)) == sorted(own)
-
-
-@pytest.mark.parametrize("scope", ["project", "agent", "context_id"])
-def test_scopes_with_one_stem_are_not_one_scope(store: DiskStore, scope: str) -> None:
-    put(store, *(memory(f"note of {name}", **{scope: name}) for name in ("app", "apps", "App", "app ", "äpp")))
-    for name in ("app", "apps", "App", "app ", "äpp"):
-        query = ask(**{scope: name})
-        assert contents(store.reader.matches(query, ["note"], 9, 0, soon())) == [f"note of {name}"]
-        assert [row.memory.content for row in store.reader.page(query, (Standing.LIVE,), 9, None)] == [
-            f"note of {name}"
-        ]
 
 
 @given(

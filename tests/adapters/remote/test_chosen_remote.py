@@ -170,6 +170,17 @@ async def test_connecting_has_one_deadline_however_many_dialects_are_tried() -> 
     assert unavailable.value.timed_out
 
 
+async def test_a_workflow_that_does_not_come_ends_with_the_connecting() -> None:
+    class Slow(Spoken):
+        async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
+            await asyncio.Event().wait()
+
+    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
+    with pytest.raises(RemoteUnavailable, match="not connected within"):
+        await remote.connect()
+    await remote.aclose()
+
+
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -242,15 +253,6 @@ async def test_what_was_learnt_of_a_server_outlives_a_lost_connection() -> None:
         await remote.connect()
     assert spoken.calls == ["create_workflow"]
     await remote.aclose()
-
-
-async def test_first_calls_connect_once_together() -> None:
-    spoken = Spoken(SEED)
-    remote = remote_of(spoken)
-    searches = (remote.search("fog", space="Küste", limit=1, types=None, timeout_s=5) for _ in range(4))
-    await asyncio.gather(stored(remote), *searches, remote.working_memory(None, space="Küste", timeout_s=5))
-    assert spoken.connects == 1
-    assert len(spoken.calls) == 6
 
 
 @pytest.mark.parametrize("style", [None, McpStyle()])

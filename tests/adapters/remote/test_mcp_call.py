@@ -82,14 +82,6 @@ async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedR
     assert server.requests[-1].params == FOG
 
 
-async def test_connecting_again_asks_for_the_tools_anew_and_opens_nothing(server: ScriptedRemote, mcp: McpCall) -> None:
-    first = await mcp.connect()
-    before = said(server).count("initialize")
-    assert await mcp.connect() == first
-    assert said(server).count("initialize") == before
-    assert said(server).count("tools/list") == 6
-
-
 @pytest.mark.parametrize(
     ("style", "protocol"),
     [(McpStyle(stateless=True), "2026-07-28"), (McpStyle(), "2025-11-25"), (McpStyle(sessions=False), "2025-11-25")],

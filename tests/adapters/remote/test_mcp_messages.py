@@ -61,19 +61,6 @@ def test_true_is_not_the_number_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b'{"jsonrpc": "2.0", "id": 7, "result": {"ok": 1}}',
-        b'[{"jsonrpc": "2.0", "method": "x"}, {"jsonrpc": "2.0", "id": 7, "result": {"ok": 1}}]',
-    ],
-)
-def test_our_answer_is_found_alone_and_in_a_batch(text: bytes) -> None:
-    found = answer(text, 7)
-    assert found is not None
-    assert result(found) == {"ok": 1}
-
-
-@pytest.mark.parametrize(
     "text", [b"", b"<html>", b"17", b'"text"', b"{}", b'{"jsonrpc": "1.0", "id": 7}', b"[1]", b"\xff", b'{"id": NaN}']
 )
 def test_what_is_no_json_rpc_is_foreign(text: bytes) -> None:
@@ -105,13 +92,6 @@ def test_an_error_of_json_rpc_is_told_apart_by_its_code(
     assert message not in str(error.value)
     if isinstance(error.value, RemoteRefused):
         assert (error.value.clear, error.value.unknown_method) == (clear, unknown)
-
-
-@pytest.mark.parametrize("code", [-32600, -32020, -32021, -32022])
-def test_an_error_about_the_parties_is_a_misunderstanding_and_nothing_is_given_up_for_it(code: int) -> None:
-    with pytest.raises(Misunderstood) as misunderstood:
-        result({"error": {"code": code, "message": "Session has been terminated"}})
-    assert not misunderstood.value.meaning.clear
 
 
 @pytest.mark.parametrize("message", [{}, {"result": None}, {"result": []}, {"error": "words"}])

@@ -192,13 +192,6 @@ async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote:
         await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=0.05)
 
 
-async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: ScriptedRemote, remote: HubRemote) -> None:
-    server.always("hang")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            await stored(remote)
-
-
 @EVERY_DIALECT
 async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: HubRemote) -> None:
     server.script("hang")

@@ -48,24 +48,6 @@ def test_a_thought_whose_parent_has_no_id_there_names_ours() -> None:
     assert wire.thought_params(thought, "k", None)["parent_thought_id"] == "m0"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        [entry()],
-        {"memories": [entry()]},
-        {"results": [entry()]},
-        {"success": True, "data": {"memories": [entry()]}},
-        {"data": [entry()]},
-        {"memories": {"r1": {"content": "fog", "relevance": 0.5}}},
-        {"memories": [{"id": "r1", "content": "fog", "similarity": 0.5}]},
-        {"memories": [{"id": "r1", "content": "fog", "score": 0.5}]},
-    ],
-)
-def test_every_known_shape_of_a_search_reply_is_read(reply: Any) -> None:
-    (hit,) = wire.hits(reply)
-    assert (hit.remote_id, hit.content, hit.relevance, hit.memory_id) == ("r1", "fog", 0.5, None)
-
-
 @pytest.mark.parametrize("key", [LIGHTHOUSE.id, f"{LIGHTHOUSE.id}.3"])
 def test_an_echo_of_the_idempotency_key_brings_our_id_back(key: str) -> None:
     (hit,) = wire.hits([entry(idempotency_key=key)])
@@ -115,13 +97,6 @@ def test_relevance_is_between_0_and_1(said: dict[str, Any], relevance: float) ->
 )
 def test_an_entry_of_a_hostile_shape_is_left_out_and_the_others_stay(bad: Any) -> None:
     assert [hit.remote_id for hit in wire.hits([bad, entry(memory_id="good")])] == ["good"]
-
-
-def test_hits_come_best_first_once_each_and_never_too_many() -> None:
-    entries = [entry(memory_id=number % 150, relevance=number / 1000) for number in range(500)]
-    hits = wire.hits(entries)
-    assert len(hits) == 150
-    assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
 
 
 LINK_ONE = {"source_memory_id": "r1", "target_memory_id": 2, "link_type": "causal", "strength": 0.5, "link_id": 1}
