@@ -31,6 +31,9 @@ REINFORCEMENT_STEP, REINFORCEMENT_MOST = 0.1, 0.3
 RATE = 0.693
 """The seed's figure for ln 2."""
 POSITIVE = Range(above=True)
+NEVER_DAYS = 1e9
+"""What lasts so long is kept for ever."""
+SECOND_DAYS = 1e-5
 
 
 class StrengthState(StrEnum):
@@ -157,21 +160,17 @@ def state(strength: float, rules: StrengthRules = SEEDS_RULES) -> StrengthState:
 def days_until_forgotten(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float | None:
     """Days until the strength falls below the threshold if nobody touches the memory: 0.0 when it has fallen already,
     None when it never will."""
-    if current(vitals, now_s, rules) < rules.forget_threshold:
-        return 0.0
-    fading, lasting = vitals.strength.initial, vitals.lasting
-    lapses = sorted(at + REINFORCED_FOR_S for at in vitals.recent(now_s))
-    # Between two lapses the bonus is constant, so in each stretch the strength only fades.
-    for lapsed, (begin_s, end_s) in enumerate(zip([now_s, *lapses], [*lapses, math.inf], strict=True)):
-        needed = rules.forget_threshold / vitals.factor - lasting - _bonus(len(lapses) - lapsed)
-        if needed > fading:
-            return (begin_s - now_s) / DAY_S
-        if needed > 0 and rules.fades:
-            idle_days = -math.log(needed / fading) / RATE * vitals.half_life_days(rules)
-            fallen_s = max(begin_s, vitals.touched_s + idle_days * DAY_S)
-            if fallen_s < end_s:
-                return (fallen_s - now_s) / DAY_S
-    return None
+
+    def is_kept(after_days: float) -> bool:
+        return current(vitals, now_s + after_days * DAY_S, rules) >= rules.forget_threshold
+
+    kept, gone = 0.0, NEVER_DAYS
+    if not is_kept(kept) or is_kept(gone):
+        return None if is_kept(gone) else 0.0
+    while gone - kept > SECOND_DAYS:  # it never rises by itself, so that halving finds when it falls
+        middle = (kept + gone) / 2
+        kept, gone = (middle, gone) if is_kept(middle) else (kept, middle)
+    return gone
 
 
 def figures(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> dict[str, float]:

@@ -87,14 +87,3 @@ def test_what_cannot_be_taken_is_one_sentence_and_changes_nothing(
     assert ran.err.count("\n") == 1
     status = run("status", "--json").json
     assert (status["memories"]["total"], "focus" in status) == (1, False)
-
-
-@pytest.mark.requirement("N30")
-def test_a_focus_counts_threads_as_their_list_does(run: Run) -> None:
-    for words in (["deploy", "window"], ["deploys", "need", "reviews"]):
-        run("store", *words)
-    run("store", "deploy on mondays", "--context", "mondays")
-    told = run("focus", "deploy").out
-    assert "1 thread and 2 memories outside of threads will be prioritized." in told
-    assert len(run("threads", "list", "--json").json["threads"]) == 1
-    assert [one["content"] for one in run("search", "window", "--json").json["hits"]] == ["deploy window"]

@@ -183,22 +183,6 @@ def test_only_what_the_user_or_the_own_agent_said_is_put_in(origin: Origin, agen
     assert reasons(NoteCandidate(memory("x", origin=origin, agent=agent))) == [expected]
 
 
-def test_what_is_left_out_has_a_reason() -> None:
-    hidden = memory("\u200b\u2060")
-    candidates = [
-        NoteCandidate(memory("a"), 0.1),
-        NoteCandidate(memory("b"), 0.9),
-        NoteCandidate(memory(" B\n"), 0.9),
-        NoteCandidate(hidden, 0.9),
-    ]
-    assert reasons(*candidates, least_pertinence=0.5) == [
-        Omission.IRRELEVANT,
-        None,
-        Omission.REPEATED,
-        Omission.UNREADABLE,
-    ]
-
-
 def test_a_note_too_long_for_the_room_left_makes_way_for_a_shorter_one() -> None:
     notes = [NoteCandidate(memory(f"{number} {'word ' * size}")) for number, size in enumerate((300, 300, 10))]
     assert reasons(*notes, budget=Budget(tokens=700)) == [None, Omission.NO_ROOM, None]

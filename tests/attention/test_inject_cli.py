@@ -61,13 +61,6 @@ def test_a_focus_from_the_command_line_guides_the_hook(told: Run, isolated_envir
     assert note in noted(hook("UserPromptSubmit", given))
 
 
-def test_for_programs_it_is_one_object(told: Run) -> None:
-    data = told("inject", PROMPT, "--json").json
-    assert [one["thread_id"] for one in data["put_in"]] == ["release-42"]
-    assert data["tokens"] > 0
-    assert len(data["left_out"]) == 2
-
-
 def test_the_prompt_may_come_from_standard_input_and_the_budget_is_kept(told: Run) -> None:
     assert RULE in told("inject", "-", stdin=PROMPT.encode()).out
     assert told("inject", PROMPT, "--budget", "70").out == ""
@@ -85,6 +78,3 @@ def test_a_store_that_was_not_made_here_is_not_quoted(told: Run) -> None:
     ran = told("inject", PROMPT)
     assert ran.out == ""
     assert "it was not made here, so it may hold words that nobody here has said" in ran.err
-
-
-# --- how often the evidence is inside ---------------------------------------------------------------------------------

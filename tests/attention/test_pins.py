@@ -135,20 +135,6 @@ async def test_two_threads_of_one_second_never_share_a_name(
     assert made == [b"abc".hex(), b"abd".hex()]
 
 
-@pytest.mark.requirement("SMT-017")
-async def test_a_pin_without_a_title_gets_one(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        assert (await memory.attention.pin("Deploys need two reviews. Ask Ada.")).title == "Deploys need two reviews"
-        assert (await memory.attention.pin("\x01")).title is None
-
-
-@pytest.mark.requirement("SMT-013")
-async def test_a_clamped_boost_is_said(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        heavy = await memory.attention.pin(TEXT, weight_boost=0.9)
-        assert heavy.message == f"Pinned as {heavy.thread_id} (weight=1.50); the boost was brought into 0 to 0.5"
-
-
 @pytest.mark.requirement("SMT-015")
 async def test_a_pin_stays_through_use_decay_compaction_and_restart(tmp_path: Path, clock: ManualClock) -> None:
     home = tmp_path / "home"
@@ -211,15 +197,6 @@ async def test_an_unpinned_thread_is_as_any_other(store: PromptStore, clock: Man
         assert (await memory.sweep()).archived == 0
         with pytest.raises(InvalidInput, match="is not pinned"):
             await memory.attention.unpin(pinned.thread_id)
-
-
-async def test_a_memory_of_no_context_can_be_unpinned(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        stored = await memory.store("said by itself")
-        facet = {"pinned": True, "weight": 1.2, "since": "long ago"}
-        store.write(lambda tx: tx.set_facet("attention", stored.id, facet)).result()
-        assert (await memory.attention.unpin(stored.id)).memories == 1
-        assert store.reader.facets("attention", [stored.id]) == {stored.id: {"since": "long ago"}}
 
 
 async def test_a_pin_does_not_lead_away_from_the_current_context(store: PromptStore, clock: ManualClock) -> None:

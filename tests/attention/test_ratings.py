@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -129,17 +128,6 @@ async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualCl
         }
 
 
-async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        inside = await memory.store("the old api", key="api", context_id="thread_api")
-        alone = await memory.store("said by itself", key="alone")
-        assert (await memory.attention.rate("api", False)).thread_id == "thread_api"
-        clock.jump(1)
-        assert (await memory.attention.rate(inside.id, False)).ratings == 2
-        assert (await memory.attention.rate("alone", False)).thread_id == alone.id
-        assert store.reader.facets("ratings", [alone.id])
-
-
 @pytest.mark.requirement("SMT-034")
 async def test_what_is_unknown_cannot_be_rated(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
@@ -154,15 +142,3 @@ async def test_what_is_unknown_cannot_be_rated(store: PromptStore, clock: Manual
                 await memory.attention.rate(name, useful=True)
             assert raised.value.field == "thread_id"
         assert store.reader.facets("ratings", [owner("app", "thread_nobody"), foreign.id]) == {}
-
-
-async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        await memory.store("deploys wait for reviews", context_id="thread_a")
-        await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
-        [merge] = (await memory.compact())["actions"]
-        kept, went = merge["threads"]
-        assert {kept, went} == {"thread_a", "thread_b"}
-        assert (await memory.attention.rate(went, useful=False)).thread_id == kept
-        assert not math.isnan((await memory.attention.rate("gone", useful=True)).raw_score)
-        assert set(store.reader.facets("ratings", [owner("app", one) for one in (kept, went)])) == {owner("app", kept)}

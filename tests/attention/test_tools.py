@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.mcp_sessions import Session, session
-from tests.threads.samples import THREAD_ID
 
 TEXT = "User prefers dark mode and vi keybindings"
 SIX = {"ai_focus", "ai_unfocus", "ai_pin", "ai_suggestions", "ai_rate_context", "ai_compact"}
@@ -74,33 +73,6 @@ async def test_a_focus_is_set_updated_shown_and_cleared(tmp_path: Path) -> None:
         every = await client.ok("ai_unfocus")
         assert every["message"] == "All focus cleared. Returning to similarity-based injection."
         assert "focus" not in await client.ok("memory_status")
-
-
-@pytest.mark.requirement("SMT-014", "SMT-016", "SMT-017", "SMT-018", "SMT-019")
-async def test_a_pin_is_made_and_taken_off(tmp_path: Path) -> None:
-    async with session(tmp_path, agent="ada") as client:
-        pinned = await client.ok("ai_pin", content=TEXT, topics=["preferences", "ui"])
-        assert THREAD_ID.fullmatch(pinned["thread_id"])
-        assert pinned["message"] == f"Pinned as {pinned['thread_id']} (weight=1.30)"
-        assert (pinned["title"], pinned["weight"], pinned["clamped"]) == (TEXT, 1.3, False)
-        kept = (await client.ok("memory_get", key_or_id=pinned["memory_id"]))["memory"]
-        assert (kept["content"], kept["tags"]) == (TEXT, ["preferences", "ui", "pinned"])
-        assert (kept["metadata"], kept["context_id"]) == ({"source": "agent_pin"}, pinned["thread_id"])
-        assert (await client.ok("ai_pin", content=TEXT, weight_boost=-1))["thread_id"] != pinned["thread_id"]
-        freed = await client.ok("ai_unpin", thread_id=pinned["thread_id"])
-        assert (freed["thread_id"], freed["memories"]) == (pinned["thread_id"], 1)
-        assert "is not pinned" in await client.error("ai_unpin", thread_id=pinned["memory_id"])
-
-
-@pytest.mark.requirement("SMT-015")
-async def test_a_pin_is_put_in_before_what_fits_as_well(tmp_path: Path) -> None:
-    async with session(tmp_path, agent="ada") as client:
-        await client.ok(
-            "memory_intelligent_store", key="theme", content="The theme of the editor is light", context_id="thread_a"
-        )
-        pinned = await client.ok("ai_pin", content="The theme of the editor is dark", weight_boost=0.5)
-        seen = await client.ok("memory_inject", prompt="which theme of the editor is set?")
-        assert [note["thread_id"] for note in seen["put_in"]] == [pinned["thread_id"], "thread_a"]
 
 
 @pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033", "SMT-034")

@@ -77,16 +77,6 @@ async def test_a_split_of_what_has_gone_elsewhere_is_refused_and_leaves_nothing(
     assert [row for name in OURS for row in store.reader.threads.named(name, 100)] == before
 
 
-async def test_a_split_after_which_nothing_would_stay_is_refused(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    first, second, third, fourth = await said(memory, "t", 4)
-    split(store, clock, "t", [first, second])
-    with pytest.raises(InvalidInput, match="meanwhile"):
-        split(store, clock, "t", [third, fourth])
-    assert (await memory.threads.get("t")).message_count == 2
-
-
 @pytest.mark.parametrize("together", [("t", "t"), ("t", None)])
 async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
     store: PromptStore, clock: ManualClock, together: tuple[str, str | None]

@@ -63,15 +63,6 @@ async def test_a_thread_whose_own_memories_were_forgotten_is_parted_from_what_it
         await memory.threads.get("kept")
 
 
-async def test_what_was_said_later_in_the_merged_thread_stays_with_it(memory: MemoryRouter) -> None:
-    own = await talk(memory, "kept", "Ana likes tea")
-    await talk(memory, "garden", TOPICS["garden"][0])
-    await memory.threads.merge("kept", "garden")
-    await talk(memory, "garden", TOPICS["orders"][0])
-    await memory.forget(own[0])
-    assert counts((await memory.threads.split("kept")).threads) == {"garden": 2}
-
-
 async def test_when_the_last_is_named_those_of_which_nothing_is_left_are_parted_as_well(
     memory: MemoryRouter, store: PromptStore
 ) -> None:
@@ -110,18 +101,6 @@ async def test_nothing_at_all_stays_beside_a_thread_whose_own_memories_were_eras
     assert beside(store, "kept") == {}
 
 
-async def test_threads_of_which_only_ended_working_memories_are_left_count_as_gone(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await talk(memory, "kept", "Ana is on the phone", type="working")
-    await talk(memory, "gone", "Bo is on the phone", type="working")
-    await talk(memory, "garden", *TOPICS["garden"])
-    for name in ("garden", "gone"):
-        await memory.threads.merge("kept", name)
-    clock.jump(HOUR_S)
-    assert counts((await memory.threads.split("kept")).threads) == {"garden": 5}
-
-
 async def test_ended_working_memories_are_no_part_of_what_is_divided(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock
 ) -> None:
@@ -153,17 +132,4 @@ async def test_of_what_nothing_is_left_nothing_is_changed(
     }
     with pytest.raises(InvalidInput, match="of 't' nothing is left"):
         await calls[verb]()
-    assert everything(store) == before
-
-
-async def test_a_merged_thread_of_which_nothing_is_left_is_not_parted_by_its_name(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    await talk(memory, "kept", *TOPICS["invoices"])
-    [gone] = await talk(memory, "gone", "Bo likes coffee")
-    await memory.threads.merge("kept", "gone")
-    await memory.forget(gone)
-    before = everything(store)
-    with pytest.raises(InvalidInput, match="topics: nothing in 'kept' is about gone"):
-        await memory.threads.split("kept", ["gone"])
     assert everything(store) == before

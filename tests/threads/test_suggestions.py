@@ -24,7 +24,6 @@ from kingly_memory.router.threads.suggesting import Suggesting
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
-from tests.mcp_sessions import session
 from tests.router_bench import PromptStore
 from tests.threads.conftest import LASTING
 from tests.threads.samples import TOPICS, talk
@@ -311,20 +310,6 @@ async def filled(home: Path) -> None:
             await talk(memory, name, *TOPICS["deploys"])
 
 
-@pytest.mark.requirement("SMT-020")
-async def test_a_host_asks_with_the_tool_of_the_design(tmp_path: Path) -> None:
-    await filled(tmp_path / "home")
-    async with session(tmp_path / "home", settings=LASTING) as client:
-        told = await client.ok("ai_suggestions", context="working on a deploy")
-        plain = await client.ok("ai_suggestions")
-        said = await client.error("ai_suggestions", context=" ")
-    assert list(told) == ["merge_candidates", "split_candidates", "recall_hints", "health", "more", "unread"]
-    assert [one["command"] for one in told["merge_candidates"]] == ["ai_merge('one', 'two')"]
-    assert told["recall_hints"][0]["last_mentioned"] == "just now"
-    assert plain == {**told, "recall_hints": []}
-    assert "context" in said
-
-
 def test_the_command_says_what_to_do_and_how(run: Run) -> None:
     for name in ("one", "it's two"):
         for text in TOPICS["deploys"]:
@@ -381,48 +366,6 @@ async def test_of_more_threads_than_are_looked_at_the_others_are_counted(
     told = await memory.threads.suggestions(within=math.inf)
     assert [one["command"] for one in told.merge_candidates] == ["ai_merge('between', 'late')"]
     assert (told.unread, told.health["active_threads"]) == (1, 3)
-
-
-async def test_what_answers_a_context_is_hinted_at_though_others_are_later(
-    memory: MemoryRouter, clock: ManualClock, reads_four: int
-) -> None:
-    await talk(memory, "old", *TOPICS["garden"])
-    await talk(memory, "older still", *TOPICS["garden"][:1])
-    for number in range(reads_four + 1):
-        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
-    told = await memory.threads.suggestions("tomatoes in the greenhouse", within=0)
-    assert told.unread
-    assert [hint["topic"] for hint in told.recall_hints]
-    assert told.health["active_threads"] == reads_four + 3
-    whole = await memory.threads.suggestions("tomatoes in the greenhouse", within=math.inf)
-    assert {hint["topic"] for hint in told.recall_hints} <= {hint["topic"] for hint in whole.recall_hints}
-
-
-async def test_of_a_thread_that_another_goes_on_as_the_hint_is_for_the_whole(memory: MemoryRouter) -> None:
-    await talk(memory, "old", *TOPICS["garden"])
-    await talk(memory, "other", *TOPICS["printer"])
-    await memory.threads.merge("other", "old")
-    told = await memory.threads.suggestions("tomatoes in the greenhouse")
-    assert [hint["thread_count"] for hint in told.recall_hints] == [1]
-
-
-async def test_a_hint_counts_all_active_threads_about_its_topic_whether_they_answer_or_not(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    await talk(memory, "asked", "The fresnel lens of the lighthouse is cracked", "The lighthouse has a keeper")
-    for name in ("printer", "orders", "travel"):
-        await talk(memory, name, TOPICS[name][0], "A lighthouse", "The lighthouse", "Lighthouse again")
-    await memory.store("A lighthouse on its rock", context_id="put away", significance=1.0)
-    await memory.store("The lighthouse, once more", context_id="lighthouse", type="working")
-    clock.jump(86_400)
-    put_away = {"context_id": "put away", "archived_at": 2e9}
-    store.write(lambda transaction: transaction.set_facet("thread", owner("app", "put away"), put_away)).result()
-    await memory.threads.rename("travel", "On the way")
-    told = await memory.threads.suggestions("fresnel lens")
-    [hint] = told.recall_hints
-    assert (hint["topic"], hint["thread_count"], hint["last_mentioned"]) == ("lighthouse", 4, "1 day ago")
-    assert told.health["active_threads"] == 4
-    assert told.health == (await memory.threads.suggestions()).health
 
 
 def test_a_command_says_how_many_threads_it_did_not_look_at(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

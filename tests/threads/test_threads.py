@@ -132,39 +132,6 @@ async def test_lists_name_threads_by_status_the_latest_first(
         await memory.threads.list(status="gone")
 
 
-async def test_threads_whose_memories_have_ended_are_listed_as_they_are_shown(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await talk(memory, "working", "the phone rings", type="working")
-    await talk(memory, "ended", "we met", "we talked", "we left", type="conversation_context", tags=["x"])
-    await talk(memory, "joined", "we met again", type="conversation_context")
-    await memory.threads.merge("ended", "joined")
-    await memory.threads.rename("ended", "The meeting")
-    clock.jump(8 * DAY_S)
-    await talk(memory, "lasting", "deploys need two reviews")
-    for _ in range(2):  # before a sweep and after it
-        archived = await memory.threads.list(status="archived")
-        shown = await memory.threads.get("ended")
-        told = [(one.id, one.title, one.status, one.message_count, one.last_active, one.topics) for one in archived]
-        assert told == [("ended", shown.title, shown.status, shown.message_count, shown.last_active, shown.topics)]
-        assert (shown.title, shown.message_count) == ("The meeting", 4)
-        assert [one.id for one in await memory.threads.list(status="all")] == ["lasting", "ended", "joined"]
-        assert [one.id for one in await memory.threads.list()] == ["lasting"]
-        assert [one.id for one in await memory.threads.list(status="merged-into")] == ["joined"]
-        await memory.sweep(["lifetimes"])
-    assert {one.id for one in await memory.threads.list(status="archived")} == {"ended"}
-
-
-async def test_what_has_ended_of_a_thread_counts_with_what_lies_in_the_archive(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
-) -> None:
-    [first, _] = await talk(memory, "t", "we met", "we talked", type="conversation_context")
-    store.write(lambda transaction: transaction.restand([first], Standing.ARCHIVED)).result()
-    clock.jump(8 * DAY_S)
-    [listed] = await memory.threads.list(status="archived")
-    assert listed.message_count == (await memory.threads.get("t")).archived_count == 2
-
-
 @pytest.mark.requirement("SMT-026")
 async def test_suggestions_say_how_heavy_the_threads_are_together(memory: MemoryRouter, store: PromptStore) -> None:
     for number in range(12):
@@ -275,18 +242,6 @@ async def test_what_is_unpinned_while_it_is_merged_is_not_pinned_once_it_is_spli
     assert (report.archived, report.spared) == (2, 1), "the last memory of its category stays"
 
 
-async def test_unpinning_a_memory_of_a_merged_thread_leaves_the_weights_that_a_split_gives_back(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    [one] = await talk(memory, "a", "about a")
-    await talk(memory, "b", "about b")
-    put(store, "attention", one, {"weight": 1.2, "pinned": True})
-    put(store, "attention", owner("app", "b"), {"weight": 1.4})
-    await memory.threads.merge("a", "b")
-    await memory.attention.unpin("a")
-    assert [part.weight for part in (await memory.threads.split("a")).threads] == [1.0, 1.4]
-
-
 async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryRouter, store: PromptStore) -> None:
     for name, days in (("a", (1, 4)), ("b", (2, 3))):
         await talk(memory, name, f"about {name}")
@@ -296,17 +251,6 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
     await memory.threads.split("a")
     assert facet(store, "ratings", "a") == {"ratings": [rating(True, 1), rating(True, 4)]}
     assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}
-
-
-async def test_topics_come_one_after_the_other(memory: MemoryRouter, store: PromptStore) -> None:
-    said = {"a": ["x", "y"], "b": ["y", "z"]}
-    for name, topics in said.items():
-        await talk(memory, name, f"about {name}")
-        put(store, "thread", owner("app", name), {"context_id": name, "topics": topics})
-    assert (await memory.threads.merge("a", "b")).thread.topics == ("x", "y", "z")
-    await memory.threads.split("a")
-    for name, topics in said.items():
-        assert facet(store, "thread", name) == {"context_id": name, "topics": topics}
 
 
 @pytest.mark.requirement("SMT-047")
@@ -336,24 +280,6 @@ async def test_a_topic_that_names_a_merged_thread_parts_that_one(memory: MemoryR
     assert [one.id for one in parted.threads] == ["deploys", "garden"]
     assert (await memory.threads.get("garden")).status == "active"
     assert (await memory.threads.get("orders")).into == "deploys"
-
-
-async def test_what_compaction_merges_is_seen_as_one_and_undone_by_either_way(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    for name in ("a", "b"):
-        await talk(memory, name, "deploys of the shop wait for reviews", "reviews of the shop")
-        clock.jump(60)
-    for way in ("undo", "split"):
-        await memory.compact()
-        seen = await memory.threads.get("b")
-        assert (seen.into, seen.message_count) == ("a", 4)
-        if way == "undo":
-            await memory.undo_sweep()
-        else:
-            await memory.threads.split("a")
-        assert [(await memory.threads.get(name)).message_count for name in ("a", "b")] == [2, 2]
-        assert [one.id for one in await memory.threads.list()] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -499,17 +425,6 @@ async def test_a_thread_too_long_to_be_divided_at_once_is_refused(
 
 
 # --- naming and recalling ---------------------------------------------------------------------------------------------
-
-
-async def test_a_thread_is_called_what_somebody_calls_it(memory: MemoryRouter) -> None:
-    await talk(memory, "t", "about t")
-    assert (await memory.threads.rename("t", "All about it")).title == "All about it"
-    assert [one.title for one in await memory.threads.list()] == ["All about it"]
-    for bad in ("", " ", "two\nlines", "x" * 513):
-        with pytest.raises(InvalidInput, match="title: "):
-            await memory.threads.rename("t", bad)
-    with pytest.raises(InvalidInput, match="there is no thread 'nobody'"):
-        await memory.threads.rename("nobody", "x")
 
 
 @pytest.mark.requirement("SMT-024")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kingly_memory import MemoryRouter
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -18,16 +16,6 @@ async def talk(memory: MemoryRouter, *names: str) -> None:
 
 async def found(memory: MemoryRouter, topic: str, limit: int = 5) -> list[str]:
     return [one.id for one in (await memory.threads.recall(topic, limit)).threads]
-
-
-@pytest.mark.parametrize("topic", ["Project Zebra", "project ZEBRA", "  zebra ", "Zeb", "Project  Zebra"])
-async def test_a_renamed_thread_is_recalled_by_its_title(memory: MemoryRouter, topic: str) -> None:
-    await talk(memory, "garden", "orders")
-    await memory.threads.rename("garden", "Project Zebra")
-    recalled = await memory.threads.recall(topic)
-    [thread] = recalled.threads
-    assert (thread.id, thread.recalls, thread.title) == ("garden", 1, "Project Zebra")
-    assert [one.memory.content for one in thread.messages] == list(TOPICS["garden"])
 
 
 async def test_the_middle_of_a_word_in_a_title_is_no_topic(memory: MemoryRouter) -> None:

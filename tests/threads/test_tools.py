@@ -107,19 +107,3 @@ def test_a_list_of_threads_says_when_there_are_more(run: Run) -> None:
     assert run("threads", "list", "--limit", "1", "--status", "all").out.splitlines()[-1].startswith("more: ")
     for wrong in ("0", "1001"):
         assert (run("threads", "list", "--limit", wrong).code, run("threads", "list", "--limit", wrong).out) == (2, "")
-
-
-@pytest.mark.parametrize("length", [30, 45, 90, 200])
-def test_long_names_of_threads_leave_the_other_columns_whole(run: Run, length: int) -> None:
-    kept, gone = ("k" * length, "g" * length)
-    for name in (kept, gone):
-        run("store", f"about {name[0]}", "--context", name)
-    run("threads", "merge", kept, gone)
-    listed = run("threads", "list", "--status", "all").out.splitlines()
-    assert max(map(len, listed)) <= 100
-    heads = listed[0].split()
-    assert heads[:5] == ["THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE"]
-    rows = [line for line in listed if line.startswith(("k", "g"))]
-    assert ["just now" in line for line in rows] == [True, True]
-    assert all("in kkkk" in line for line in rows if line.startswith("g"))
-    assert all(" active " in line for line in rows if line.startswith("k"))
