@@ -168,7 +168,8 @@ class Engine:
 
     def wake(self) -> None:
         """Something was stored."""
-        self.remotes.wake()
+        for connection in self.remotes.connections:
+            connection.wake()
         if self.embedding is not None:
             self.embedding.wake()
             if self._is_view and not self._is_embedding:

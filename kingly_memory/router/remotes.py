@@ -312,11 +312,6 @@ class Remotes:
         begun = [(one, one.begin()) for one in self.connections]
         return (one.run(enrolled) for one, enrolled in begun)
 
-    def wake(self) -> None:
-        """Something was stored."""
-        for one in self.connections:
-            one.wake()
-
     async def wait_for(self, memory: Memory, seconds: float) -> None:
         """Wait until the memory is at rest at every remote that it is for, or the seconds are over, or those that have
         not answered are offline."""
