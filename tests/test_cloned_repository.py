@@ -101,7 +101,7 @@ FOLDERS = ("", "memory", "audit", "memory/store", "memory/injected", "memory/sto
 FILES = (
     "memory/.gitignore",
     "memory/write.lock",
-    "memory/founded",
+    "memory/sentinel",
     "memory/store/cache.db",
     "memory/store/cache.db-wal",
     "memory/store/cache.db-shm",
@@ -154,7 +154,7 @@ def test_a_link_in_the_way_of_a_memory_is_named_in_one_sentence(
 
 
 @pytest.mark.requirement("A1")
-@pytest.mark.parametrize("name", ["write.lock", "founded"])
+@pytest.mark.parametrize("name", ["write.lock", "sentinel"])
 def test_a_second_name_that_another_user_may_have_made_is_named(
     run: Run, clone: Path, outside: Path, name: str
 ) -> None:
