@@ -69,17 +69,18 @@ meant to be."""
 
 
 class Origin(StrEnum):
-    """Who said it."""
+    """Who said it. `derived` is what hooks take from an agent's replies, which may repeat a page or a tool."""
 
     USER = "user"
     AGENT = "agent"
+    DERIVED = "derived"
     TOOL = "tool"
     WEB = "web"
     REMOTE = "remote"
     IMPORT = "import"
 
 
-LEAST_TRUSTED_LAST = (Origin.USER, Origin.AGENT, Origin.IMPORT, Origin.TOOL, Origin.REMOTE, Origin.WEB)
+LEAST_TRUSTED_LAST = (Origin.USER, Origin.AGENT, Origin.DERIVED, Origin.IMPORT, Origin.TOOL, Origin.REMOTE, Origin.WEB)
 """What is made of several memories is no better trusted than the least of them."""
 
 

@@ -172,9 +172,27 @@ def inject(
     return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads)
 
 
+_DEED = (
+    r"://|\bwww\.|\S@\S|\b[a-z0-9-]+\.(?:com|org|net|io|dev|app|info|xyz|invalid|onion)\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+    r"|`|\$ |&&|\|\s*\w|(?<!\S)--?\w|(?<![\w-])(?:sudo|curl|wget|ssh|scp|chmod|chown|rm|eval|exec|bash|sh|powershell)\s"
+    r"|(?<![\w-])(?:pip|pipx|npm|npx|yarn|uv|cargo|docker|kubectl|git|apt|brew)\s+[a-z]"
+)
+"""Addresses, and what can be typed as a command."""
+
+
 def _is_own(memory: Memory, agent: str | None) -> bool:
-    """Without a name, an agent's own is what was stored without one."""
-    return memory.origin is Origin.USER or (memory.origin is Origin.AGENT and memory.scope.agent == agent)
+    """Without a name, an agent's own is what was stored without one. What was derived from its replies may come from a
+    page that it has read, so of that nothing is put in which sends anybody anywhere or could be run."""
+    if memory.origin is Origin.USER:
+        return True
+    is_agents = memory.origin is Origin.AGENT or (memory.origin is Origin.DERIVED and not _names_a_deed(memory))
+    return is_agents and memory.scope.agent == agent
+
+
+def _names_a_deed(memory: Memory) -> bool:
+    import re  # few memories are derived
+
+    return re.search(_DEED, f"{memory.title or ''} {memory.content}", re.IGNORECASE) is not None
 
 
 def _is_known(one: NoteCandidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:

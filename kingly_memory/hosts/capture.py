@@ -103,11 +103,14 @@ def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings
 
 
 def _is_known(statement: Statement, reader: LocalReader) -> bool:
-    """True for what is stored already, and for what an assistant has only repeated from there."""
-    known = [hit.memory.content for hit in reader.search(statement.content, limit=_LOOKED_AT)]
+    """True for what is stored already, and for what an assistant has only repeated from there. What was only derived
+    from a reply is not known as the user's word, who confirms it by saying it."""
+    is_users = statement.speaker == "user"
+    hits = [hit.memory for hit in reader.search(statement.content, limit=_LOOKED_AT)]
+    known = [one.content for one in hits if not (is_users and one.origin is Origin.DERIVED)]
     if any(gist(statement.content) == gist(one) for one in known):
         return True
-    return statement.speaker == "assistant" and any(is_echo(statement.content, one) for one in known)
+    return not is_users and any(is_echo(statement.content, one) for one in known)
 
 
 def _used(messages: Sequence[Message], session: Session, place: Place, settings: Settings) -> list[MemoryId]:
@@ -144,7 +147,7 @@ def _store(
             tags=(TAG, one.sort),
             context_id=session.id,
             agent=place.agent,
-            origin=Origin.USER if one.speaker == "user" else Origin.AGENT,
+            origin=Origin.USER if one.speaker == "user" else Origin.DERIVED,
             created_at=one.at,
         )
         for one in new

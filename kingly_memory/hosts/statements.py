@@ -100,13 +100,26 @@ def sentences(text: str, speaker: Speaker = "user") -> Iterator[str]:
     both_ends = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}"
     clean = redact(both_ends.replace("\r\n", "\n")).text
     prose = _CODE.sub("\n", clean)
-    if speaker == "user" and len(prose) > PASTED_PARAGRAPHS:
-        prose = _edges(prose)
+    if speaker == "user":
+        prose = _own_paragraphs(prose)
     if len(prose) > PASTED:
         prose = f"{prose[:_AROUND_PASTED]}\n\n{prose[-_AROUND_PASTED:]}"
     for line in prose.split("\n"):
         if not _NOT_PROSE.match(line):
-            yield from (one.strip(" *_\t") for one in _SENTENCE_END.split(_BULLET.sub("", line)))
+            said = (one.strip(" *_\t") for one in _SENTENCE_END.split(_BULLET.sub("", line)))
+            yield from (one for one in said if _ELSEWHERE not in one)
+
+
+def _own_paragraphs(prose: str) -> str:
+    """What the user has written, as far as that can be told from what he has pasted: up to a mail, or to what a line
+    announces ("This is the log:"), without quotations, and without paragraphs that look like code, a page or a log."""
+    own = _QUOTED.sub(_ELSEWHERE, prose)
+    if _ASKED_ABOUT.search(own):
+        return ""
+    brought = _BROUGHT.search(own)
+    own = own if brought is None else own[: brought.start()]
+    own = _edges(own) if len(own) > PASTED_PARAGRAPHS else own
+    return "\n\n".join(one for one in _BLANK.split(own) if not _NOT_WRITTEN.search(one))
 
 
 def _edges(text: str) -> str:
@@ -155,6 +168,32 @@ def telling(text: str) -> set[str]:
 
 _ECHO = 0.75
 
+_ELSEWHERE = "\0"
+"""Stands for a quotation: a sentence with one is not all the user's."""
+_QUOTED = re.compile(
+    r"[\"\u201c\u201e\u00ab](?:[^\s\"\u201d\u00bb]+\s+){4}[^\"\u201d\u00bb]{1,2000}[\"\u201c\u201d\u00bb]"
+)
+"""Of five words or more."""
+_BROUGHT = re.compile(
+    r"^(?:[ \t]*(?:from|to|subject|sent|cc|von|betreff|gesendet|objet|asunto|reporter)[ \t]?:[ \t]*\S"
+    r"|[-\s_]*(?:original|forwarded|begin forwarded) message"
+    r"|.*\b(?:wrote|schrieb|a écrit|escribió)[ \t]?:"
+    r"|(?!.*\b(?:remember|rules?|note|conventions?|preferences?|decisions?|decided)\b)"
+    r".*\b(?:this|these|that|below|following|page|mail|error|log|output|message|article|text|ticket|comment|file|says?|said"
+    r"|got|gave|read|summari[sz]e|translate|explain|review|look)\b.*[:?][ \t]*\n(?=\s*\S))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASKED_ABOUT = re.compile(
+    r"\n[ \t]*\n.*\b(?:(?:summari[sz]e|translate|explain) (?:this|that|it)"
+    r"|what (?:does|do|is|was) (?:this|that|it|they)\b).*\s*\Z",
+    re.IGNORECASE,
+)
+"""The last paragraph asks about what stands above it."""
+_NOT_WRITTEN = re.compile(
+    r"^[ \t]*(?:\[?\d{1,2}:\d\d|\d{4}-\d\d-\d\d[ T]|HTTP/|Traceback|FAILED |error(?:\[|:)|\$ |</?[a-z!]|//|/\*|\"\"\"|#"
+    r"|--(?:[ \t]|$)|[+-]{1,3}[#\w]|\d+,)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CODE = re.compile(r"^ *(```|~~~).*?(?:^ *\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _NOT_PROSE = re.compile(r"\s*(?:[|>]|#!|\$ |[-=+*_]{3,}\s*$|[{}\[\]();]|@@|at [\w.$]+\(|File \")| {4,}\S")
 _BLANK = re.compile(r"\n[ \t]*\n")

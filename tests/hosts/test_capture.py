@@ -108,6 +108,7 @@ Some words first.
 | We decided | to use tables |
     We decided to indent this
 $ we decided to run this
+
 - We decided to use Postgres.
 """
     assert [one for one in sentences(said) if "decided" in one] == ["We decided to use Postgres."]
@@ -139,7 +140,7 @@ def test_what_the_user_pasted_is_not_the_users_word(said: str) -> None:
     assert list(statements([Message("m", "user", said, None)])) == []
     around = f"We decided to use Postgres.\n\n{said}\n\nAlways run the linter before committing."
     found = [one.content for one in statements([Message("m", "user", around, None)])]
-    assert found == ["We decided to use Postgres.", "Always run the linter before committing."]
+    assert found == ["We decided to use Postgres."]  # who knows where the page ends
 
 
 @given(st.text(max_size=500), st.sampled_from(["user", "assistant"]))
@@ -273,7 +274,7 @@ def test_what_is_kept_says_who_said_it_when_and_where(place: Place, session: Ses
     assert keep(session, place, CALM) == Taken(stored=2)
     users, agents = stored(place)
     assert (users.origin, users.type, users.significance) == (Origin.USER, MemoryType.SEMANTIC, 0.7)
-    assert (agents.origin, agents.type, agents.significance) == (Origin.AGENT, MemoryType.EPISODIC, 0.4)
+    assert (agents.origin, agents.type, agents.significance) == (Origin.DERIVED, MemoryType.EPISODIC, 0.4)
     for one in (users, agents):
         assert (one.scope.project, one.scope.agent, one.scope.context_id) == ("app", "claude-code", SESSION)
         assert one.created_at == datetime(2026, 3, 1, 10, tzinfo=UTC)

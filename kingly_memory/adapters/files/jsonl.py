@@ -192,7 +192,7 @@ def imported(
         **named,
         **{name: scope.get(name) for name in _SCOPED},
     )
-    if made.origin in (Origin.USER, Origin.AGENT) and not trust:
+    if made.origin in (Origin.USER, Origin.AGENT, Origin.DERIVED) and not trust:
         made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
     return Imported(
