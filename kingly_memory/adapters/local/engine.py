@@ -210,10 +210,9 @@ class Engine:
         for path in self._folder.store.iterdir():
             path.chmod(0o600)
         connection.execute("PRAGMA wal_checkpoint").fetchall()
-        is_ours = self._folder.name == Folder(self._folder.home).name and there.isdisjoint(sql.SCHEMA)
-        if (
-            is_ours
-        ):  # what recovery builds is for it to judge, and tables that were there may hold what others have said
+        # What recovery builds is for it to judge, and tables that were there may hold what others have said.
+        is_empty = there.isdisjoint(sql.SCHEMA) and not connection.execute("SELECT count(*) FROM Cache").fetchone()[0]
+        if is_empty and self._folder.name == Folder(self._folder.home).name:
             trusted.vouch(self._folder)
 
     def _inspect(self) -> None:
