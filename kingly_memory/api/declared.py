@@ -352,7 +352,7 @@ VERBS = (
                 arg=Arg(
                     words="only what came from there",
                     metavar="WHO",
-                    choices=("user", "agent", "tool", "web", "remote", "import"),
+                    choices=("user", "agent", "derived", "tool", "web", "remote", "import"),
                 ),
                 default=None,
             ),
@@ -542,7 +542,7 @@ VERBS = (
                 arg=Arg(
                     words="only what came from there",
                     metavar="WHO",
-                    choices=("user", "agent", "tool", "web", "remote", "import"),
+                    choices=("user", "agent", "derived", "tool", "web", "remote", "import"),
                 ),
                 default=None,
             ),
