@@ -29,7 +29,7 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 test: $(READY) ## run the tests, two files at a time
 	MALLOC_ARENA_MAX=2 $(RUN) -m pytest --numprocesses 2 --dist loadfile
 
-test-long: $(READY) ## the same with ten times as many examples of the property tests, other ones each time
+test-long: $(READY) ## the same with sixteen times as many examples of the property tests, other ones each time
 	HYPOTHESIS_PROFILE=long $(RUN) -m pytest --numprocesses 2 --dist loadfile
 
 check: $(READY) ## format, lint, strict types, import order, known weaknesses of dependencies
