@@ -366,9 +366,7 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
     what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
-    lives = None
-    if lifetime is not None or not is_new:
-        lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
+    lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
         lifetimes.stop(transaction, memory.id)
     due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)

@@ -94,9 +94,9 @@ class Engine:
                 connection = self._opened()
                 acknowledged = self._folder.sentinel.before_commit()
                 try:
-                    outcomes, as_of = self._transact(changes, connection, acknowledged)
+                    outcomes, as_of = self._transact(connection, changes, acknowledged)
                 except _ChangeRaisedError:
-                    outcomes, as_of = self._transact(changes, connection, acknowledged, apart=True)
+                    outcomes, as_of = self._transact(connection, changes, acknowledged, apart=True)
             except (StoreError, sqlite3.Error, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
@@ -107,42 +107,33 @@ class Engine:
         return outcomes
 
     def _transact(
-        self,
-        changes: Sequence[Change],
-        connection: sqlite3.Connection,
-        acknowledged: int | None,
-        *,
-        apart: bool = False,
+        self, connection: sqlite3.Connection, changes: Sequence[Change], acknowledged: int | None, apart: bool = False
     ) -> tuple[list[Outcome], int]:
-        """The changes' outcomes, and the number of what others have written before them."""
+        """Run the changes together, which costs no savepoint, or each `apart` in one of its own. Returns what became of
+        them, and SQLite's number of what others had written before. Raises _ChangeRaisedError where one of all does:
+        then they have to be run apart."""
+        outcomes: list[Outcome] = []
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             as_of = connection.execute("PRAGMA data_version").fetchone()[0]
             if as_of != self._data_version:
                 self._look_at_others(connection)
             before = connection.total_changes
-            outcomes = self._run(changes, connection, apart=apart)
+            transaction = DiskTransaction(connection, self._vocabulary)
+            for change in changes:
+                try:
+                    outcomes.append(Outcome(transaction.run(change) if apart else change(transaction)))
+                except sqlite3.Error:
+                    raise
+                except Exception as error:
+                    if not apart:
+                        raise _ChangeRaisedError from error
+                    outcomes.append(Outcome(error=error))  # it reaches its caller
+            transaction.finish()
             if connection.total_changes > before:
                 ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()
                 self._folder.check_complete(self._number - 1, acknowledged)
         return outcomes, as_of
-
-    def _run(self, changes: Sequence[Change], connection: sqlite3.Connection, *, apart: bool) -> list[Outcome]:
-        """All together, which costs no savepoint, or each `apart` in one of its own. Raises _ChangeRaisedError where
-        one of all does, which then have to be run apart."""
-        transaction = DiskTransaction(connection, self._vocabulary)
-        outcomes = []
-        for change in changes:
-            try:
-                outcomes.append(Outcome(transaction.run(change) if apart else change(transaction)))
-            except sqlite3.Error:
-                raise
-            except Exception as error:
-                if not apart:
-                    raise _ChangeRaisedError from error
-                outcomes.append(Outcome(error=error))  # it reaches its caller
-        transaction.finish()
-        return outcomes
 
     def close(self) -> None:
         """Close the files; SQLite folds the WAL back in when this was the last connection."""

@@ -123,7 +123,7 @@ def test_nothing_is_acknowledged_before_its_commit(store: DiskStore) -> None:
 def test_commit_that_fails_fails_every_change_and_the_next_one_goes_through(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Engine, "_run", _full_disk)
+    monkeypatch.setattr(Engine, "_transact", _full_disk)
     with pytest.raises(StoreUnwritable, match="no space") as first:
         put(store, memory("lost"))
     with pytest.raises(StoreUnwritable):
@@ -134,7 +134,7 @@ def test_commit_that_fails_fails_every_change_and_the_next_one_goes_through(
     assert stored_contents(store) == ["first", "second"]
 
 
-def _full_disk(*_: object, **__: object) -> None:
+def _full_disk(*_: object) -> None:
     raise sqlite3.OperationalError("no space")
 
 

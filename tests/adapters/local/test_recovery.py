@@ -302,10 +302,10 @@ def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
     store = opened(home)
     put(store, memory("before"))
 
-    def broken(*_: object, **__: object) -> None:
+    def broken(*_: object) -> None:
         raise sqlite3.OperationalError("malformed JSON")
 
-    monkeypatch.setattr(Engine, "_run", broken)
+    monkeypatch.setattr(Engine, "_transact", broken)
     monkeypatch.setattr(recovery, "_refill", lambda _, fresh: shutil.copytree(home / "store", fresh.store))
     for _ in range(3):
         with pytest.raises(StoreDamaged, match="a row is no JSON"):
