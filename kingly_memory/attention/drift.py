@@ -26,7 +26,6 @@ _COMMON = 4
 """A word counts less, the more messages beyond this many say it."""
 _SAME = 0.15
 """Two parts of a thread that are at least so alike are about the same."""
-_LABEL_WORDS = 2
 _LONGEST_WORD = 24
 DRIFTED, LOOKED_AT, DISTINCT = 3, 5, 3
 """A thread is adrift when it had more than three topics, of the last five at least three different ones (seed 002)."""
@@ -210,7 +209,7 @@ def _labels(parts: Sequence[Sequence[Line]], numbers: Sequence[int]) -> dict[int
     for number, own in spoken.items():
         others = {tag for other, counted in tags.items() if other != number for tag in counted}
         tag = next((tag for tag, _ in tags[number].most_common() if tag not in others), None)
-        label = tag or " ".join(telling_of(own, _LABEL_WORDS, everywhere - own)) or f"part {number + 1}"
+        label = tag or " ".join(telling_of(own, 2, everywhere - own)) or f"part {number + 1}"
         labels[number] = f"{label} {number + 1}" if label in labels.values() else label
     return labels
 

@@ -59,26 +59,6 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Health(Plain):
-    """How many threads are active and what they weigh. `context_pressure` is the seed's, from 0 to 1. `utilisation` is
-    their number ÷ `max_active_threads`, the number that a normal compaction leaves."""
-
-    SHOWN = ("context_pressure", "utilisation")
-
-    active_threads: int
-    total_weight: float
-    max_active_threads: int
-
-    @property
-    def context_pressure(self) -> float:
-        return min(1.0, self.total_weight / FULL_WEIGHT)
-
-    @property
-    def utilisation(self) -> float:
-        return self.active_threads / self.max_active_threads
-
-
-@dataclass(frozen=True, slots=True)
 class Suggestions(Plain):
     """The lists are cut after the first few; `more` says how many others there are. `unread` threads were not looked
     at: they only count in `health`."""
@@ -202,22 +182,29 @@ def _hints(related: Sequence[Digest], threads: Collection[Digest], now_s: float)
 
 
 def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, unread: int) -> JsonObject:
-    """By the seed's `context_pressure` ten fresh threads are 1.0 already. So what to do depends on `utilisation` too,
-    their number ÷ the number that a normal compaction leaves."""
-    weight = math.fsum(thread.weight for thread in threads) + unread
-    health = Health(len(threads) + unread, weight, most_active)
+    """How many threads are active and what they weigh. By the seed's `context_pressure` ten fresh threads are 1.0
+    already. So what to do depends on `utilisation` too, their number ÷ the number that a normal compaction leaves."""
+    count, weight = len(threads) + unread, math.fsum(thread.weight for thread in threads) + unread
+    pressure, utilisation = min(1.0, weight / FULL_WEIGHT), count / most_active
     advice = "Healthy state, no action needed"
-    if health.utilisation > 1:
+    if utilisation > 1:
         merge = f"merge similar ones; {COMPACT} does, and archives the idle"
         compact = f"{COMPACT} archives the idle and the lightest"
         advice = f"More than {most_active} threads are active; {merge if merging else compact}"
-    elif min(health.context_pressure, health.utilisation) >= _PRESSING and merging:
+    elif min(pressure, utilisation) >= _PRESSING and merging:
         advice = "Consider merging similar threads to reduce pressure"
     elif splitting:
         advice = "Consider splitting threads that have drifted"
     elif merging:
         advice = "Healthy state; similar threads may be merged"
-    return {**health.to_json(), "recommendation": advice}
+    return {
+        "active_threads": count,
+        "total_weight": round(weight, 4),
+        "max_active_threads": most_active,
+        "context_pressure": round(pressure, 4),
+        "utilisation": round(utilisation, 4),
+        "recommendation": advice,
+    }
 
 
 def _quoted(name: str) -> str:

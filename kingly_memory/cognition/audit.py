@@ -21,9 +21,6 @@ from kingly_memory.models import JsonObject
 
 log = logging.getLogger("kingly_memory")
 
-EPISODES_SHOWN = 10
-"""In a trace."""
-
 Destination = Literal["working", "episodic", "dropped"]
 
 
@@ -239,6 +236,6 @@ def _memory_block(memory: CognitiveMemory, year: int, read: object) -> JsonObjec
         "working_count": len(working),
         "episodic_count": len(episodic),
         "working_items": shown(working),
-        "episodic_items": shown(episodic[:EPISODES_SHOWN]),
+        "episodic_items": shown(episodic[:10]),
         "retrieval_scores": [{"content": text, "score": worth.get(text)} for text in texts],
     }

@@ -23,9 +23,6 @@ MOST_LINKS = 200
 SHORTENED = 300
 """Characters of a linked memory's content that are shown beside another memory."""
 
-OUTGOING = "outgoing"
-INCOMING = "incoming"
-
 
 class LinkType(StrEnum):
     """What the source of a link is to its target."""
@@ -189,7 +186,7 @@ def linked_of(
                     "content": other.content[:SHORTENED],
                     "type": other.type.value,
                     "link_type": link.link_type.value,
-                    "direction": OUTGOING if other.id == link.target else INCOMING,
+                    "direction": "outgoing" if other.id == link.target else "incoming",
                     "strength": link.strength,
                 }
                 linked.append(one)

@@ -22,8 +22,6 @@ log = logging.getLogger("kingly_memory.tasks")
 EXPERIENCE = (MemoryType.PROCEDURAL, MemoryType.EPISODIC)
 LOOKED_AT = 20
 """Memories that are looked at here: enough for the five latest of the most alike, cancelled ones among them."""
-CROWDED_LIMIT = 50
-ROUTING_LIMIT = 200
 REASON_LIMIT = 500
 """Characters of an exception that are kept as the reason of a failure."""
 
@@ -87,7 +85,7 @@ class TaskBook:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
         text = spoken("description", description)
         rank(candidates, ())  # names that make no list are refused before anything is searched
-        results = await self._searcher.find(self._query(text, ROUTING_LIMIT, tags=(TASK_OUTCOME,)))
+        results = await self._searcher.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
         return rank(candidates, by_likeness(text, results))
 
     def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
@@ -125,7 +123,7 @@ class TaskBook:
             only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
             hits += by_likeness(description, await self._searcher.find(only, include_semantic=False))
         if named_by_remote is not None and named_by_remote >= EVIDENCE_LIMIT and not is_enough(hits):
-            similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
+            similar = await self._searcher.find(self._query(description, 50))
             hits += by_likeness(description, similar)
         return similar, hits
 

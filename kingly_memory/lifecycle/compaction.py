@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.models import JsonObject
 from kingly_memory.plain import Plain
 from kingly_memory.topics import Topic, alike, merged
 from kingly_memory.validation import shown
 
-DAY_S = 86_400.0
 NORMAL = "normal"
 
 

@@ -240,8 +240,6 @@ FEWEST_EXPERIENCES = 3
 """Fewer make no rule (seed 000)."""
 SIMILAR = 0.7
 """Share of common words from which two pieces of knowledge are alike."""
-MOST_MERGED = 5
-"""Pieces of knowledge that one is merged with at once."""
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _Question = Callable[[str, CompressionLevel, int], str]
 
@@ -391,9 +389,9 @@ def similarity(one: str, other: str) -> float:
 
 
 def _alike(text: str, several: Sequence[str]) -> list[str]:
-    """Those that are similar, the most similar first."""
+    """The five that are most similar, the most similar first, as far as they are."""
     found = [(share, one) for one in several if (share := similarity(text, one)) >= SIMILAR]
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])][:MOST_MERGED]
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])][:5]
 
 
 def holds(text: str, other: str) -> bool:

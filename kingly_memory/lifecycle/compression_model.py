@@ -17,7 +17,6 @@ from kingly_memory.validation import mended
 NO_PATTERN, DUPLICATE = "NO_PATTERN", "DUPLICATE"
 HEAD, TAIL = 16_000, 8_000
 """Characters that a model is shown of the beginning and of the end of a text."""
-EXPERIENCES_SHOWN = 20
 ENTRY_SHOWN = 1_000
 """Characters of one experience or one piece of knowledge."""
 
@@ -94,8 +93,8 @@ def conversation(text: str, level: str, most_facts: int, *, focus: str, is_here:
 
 
 def heuristic(experiences: Sequence[str], *, is_here: bool) -> str:
-    """The question for a rule; of many experiences the last ones are shown."""
-    numbered = enumerate(experiences[-EXPERIENCES_SHOWN:], 1)
+    """The question for a rule; of many experiences the last twenty are shown."""
+    numbered = enumerate(experiences[-20:], 1)
     listed = "\n".join(f"{number}. {_entry(one, is_here)}" for number, one in numbered)
     return _HEURISTIC.format(quoted=_QUOTED, material=listed)
 

@@ -266,13 +266,12 @@ class WeakMemories:
     recoverable: tuple[Faded, ...] = ()
     protected: tuple[Faded, ...] = ()
 
-    def to_json(self, *, include_recoverable: bool = True) -> JsonObject:
+    def to_json(self) -> JsonObject:
         """In the seed's names, with `protected` beside."""
-        recoverable = [one.to_json() for one in self.recoverable]
         return {
             "forgettable": [one.memory_id for one in self.forgettable],
             "protected": [one.memory_id for one in self.protected],
-            **({"recoverable": recoverable} if include_recoverable else {}),
+            "recoverable": [one.to_json() for one in self.recoverable],
         }
 
 

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.models import Memory, Tier
 from kingly_memory.plain import Plain
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import share
 
 HOUR_S = 3_600.0
-DAY_S = 86_400.0
 USUAL_RELEVANCE = 0.5
 """What is predicted, and what is found, of a memory when nobody says (seed 003). Left at that, no surprise exceeds 0.5:
 the threshold of 0.6 is passed only by memories that were ranked low and proved useful."""
