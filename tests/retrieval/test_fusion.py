@@ -194,12 +194,6 @@ def test_layer_that_could_not_know_a_memory_does_not_count_against_it(relevance:
     assert remote_only.relevance == pytest.approx(relevance)
 
 
-def test_layer_that_knew_a_memory_and_did_not_find_it_counts_against_it() -> None:
-    (hit,) = fuse([candidate("a", 1.0, None)], local_weight=0.7)
-    assert hit.relevance == pytest.approx(0.7)
-    assert hit.layers == ("local",)
-
-
 # --- by ranks alone ---------------------------------------------------------------------------------------------------
 
 
@@ -219,20 +213,3 @@ def test_ranks_are_weighed_six_to_four() -> None:
 
 def test_of_a_candidate_that_stands_in_a_list_twice_the_better_rank_counts() -> None:
     assert rrf(["a", "b", "a"], []) == rrf(["a", "b"], [])
-
-
-rankings = st.lists(st.sampled_from("abcdefgh"), unique=True)
-
-
-@given(rankings, rankings)
-def test_nothing_is_lost_and_the_order_is_that_of_the_scores(vectors: list[str], keywords: list[str]) -> None:
-    found = rrf(vectors, keywords)
-    assert {name for name, _ in found} == {*vectors, *keywords}
-    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-
-
-@given(rankings, rankings)
-def test_a_better_rank_never_hurts(vectors: list[str], keywords: list[str]) -> None:
-    if vectors:
-        last = vectors[-1]
-        assert dict(rrf([last, *vectors[:-1]], keywords))[last] >= dict(rrf(vectors, keywords))[last]

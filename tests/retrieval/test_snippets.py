@@ -106,19 +106,6 @@ WORDS = st.sampled_from(
 SENTENCES = st.lists(WORDS, min_size=1, max_size=40)
 
 
-ROOM = st.sampled_from([" ", "  ", "\t"])
-
-
-ENDS = st.sampled_from(["", ".", "!", "…", "..."])
-
-
-@given(SENTENCES, ROOM, ENDS)
-def test_room_between_words_and_the_mark_at_the_end_never_keep_the_same_words_apart(
-    said: list[str], room: str, end: str
-) -> None:
-    assert same(" ".join(said), room.join(said) + end)
-
-
 @given(SENTENCES, st.data(), st.sampled_from([",", ";", ":", ".", "!", "?", "\n"]))
 def test_a_mark_between_words_always_keeps_texts_apart(said: list[str], data: st.DataObject, mark: str) -> None:
     at = data.draw(st.integers(0, len(said) - 1))
@@ -323,21 +310,6 @@ def test_when_the_time_is_over_hits_are_shown_by_title_and_the_answer_is_cut(bud
     assert not disclose(hits, Detail.TITLE, asked=["reviews"], budget_tokens=budget, deadline_s=0.0).cut
 
 
-def test_a_text_is_looked_through_once_however_many_lengths_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[str] = []
-    spots = snippets._spots
-
-    def counted(text: str, roots: snippets.Roots, begin: int, end: int) -> list[snippets._Spot]:
-        looked.append(text)
-        return spots(text, roots, begin, end)
-
-    monkeypatch.setattr(snippets, "_spots", counted)
-    [hit] = hits_of([HANDBOOK])
-    budget = spent(hit, disclose([hit], Detail.TITLE, asked=[]).shown[hit.memory.id]) + 5
-    told = disclose([hit], Detail.FULL, asked=["reviews"], budget_tokens=budget)
-    assert (told.shown[hit.memory.id].view, len(looked)) == (Detail.TITLE, 1)
-
-
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 12), st.sampled_from("abc")), max_size=30))
 def test_a_passage_is_the_shortest_stretch_in_which_most_different_words_stand(
     drawn: list[tuple[int, int, str]],
@@ -366,13 +338,6 @@ def test_a_title_is_the_memorys_own_or_its_first_words_on_one_line() -> None:
 
 
 # --- passages -------------------------------------------------------------------------------------------------------
-@given(texts, st.lists(st.sampled_from(["deploy", "a b", "東京", "宮", ""]), max_size=3), st.integers(20, PASSAGE))
-def test_a_passage_is_a_piece_of_the_text_and_no_longer_than_it_may_be(text: str, asked: list[str], most: int) -> None:
-    found = passage(text, asked, most)
-    assert len(found) <= most
-    assert found == text if len(text) <= most else found.strip("…") in text
-
-
 @pytest.mark.parametrize(
     ("text", "asked", "held"),
     [

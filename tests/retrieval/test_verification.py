@@ -130,14 +130,6 @@ def test_metadata_says_what_was_asked_how_much_was_checked_and_against_what() ->
     assert metadata["judges"] == {"none": 6}
 
 
-def test_no_more_are_shown_than_were_wanted_verified_ones_first() -> None:
-    results = VerifiedResults.of(CHECKED, top_k=4, query="q", basis=Basis.CROSS_VERIFY)
-    assert names(results.verified) == ["c", "a"]
-    assert names(results.contradicted) == ["d"]
-    assert names(results.uncertain) == ["f"]
-    assert names(VerifiedResults.of(CHECKED, top_k=1, query="q", basis=Basis.NONE).verified) == ["c"]
-
-
 @pytest.mark.requirement("A8")
 def test_half_of_the_places_belong_to_what_was_stored_here() -> None:
     theirs = [judged(f"r{number}", VERIFIED, 0.9, 1.0) for number in range(5)]
