@@ -132,6 +132,14 @@ async def test_metadata_beyond_what_the_server_keeps_is_left_out_of_the_context(
     assert context["id"] == LIGHTHOUSE.id
 
 
+async def test_a_kind_that_an_older_server_does_not_know_is_sent_as_text(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    server.manners.kinds = frozenset({"text", "observation"})
+    remote_id = await stored(remote, replace(LIGHTHOUSE, metadata={"kind": "insight"}))
+    assert server.engine.data.rows[remote_id].memory_type == "text"
+
+
 # --- exactly once -----------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +340,13 @@ async def test_an_older_server_whose_semantic_search_is_locked_is_asked_by_its_h
         assert server.named("search_semantic_memories") == []
 
 
-# --- forgetting -------------------------------------------------------------------------------------------------------
+async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_goes_on() -> None:
+    how = {"older": True, "without": ["hybrid_search_memories"], "manners": Manners(locked_search=True)}
+    async with met(**how) as (_, remote):
+        await stored(remote)
+        with pytest.raises(RemoteRefused, match="locked"):
+            await ids_found(remote, "lighthouse fog")
+        await stored(remote, numbered(2))
 
 
 # --- working memory, links, thoughts ----------------------------------------------------------------------------------
