@@ -205,17 +205,31 @@ class NotConnectedYet(RemoteUnavailable):
         super().__init__(reason, timed_out=True)
 
 
+OVERTAKEN = "it holds another text than it was sent, or nothing any more"
+"""The `code` of a RemoteRefused, and its reason."""
+
+
 class RemoteRefused(RemoteError):
     """The remote understood the call and will not do it. `clear` means that repeating it cannot help.
 
     `code` says in a word of ours what its error text was about, where that is known: the text itself may hold anything.
+    `remote_id` is what it calls the memory, where it answered with another text under that id.
     """
 
-    def __init__(self, reason: str, *, clear: bool, unknown_method: bool = False, code: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        clear: bool,
+        unknown_method: bool = False,
+        code: str | None = None,
+        remote_id: str | None = None,
+    ) -> None:
         super().__init__(f"the remote memory server refused: {reason}", reason)
         self.clear = clear
         self.unknown_method = unknown_method
         self.code = code
+        self.remote_id = remote_id
 
 
 class RemoteUnauthorised(RemoteError):

@@ -373,6 +373,11 @@ class Transaction(Protocol):
         """Write a delivery; None removes it."""
         ...
 
+    def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
+        """Everything of ours that the remote has, or that it has forgotten for us, is due there once more from the
+        first change on; links are when their ends are there."""
+        ...
+
     def delivery_items(self, remote: str) -> list[str]:
         """What has a delivery for that remote, at most 1,000 of them."""
         ...
@@ -736,12 +741,14 @@ UNKNOWN = "unknown"
 
 class RemoteInfo(NamedTuple):
     """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
-    and `protocol` say how it is spoken to, where that was found out."""
+    and `protocol` say how it is spoken to, where that was found out. `incarnation` is another one after the remote was
+    put back to what it held before; empty where it does not say."""
 
     server: str
     honours_keys: bool
     dialect: str = ""
     protocol: str = ""
+    incarnation: str = ""
 
     def __str__(self) -> str:
         spoken = " ".join(filter(None, (self.dialect, self.protocol)))

@@ -16,6 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import digest
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.methods import (
@@ -38,7 +39,7 @@ from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, space_of
 from kingly_memory.observe import log
-from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
@@ -107,7 +108,9 @@ class Engine:
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
         """Who says hello will soon search, so the scope's vectors begin to load."""
         self._vectors.scope(scope)
-        return {"success": True, "server": "kingly-hub", "version": self._version, "features": list(FEATURES)}
+        home = self._store.write(lambda tx: tx.facet(HOME, INCARNATION)).result() or {}  # who writes looks for copies
+        server = {"server": "kingly-hub", "version": self._version, "incarnation": home.get("id")}
+        return {"success": True, **server, "features": list(FEATURES)}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
         kind = request.memory_type or MemoryType.SEMANTIC.value
@@ -134,10 +137,11 @@ class Engine:
             known = None if memory.key is None else tx.id_of_key(scope, memory.key)
             if known is None:
                 self._put(tx, memory, envelope.sent(), vector)
-                return {"memory_id": memory.id, "idempotency_hit": False}
+                return {"memory_id": memory.id, "idempotency_hit": False, **_held(tx, memory.id)}
             row = tx.row(known)
             forgotten = row is not None and row.standing is Standing.FORGOTTEN
-            return {"memory_id": known, "idempotency_hit": True} | ({"forgotten": True} if forgotten else {})
+            told = {"forgotten": True} if forgotten else _held(tx, known)
+            return {"memory_id": known, "idempotency_hit": True, **told}
 
         reply = self._store.write(change).result()
         self._vectors.follow(scope, reply["memory_id"])
@@ -154,22 +158,22 @@ class Engine:
         vector = self._vectors.of(searchable(envelope.draft))
         now = self._clock.now()
 
-        def change(tx: Transaction) -> tuple[int, bool]:
+        def change(tx: Transaction) -> JsonObject:
             row = tx.row(memory_id)
             if row is None:  # it was there a moment ago, and the hub never erases one
                 raise UnknownMemory("memory_id", memory_id)
             current = row.memory
             if not _first_time(tx, memory_id, request.idempotency_key):
-                return current.revision, True
+                return {"revision": current.revision, "idempotency_hit": True, **_held(tx, memory_id)}
             memory = envelope.draft.memory(
                 memory_id, scope, created_at=current.created_at, updated_at=now, revision=current.revision + 1
             )
             self._put(tx, memory, envelope.sent(), vector)
-            return memory.revision, False
+            return {"revision": memory.revision, "idempotency_hit": False, **_held(tx, memory_id)}
 
-        revision, hit = self._store.write(change).result()
+        told = self._store.write(change).result()
         self._vectors.follow(scope, memory_id)
-        return {"memory_id": memory_id, "revision": revision, "idempotency_hit": hit}
+        return {"memory_id": memory_id, **told}
 
     def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
         """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back. A purge
@@ -179,15 +183,16 @@ class Engine:
         key = validation.label("store_key", request.store_key)
         now = self._clock.now()
 
-        def change(tx: Transaction) -> tuple[MemoryId | None, bool]:
+        def change(tx: Transaction) -> tuple[MemoryId | None, bool, bool]:
             memory = _named(tx, scope, request.memory_id, key)
             if memory is None and key is None:
-                return None, False
+                return None, False, False
             if memory is None:  # its store may still be on its way, and must find it forgotten
                 unseen = opened("unseen", MemoryType.SEMANTIC.value, None, key).draft
                 memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=now, revision=0)
             elif not _first_time(tx, memory.id, request.idempotency_key):
-                return memory.id, True
+                row = tx.row(memory.id)
+                return memory.id, row is not None and row.standing is Standing.FORGOTTEN, True
             if request.purge:
                 links.sever(tx, memory.id)
             tx.erase(memory.id)
@@ -197,14 +202,14 @@ class Engine:
             tx.set_facet(SENT, memory.id, None)
             self._vectors.write(tx, memory.id, None)
             _note_forgotten(tx, scope, memory.id)
-            return memory.id, False
+            return memory.id, True, False
 
-        memory_id, hit = self._store.write(change).result()
+        memory_id, is_forgotten, hit = self._store.write(change).result()
         if memory_id is not None:
             self._vectors.follow(scope, memory_id)
             if request.purge:
                 self._store.scrub([memory_id])
-        return {"memory_id": memory_id, "forgotten": memory_id is not None, "idempotency_hit": hit}
+        return {"memory_id": memory_id, "forgotten": is_forgotten, "idempotency_hit": hit}
 
     def _list_forgotten(self, scope: str, request: ListForgotten) -> JsonObject:
         """What is forgotten still. A cursor that this hub never gave out, as after a restored backup, begins anew."""
@@ -280,6 +285,12 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
         if row is not None and row.memory.scope.space == scope:
             return row.memory
     return None
+
+
+def _held(tx: Transaction, memory_id: str) -> JsonObject:
+    """What a sender tells by whether the hub holds its words: a repeat may be answered from another change."""
+    sent = tx.facet(SENT, memory_id)
+    return {} if sent is None else {"digest": content_digest(sent["content"])}
 
 
 def _note_forgotten(tx: Transaction, scope: str, memory_id: MemoryId) -> None:

@@ -10,6 +10,7 @@
 | postponed | leased | pending, due later | no answer, an error that may pass, a refused token |
 | refused | leased | dead | a clear refusal, or the tenth that is not clear |
 | refused | leased | pending, due later | fewer than ten, or a newer change waits |
+| overtaken | leased | pending, due now | the remote holds the text of another change |
 | released | leased | pending, at its old place | it was not sent |
 | held | pending, leased and lapsed | pending | a thought waits for the one before it |
 | retried | pending, dead | pending, due now | the user asks for it |
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
+from kingly_memory.errors import OVERTAKEN
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
 from kingly_memory.ports import Delivery, RemoteLink
 from kingly_memory.router.routes import Routes
@@ -103,6 +105,12 @@ def refused(before: Delivery, change: int, reason: str, *, clear: bool, limit: i
     return counted
 
 
+def overtaken(before: Delivery, remote_id: str | None, due: float) -> Delivery:
+    """The remote holds another text under `remote_id`, and a change that covers this one, which is sent again under a
+    key of its own. None says that it holds nothing: then it is stored anew."""
+    return replace(postponed(before, OVERTAKEN, due), remote_id=remote_id, first_sent=0)
+
+
 def retried(before: Delivery, now_s: float) -> Delivery:
     return replace(before, state=DeliveryState.PENDING, refusals=0, due=now_s)
 
@@ -164,13 +172,17 @@ class Leased:
         """Our id for the first store, `<id>.<change>` for every later change. Never anything random.
 
         A restored home numbers its changes as it did after the backup, when it said something else: there it is
-        `<id>.<incarnation>.<change>`.
+        `<id>.<incarnation>.<change>`. So does a change that another one covers at the remote, though its text is not
+        there: whoever knows an id could number a change of his so high that no later one of ours would count.
         """
         if isinstance(self.subject, Memory):
             is_first, change = self.leased.remote_id is None and not self.forgotten, self.leased.wanted
         else:  # of a link no remote id is kept
             is_first, change = self.confirms == 1, self.confirms
-        return self.first_key if is_first else ".".join(filter(None, (self.first_key, self.incarnation, str(change))))
+        own = f"r{self.before.attempts}" if self.before.last_error == OVERTAKEN else ""
+        return (
+            self.first_key if is_first else ".".join(filter(None, (self.first_key, self.incarnation, own, str(change))))
+        )
 
 
 class DeliveryStatus(NamedTuple):

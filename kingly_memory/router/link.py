@@ -38,6 +38,7 @@ class Link:
     effects: str | None = None
     failures: int = 0
     server: str | None = None
+    incarnation: str | None = None
 
     def to_json(self) -> JsonObject:
         return {**vars(self), "state": self.state.value}
@@ -68,9 +69,9 @@ def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthor
     )
 
 
-def mended(effects: str, server: str) -> Link:
+def mended(effects: str, server: str, incarnation: str | None) -> Link:
     """Connected. Nothing of the trouble is left."""
-    return Link(LinkState.CONNECTED, effects=effects, server=server)
+    return Link(LinkState.CONNECTED, effects=effects, server=server, incarnation=incarnation)
 
 
 def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:

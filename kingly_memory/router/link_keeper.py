@@ -14,6 +14,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
+from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.link import Link, broken, mended, probe_is_due, probed_sooner
 from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
@@ -212,9 +213,16 @@ class LinkKeeper:
         self._answered_s = self._probed_s = self._services.clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
-        if before.state is LinkState.CONNECTED and (before.effects, before.server) == (effects, str(info)):
+        incarnation = info.incarnation or before.incarnation
+        said = (effects, str(info), incarnation)
+        if before.state is LinkState.CONNECTED and (before.effects, before.server, before.incarnation) == said:
             return
-        await self._change(lambda _: mended(effects, str(info)))
+        if before.incarnation not in (None, incarnation):
+            log.warning("%s was put back to an earlier state: all that is for it is sent once more", self._part.label)
+            links, now_s = outbox_of_links(self._part.name), self._services.now_s()
+            anew = self._services.store.write(lambda tx: tx.send_anew(self._part.name, links, now_s))
+            await asyncio.wrap_future(anew)
+        await self._change(lambda _: mended(*said))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._part.label))
             self._tell(LinkState.CONNECTED, None)

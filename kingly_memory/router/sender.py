@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
 from kingly_memory.dataclass import dataclass, replace
-from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import OVERTAKEN, RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, Memory
 from kingly_memory.observe import (
@@ -39,6 +39,9 @@ LONGEST_S = 300.0
 
 MOST_STALE = 1_000
 """Deliveries that are reclaimed or hastened in one transaction."""
+
+OVERTAKEN_AT_ONCE = 3
+"""Tries of a delivery that are made one after the other while the remote answers with another text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,13 @@ class Sender:
         return moved is not None and moved.due == item.place
 
     async def _refuse(self, item: Leased, error: RemoteRefused) -> None:
+        if error.code == OVERTAKEN:
+            due = self._services.now_s() if goes_at_once(error, item) else self._due_after(item)
+            if item.leased.remote_id is None and item.confirms < item.leased.wanted and error.remote_id is not None:
+                await self._acknowledge(item, error.remote_id)  # what it answers from is the first store
+            else:
+                await self._settle(item, partial(delivery.overtaken, remote_id=error.remote_id, due=due))
+            return
         limit, due = self._services.settings.pace.refusals_limit, self._due_after(item)
         move = partial(
             delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, limit=limit, due=due
@@ -354,7 +364,7 @@ class DeliveryBatch:
         return [item for item in self._noting.values() if item.id in self.failed]
 
     def _note(self, item: Leased, answer: Answer) -> None:
-        if answer.error is None:
+        if answer.error is None or goes_at_once(answer.error, item):
             self._window.taken()
         else:
             self._window.failed()
@@ -373,6 +383,13 @@ class DeliveryBatch:
             else:
                 self._note(item, task.result())
         await _all_done(self._noting)
+
+
+def goes_at_once(error: RemoteError, item: Leased) -> bool:
+    """True when the next try, which is another one, can be made at once. A remote that says so again and again is not
+    asked in a circle."""
+    is_overtaken = isinstance(error, RemoteRefused) and error.code == OVERTAKEN
+    return is_overtaken and item.leased.attempts < OVERTAKEN_AT_ONCE
 
 
 def parent_of(item: Leased) -> MemoryId | None:

@@ -12,9 +12,10 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.dialect import GREETING, Offer
 from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.outcomes import tool_failure
 from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.models import JsonObject, project_and_user
 from kingly_memory.testing import ManualClock
@@ -26,8 +27,8 @@ class Wire:
 
     address = "in process"
 
-    def __init__(self, engine: Engine, project: str) -> None:
-        self._engine = engine
+    def __init__(self, team: Team, project: str) -> None:
+        self._team = team
         self._project = project
         self.called: list[str] = []
         self.is_down = False
@@ -49,7 +50,10 @@ class Wire:
         self.called.append(tool)
         project, user = project_and_user(space) if space else (self._project, None)
         scope = scope_name("default", project or "", user)
-        return self._engine.answer(scope, parsed(tool, params))
+        try:
+            return self._team.engine.answer(scope, parsed(tool, params))
+        except UnknownMemory as error:
+            raise tool_failure(str(error)) from None
 
     async def aclose(self) -> None:
         pass
@@ -61,13 +65,17 @@ class Team:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.clock = ManualClock()
-        self.store = DiskStore(folder / "hub", durability="process")
-        self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1.2.3")
         self.wires: dict[str, Wire] = {}
+        self.start()
+
+    def start(self) -> None:
+        """The hub's process, also when it starts again."""
+        self.store = DiskStore(self.folder / "hub", durability="process")
+        self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1.2.3")
 
     @asynccontextmanager
     async def machine(self, name: str, project: str = "app", *, is_synced: bool = True) -> AsyncIterator[MemoryRouter]:
-        wire = self.wires[name] = Wire(self.engine, project)
+        wire = self.wires[name] = Wire(self, project)
         remote = HubRemote(wire, Persistence(self.clock, tries=1))
         async with router_over(PromptStore(self.folder / name), remote, self.clock, project=project) as memory:
             if is_synced:

@@ -18,6 +18,7 @@ from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import METHODS, UnknownMethod, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.testing import ManualClock
 
 APP = scope_name("default", "app")
@@ -89,7 +90,7 @@ def test_a_record_inside_the_content_that_makes_no_sense_is_passed_over(hub: Hub
 def test_a_repeated_key_has_one_effect(hub: Hub) -> None:
     first = hub("store_memory", content="one", idempotency_key="k1")
     second = hub("store_memory", content="two", idempotency_key="k1")
-    assert second == {"memory_id": first["memory_id"], "idempotency_hit": True}
+    assert second == {**first, "idempotency_hit": True}
     assert (first["idempotency_hit"], [one["content"] for one in hub.find("one two")]) == (False, ["one"])
 
 
@@ -355,5 +356,6 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
         "success": True,
         "server": "kingly-hub",
         "version": "1.2.3",
+        "incarnation": hub.store.reader.facets(HOME, [INCARNATION])[INCARNATION]["id"],
         "features": ["idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link"],
     }

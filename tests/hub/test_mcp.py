@@ -137,9 +137,9 @@ async def test_what_one_dialect_stores_the_other_finds(hub: HubProcess, mode: st
         reply = json_call(hub, "search_semantic_memories", project, query="tea")
         assert {one["memory_id"] for one in reply["memories"]} == {mine["memory_id"], theirs["memory_id"]}
         again = json_call(hub, "store_memory", project, content="tea at noon", idempotency_key="a")
-        assert again == {"memory_id": mine["memory_id"], "idempotency_hit": True}
+        assert again == {**mine, "idempotency_hit": True}
         known = await host.ok("store_memory", content="tea at four", idempotency_key="b")
-        assert known == {"memory_id": theirs["memory_id"], "idempotency_hit": True}
+        assert known == {**theirs, "idempotency_hit": True}
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -185,7 +185,7 @@ async def test_a_client_goes_on_with_a_hub_that_was_killed_and_started_again(tmp
             hub.kill()
             hub.start()
             again = await host.ok("store_memory", content="kept through a kill", idempotency_key="k")
-            assert again == {"memory_id": first["memory_id"], "idempotency_hit": True}
+            assert again == {**first, "idempotency_hit": True}
             assert await found(host, "kill") == ["kept through a kill"]
         assert hub.stop() == 0
 

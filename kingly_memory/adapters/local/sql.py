@@ -380,6 +380,15 @@ SET_DELIVERY = (
     + ", ".join(f"{name} = excluded.{name}" for name in DELIVERY.split(", "))
 )
 DROP_DELIVERY = "DELETE FROM km_delivery WHERE remote = ? AND item = ?"
+_OURS_AT = "WHERE remote = ? AND item IN (SELECT id FROM km_memory WHERE standing <> 'cached')"
+SEND_ANEW = (
+    "UPDATE km_delivery SET state = 'pending', due_s = ?, acknowledged = 0, first_sent = 0, attempts = 0, "
+    "refusals = 0, owner = NULL, remote_id = NULL, last_error = NULL "
+    f"{_OURS_AT} AND remote_id IS NOT NULL AND state IN ('delivered', 'pending', 'dead')"
+)
+SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1 {_OURS_AT} AND state = 'leased'"
+"""Who sends it may have been answered before the remote was put back: that answer confirms an earlier change now."""
+LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0 WHERE remote = ?"
 DELIVERY_ITEMS = "SELECT item FROM km_delivery WHERE remote = ? LIMIT 1000"
 _OUTBOX = "FROM km_delivery INDEXED BY km_outbox WHERE state <> 'delivered' AND remote = ?"
 DUE = f"SELECT item, CAST(due_s AS REAL) {_OUTBOX} AND state = ? AND due_s <= ? ORDER BY due_s, rowid LIMIT ?"

@@ -321,6 +321,11 @@ class DiskTransaction:
         else:
             self._connection.execute(sql.SET_DELIVERY, (remote, item, *rows.delivery_columns(delivery)))
 
+    def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
+        self._connection.execute(sql.SEND_ANEW, (now_s, remote))
+        self._connection.execute(sql.SEND_LEASED_ANEW, (remote,))
+        self._connection.execute(sql.LINK_ANEW, (outbox_of_links,))
+
     def delivery_items(self, remote: str) -> list[str]:
         return [item for (item,) in self._all(sql.DELIVERY_ITEMS, remote)]
 

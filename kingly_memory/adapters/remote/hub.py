@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.dialect import Offer
+from kingly_memory.adapters.remote.outcomes import NOT_FOUND
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
@@ -103,16 +104,22 @@ class HubRemote(ToolRemote):
             return False
         params = wire.update_params(memory, remote_id, key)
         try:
-            await self._dialect.call("update_memory", params, space=memory.scope.space)
+            reply = await self._dialect.call("update_memory", params, space=memory.scope.space)
         except RemoteRefused as refused:
+            if refused.code == NOT_FOUND and self._honours_keys:  # it was put back to before it had this
+                raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN) from None
             if not refused.unknown_method:
                 raise
             self._can_update = False
+        else:
+            wire.check_held(reply, params["content"])
         return self._can_update
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
         params = wire.store_params(memory, key, supersedes)
-        return wire.stored_id(await self._dialect.call("store_memory", params, space=memory.scope.space))
+        reply = await self._dialect.call("store_memory", params, space=memory.scope.space)
+        wire.check_held(reply, params["content"])
+        return wire.stored_id(reply)
 
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
         params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)

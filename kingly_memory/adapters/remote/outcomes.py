@@ -44,7 +44,9 @@ _SIGNS = {
     CONFLICT: re.compile(r"UNIQUE constraint failed", re.IGNORECASE),
     LOCKED: re.compile(r"database (table )?is locked", re.IGNORECASE),
     NO_WORKFLOW: re.compile(r"workflow\b.{0,120}?\b(not found|does not exist)", re.IGNORECASE),
-    NOT_FOUND: re.compile(r"(memory|memories)\b.{0,160}?\b(not found|does not exist|expired)", re.IGNORECASE),
+    NOT_FOUND: re.compile(
+        r"(memory|memories)\b.{0,160}?\b(not found|does not exist|expired)|nothing is stored under", re.IGNORECASE
+    ),
 }
 _SIGN_LIMIT = 2_000
 """Characters of an error text that are looked at for signs; beyond are tracebacks."""
@@ -109,6 +111,8 @@ def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) ->
         return RemoteRefused(f"{text} (unknown method)", clear=True, unknown_method=True)
     if status in _LATER or status not in _CLIENT_ERRORS:
         return RemoteUnavailable(text, retry_after_s=retry_after_s(retry_after, now), reached=True)
+    if status == HTTPStatus.NOT_FOUND and sign_of(body[:_SIGN_LIMIT].decode("utf-8", "replace")) == NOT_FOUND:
+        return RemoteRefused(text, clear=False, code=NOT_FOUND)
     if status in {404, 405, 406, 415}:
         return NotThere(text, clear=False)
     return RemoteRefused(text, clear=status in {400, 413, 422})

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 from kingly_memory.adapters.remote.strict_json import NotJson, read
-from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.digests import content_digest
+from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.ports import UNKNOWN, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
@@ -115,8 +116,11 @@ def server_info(reply: Any) -> RemoteInfo:
     told = _unwrapped(reply)
     if not isinstance(told, Mapping):
         return RemoteInfo(server=UNKNOWN, honours_keys=False)
+    incarnation = told.get("incarnation")
     return RemoteInfo(
-        server=server_name(told.get("server")) or UNKNOWN, honours_keys="idempotency_keys" in features(reply)
+        server=server_name(told.get("server")) or UNKNOWN,
+        honours_keys="idempotency_keys" in features(reply),
+        incarnation=incarnation if isinstance(incarnation, str) else "",
     )
 
 
@@ -141,12 +145,23 @@ def stored_id(reply: Any) -> str:
     return remote_id
 
 
+def check_held(reply: Any, content: str) -> None:
+    """Raise RemoteRefused when the remote says that it holds another text under that id than it was sent: it answered
+    from an earlier or later change."""
+    told = _unwrapped(reply)
+    held = told.get("digest") if isinstance(told, Mapping) else None
+    if held not in (None, content_digest(content)):
+        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(told))
+
+
 def forgotten_id(reply: Any) -> str | None:
     """The remote's id of what it forgot, if it says. Raises RemoteUnavailable for what cannot be an answer: then the
-    outcome is unknown."""
+    outcome is unknown. Raises RemoteRefused when it is there still, after a later change."""
     told = _unwrapped(reply)
     if not isinstance(told, Mapping):
         raise RemoteUnavailable("the reply to a forgetting is no object", reached=True)
+    if told.get("idempotency_hit") is True and told.get("forgotten") is False:
+        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(told))
     return _entry_id(told)
 
 
