@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Self
 
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
 from kingly_memory.settings import Range, Settings
-from kingly_memory.validation import share, shown
+from kingly_memory.validation import shown
 
 DAY_S = 86_400.0
 KEPT_REINFORCEMENTS = 10
@@ -47,7 +47,7 @@ class StrengthState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StrengthRules:
-    """The figures of the rule, by default the seed's. `half_life_days` is that of memories that have none of their own.
+    """The figures of the rule, by default the seed's. `half_life_days` is that of every memory.
 
     Below `forget_threshold` a memory is forgettable, from there to below `weak_below` weak, from `strong_from` strong
     (a fresh memory of significance 0.5 has 0.75). With `fades` off, no memory loses anything by idleness.
@@ -77,41 +77,33 @@ SEEDS_RULES = StrengthRules()
 
 @dataclass(frozen=True, slots=True)
 class Strength(Plain):
-    """The facet `strength:<id>`: what was said about how long a memory should last. Without it the default holds.
-
-    `half_life_days` None means the usual one; `initial` (0 to 1) is what fading begins from; `reinforced` are the
-    latest reinforcements in Unix seconds, oldest first. Raises InvalidInput.
-    """
+    """The facet `strength:<id>`: the latest reinforcements in Unix seconds, oldest first."""
 
     DIGITS = None
 
-    half_life_days: float | None = None
-    initial: float = 1.0
     reinforced: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.half_life_days is not None:
-            half_life("half_life_days", self.half_life_days)
-        share("initial", self.initial)
 
     def reinforce(self, at_s: float) -> Strength:
         """The strength after a reinforcement. The latest ten are kept."""
-        return replace(self, reinforced=tuple(sorted((*self.reinforced, at_s))[-KEPT_REINFORCEMENTS:]))
+        return Strength(tuple(sorted((*self.reinforced, at_s))[-KEPT_REINFORCEMENTS:]))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strength:
-        return cls(data["half_life_days"], data["initial"], tuple(data["reinforced"]))
+        return cls(tuple(data["reinforced"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
     """What a strength is computed from. `touched_s` is when the memory was last written, used or reinforced, in Unix
-    seconds; it fades from there."""
+    seconds; it fades from there. `initial` (0 to 1) is what fading begins from, and `own_half_life_days` stands in the
+    place of the usual one: a program that keeps strengths itself may say them (seed 000)."""
 
     touched_s: float
     significance: float = 0.5
     accesses: int = 0
     strength: Strength = Strength()
+    initial: float = 1.0
+    own_half_life_days: float | None = None
 
     @classmethod
     def of(cls, memory: Memory, strength: Strength, *, accesses: int = 0, last_used: float | None = None) -> Vitals:
@@ -125,8 +117,7 @@ class Vitals:
         return max(now_s - self.touched_s, 0.0) / DAY_S
 
     def half_life_days(self, rules: StrengthRules = SEEDS_RULES) -> float:
-        own = self.strength.half_life_days
-        return rules.half_life_days if own is None else own
+        return rules.half_life_days if self.own_half_life_days is None else self.own_half_life_days
 
     def recent(self, now_s: float) -> list[float]:
         """The reinforcements that still count."""
@@ -145,7 +136,7 @@ class Vitals:
 def current(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float:
     """The strength, 0 to 1. It never rises by itself, and neither an access nor a reinforcement lowers it."""
     left = math.exp(-RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules))) if rules.fades else 1.0
-    total = vitals.strength.initial * left + vitals.lasting + _bonus(len(vitals.recent(now_s)))
+    total = vitals.initial * left + vitals.lasting + _bonus(len(vitals.recent(now_s)))
     return min(1.0, max(0.0, total * vitals.factor))
 
 

@@ -129,11 +129,9 @@ class MemoryStrength:
             self.last_accessed.timestamp(),
             validation.share("explicit_importance", self.explicit_importance),
             validation.count("access_count", self.access_count, least=0, most=2**63 - 1),
-            decay.Strength(
-                decay.half_life("decay_half_life_days", self.decay_half_life_days),
-                validation.share("initial_strength", self.initial_strength),
-                tuple(one.timestamp() for one in self.reinforcement_events),
-            ),
+            decay.Strength(tuple(one.timestamp() for one in self.reinforcement_events)),
+            validation.share("initial_strength", self.initial_strength),
+            decay.half_life("decay_half_life_days", self.decay_half_life_days),
         )
         return decay.current(vitals, _or_now(now).timestamp())
 

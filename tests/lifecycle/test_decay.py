@@ -70,7 +70,7 @@ def test_a_memory_with_a_half_life_of_its_own_fades_by_that() -> None:
     assert days_until_forgotten(idle(365, accesses=60), NOON_S) is None
     half, rules = current(idle(30), NOON_S), StrengthRules(half_life_days=90)
     assert current(idle(90), NOON_S, rules) == half
-    assert current(replace(idle(90), strength=Strength(half_life_days=180.0)), NOON_S, rules) > half
+    assert current(idle(90, own_half_life_days=180.0), NOON_S, rules) > half
 
 
 @pytest.mark.requirement("ALM-034")
@@ -136,8 +136,6 @@ rules = st.builds(
 
 strengths = st.builds(
     Strength,
-    half_life_days=st.none() | st.floats(0.001, 10_000),
-    initial=shares,
     reinforced=st.lists(days.map(lambda ago: NOON_S - ago * DAY_S), max_size=10).map(lambda at: tuple(sorted(at))),
 )
 
@@ -148,6 +146,8 @@ vitals_of_all_sorts = st.builds(
     significance=shares,
     accesses=st.integers(0, 10**6),
     strength=strengths,
+    initial=shares,
+    own_half_life_days=st.none() | st.floats(0.001, 10_000),
 )
 
 
