@@ -225,11 +225,10 @@ class Engine:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
         receipt = await self.put(draft, if_revision=if_revision, folds=True)
         if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.connections:
-            row = await self.read(lambda: self.reader.row(receipt.id))
-            if row is not None:
-                await self.remotes.wait_for(row.memory, wait_s)
-                now = await self.read(lambda: self.view.receipt(row.memory.id))
-                receipt = receipt if now is None else replace(now, sightings=receipt.sightings, secrets=receipt.secrets)
+            await self.remotes.wait_for(receipt.id, wait_s)
+            memory_id = receipt.id
+            now = await self.read(lambda: self.view.receipt(memory_id))
+            receipt = receipt if now is None else replace(now, sightings=receipt.sightings, secrets=receipt.secrets)
         if require and receipt.delivery is not DeliveryState.DELIVERED:
             raise RemoteUnavailable(await self._why_not_there(receipt), receipt=receipt)
         return receipt

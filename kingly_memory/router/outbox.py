@@ -13,9 +13,10 @@ from functools import partial
 
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Standing
+from kingly_memory.plain import Plain
 from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Leased, outbox_of_links
@@ -338,10 +339,13 @@ def _chosen(
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxEntry:
+class OutboxEntry(Plain):
     """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now to the next try, which is not
-    before the next probe of an offline link. `remote` is the remote's name, where it has one; `remote_id` is what the
-    remote calls the memory, when it has an earlier revision."""
+    before the next probe of an offline link. `remote_id` is what the remote calls the memory, when it has an earlier
+    revision; `remote` is the remote's name, where it has one."""
+
+    OPTIONAL = ("remote",)
+    DIGITS = 1
 
     id: MemoryId
     key: str | None
@@ -349,21 +353,9 @@ class OutboxEntry:
     attempts: int
     due_s: float | None
     last_error: str | None
-    remote: str | None = None
-    is_offline: bool = False
     remote_id: str | None = None
-
-    def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "key": self.key,
-            "state": self.state.value,
-            "attempts": self.attempts,
-            "due_s": None if self.due_s is None else round(self.due_s, 1),
-            "last_error": self.last_error,
-            "remote_id": self.remote_id,
-            **({} if self.remote is None else {"remote": self.remote}),
-        }
+    remote: str | None = None
+    is_offline: bool = field(default=False, repr=False)
 
 
 def entry(memory: Memory, found: Delivery, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
@@ -377,7 +369,7 @@ def entry(memory: Memory, found: Delivery, now_s: float, remote: str | None, nex
         found.attempts,
         due_s,
         found.last_error,
+        found.remote_id,
         remote,
         next_probe is not None,
-        found.remote_id,
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, LinkState, Memory, RemoteUse
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, LinkState, RemoteUse
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Delivery
 from kingly_memory.router import known_remotes, outbox
@@ -312,11 +312,10 @@ class Remotes:
         begun = [(one, one.begin()) for one in self.connections]
         return (one.run(enrolled) for one, enrolled in begun)
 
-    async def wait_for(self, memory: Memory, seconds: float) -> None:
-        """Wait until the memory is at rest at every remote that it is for, or the seconds are over, or those that have
-        not answered are offline."""
-        wanted = {route.name for route in self.routes.of(memory)}
-        await _at_once([one.wait_for(memory.id, seconds) for one in self.connections if one.part.name in wanted])
+    async def wait_for(self, memory_id: MemoryId, seconds: float) -> None:
+        """Wait until the memory is at rest at every remote, or the seconds are over, or those that have not answered
+        are offline."""
+        await _at_once([one.wait_for(memory_id, seconds) for one in self.connections])
 
     async def sync(self, timeout_s: float, chosen: Sequence[Route]) -> SyncReport:
         """Probe the chosen remotes and send what waits for them, all at the same time."""
