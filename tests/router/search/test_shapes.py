@@ -299,7 +299,7 @@ async def test_a_model_is_asked_only_while_the_flag_is_on(
 
             async def __aexit__(self, *_: object) -> None: ...
 
-        monkeypatch.setattr(memory._engine, "language_model", Lent)
+        monkeypatch.setattr(memory._engine.runtime, "language_model", Lent)
         await fill(memory)
         found = await memory.search("how many reviews", mode="precise")
     statuses = [verdict["status"] for verdict in found.verdicts.values()]
