@@ -99,7 +99,7 @@ class Watch(threading.Thread):
 def _answer(options: SimpleNamespace, began: float) -> None:
     event: str = options.event or ""
     watch: Watch | None = None
-    answer = hooks.Answer()
+    answer = hooks.HookAnswer()
     try:
         settings = Settings.from_environment()
         watch = Watch(event, began + deadline_s(event, settings))
@@ -120,7 +120,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)
     except KeyboardInterrupt:
-        answer = hooks.Answer()
+        answer = hooks.HookAnswer()
     if watch is not None:
         watch.end()
     if answer.said is None or _write(answer.said):

@@ -16,7 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.files import ai, foreign, notes, old_home
-from kingly_memory.adapters.files.detect import Format, Source, source
+from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
@@ -78,14 +78,14 @@ def _watch(path: Path, work: _Import, out: Output) -> int:
         return 0
 
 
-def _source(path: Path, options: Options, place: Place) -> Source:
+def _source(path: Path, options: Options, place: Place) -> FoundFile:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
-    if options.format in (None, Format.HOME) and local_home.is_home(path):
+    if options.format in (None, FileFormat.HOME) and local_home.is_home(path):
         rows = local_home.rows(path)
         told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
-        return Source(Format.HOME, told)
+        return FoundFile(FileFormat.HOME, told)
     if options.path == "-" and options.format is None and foreign.is_text(path):
-        return Source(Format.TEXT, foreign.text(path, content_limit_bytes=limit))
+        return FoundFile(FileFormat.TEXT, foreign.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
 
 
@@ -124,7 +124,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class Tally:
+class ImportTally:
     """What an import has done so far, or would have done in a dry run."""
 
     format: str
@@ -197,16 +197,16 @@ class _Import:
         self._place = place
         self._router = router
         self._out = out
-        self._tally = Tally("")
+        self._tally = ImportTally("")
         self._told_s = 0.0
 
     def run(self, path: Path, *, again: bool = False) -> int:
         """Import what stands there. `again`: say nothing where nothing has changed."""
         out, found = self._out, _source(path, self._options, self._place)
-        self._tally = tally = Tally(found.format, dry_run=self._options.dry_run)
+        self._tally = tally = ImportTally(found.format, dry_run=self._options.dry_run)
         self._told_s = time.monotonic()
         try:
-            if found.format is Format.NOTES:
+            if found.format is FileFormat.NOTES:
                 self._sync(found, path)
             else:
                 self._take(found, path)
@@ -230,7 +230,7 @@ class _Import:
             out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
         return 1 if tally.problems else 0
 
-    def _sync(self, found: Source, path: Path) -> None:
+    def _sync(self, found: FoundFile, path: Path) -> None:
         """Have the memories of a folder's notes say what the folder says."""
         read, root, tally = list(found.entries), Path(os.path.realpath(path)), self._tally
         tally.problems += [one for one in read if isinstance(one, Problem)]
@@ -251,7 +251,7 @@ class _Import:
                 tally.add(self._router.remember_notes(batch))
             self._tell()
 
-    def _take(self, found: Source, path: Path) -> None:
+    def _take(self, found: FoundFile, path: Path) -> None:
         """Threads one by one, since each may be large."""
         tally = self._tally
         for batch in batches(found.entries, 1 if found.format == ai.FORMAT else BATCH):

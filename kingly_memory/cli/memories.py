@@ -51,7 +51,7 @@ REMOTE_WAIT_S = 0.25
 T = TypeVar("T")
 
 
-class Archived(InvalidInput):
+class InArchive(InvalidInput):
     """What has that key or id has ended or lies in the archive."""
 
     def __init__(self, name: str) -> None:
@@ -115,7 +115,7 @@ def get(options: Options, out: Output) -> Answer:
         # Why it is in the archive is asked of what lies there.
         memory = reader.named([name]).get(name) if options.explain else reader.get(name, options.revision)
         if memory is None:
-            raise Archived(name) if reader.named([name]) else NothingUnder(name)
+            raise InArchive(name) if reader.named([name]) else NothingUnder(name)
         remote_id = reader.remote_ids([memory.id]).get(memory.id)
         if not options.explain and options.revision is None:
             reader.note_used([memory.id])
@@ -221,7 +221,7 @@ def tag(options: Options, out: Output) -> Answer:
         name = options.key_or_id
         memory = router.get(name)
         if memory is None:
-            raise Archived(name) if router.history(name) else NothingUnder(name)
+            raise InArchive(name) if router.history(name) else NothingUnder(name)
         kept = [one for one in memory.tags if one not in (options.remove or ())]
         tags = list(dict.fromkeys([*kept, *(options.add or ())]))
         if tags != list(memory.tags):

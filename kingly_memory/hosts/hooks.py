@@ -50,7 +50,7 @@ class Call(NamedTuple):
     """At a session's start: startup, resume, clear or compact."""
 
 
-class Answer(NamedTuple):
+class HookAnswer(NamedTuple):
     """What the host is told, if anything, and what is done once it has been told."""
 
     said: JsonObject | None = None
@@ -105,10 +105,10 @@ def capture(call: Call, place: Place, settings: Settings) -> None:
         keep(Session(call.session, call.transcript), place, settings)
 
 
-def notes(call: Call, place: Place, settings: Settings) -> Answer:
+def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:
     """What is put beside the prompt, or at the session's start. Raises KinglyMemoryError."""
     if not place.home.is_dir() or not settings.hook_tokens:
-        return Answer()
+        return HookAnswer()
     from kingly_memory.hosts.recall import for_prompt, for_start
 
     if call.event == "SessionStart":
@@ -116,8 +116,8 @@ def notes(call: Call, place: Place, settings: Settings) -> Answer:
     else:
         text, remember = for_prompt(call.prompt, call.session, place, settings)
     if not text:
-        return Answer(None, remember)
-    return Answer({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}, remember)
+        return HookAnswer(None, remember)
+    return HookAnswer({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}, remember)
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -30,14 +30,14 @@ PINNED = "pinned"
 """Tag of what may be pinned; the facet `attention` says whether it still is."""
 
 
-class Recalled(NamedTuple):
+class NotesBlock(NamedTuple):
     """The block of notes, and what remembers that it was put in: for when it has been."""
 
     text: str
     remember: Callable[[], None]
 
 
-def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> Recalled:
+def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> NotesBlock:
     """The notes that fit the prompt, best first, but for those that the session has. Raises StoreError."""
     check_trusted(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
@@ -46,7 +46,7 @@ def for_prompt(prompt: str, session: str | None, place: Place, settings: Setting
     return _recalled(gathered, session, place, settings, around, least=LEAST)
 
 
-def for_start(session: str | None, place: Place, settings: Settings, *, anew: bool) -> Recalled:
+def for_start(session: str | None, place: Place, settings: Settings, *, anew: bool) -> NotesBlock:
     """What is pinned, then what this session has said, then what weighs most, then what is latest in the project.
 
     `anew`: the session has lost what was put in before, and gets it again. Raises StoreError.
@@ -67,7 +67,7 @@ def _recalled(
     *,
     least: float = 0.0,
     anew: bool = False,
-) -> Recalled:
+) -> NotesBlock:
     log = parts.injections(place)
     seen = log.of(session) if session and not anew else {}
 
@@ -86,7 +86,7 @@ def _recalled(
         if session and found.put_in:
             log.note(session, found.put_in, around.now_s)
 
-    return Recalled(found.text, remember)
+    return NotesBlock(found.text, remember)
 
 
 def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:

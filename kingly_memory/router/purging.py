@@ -59,7 +59,7 @@ class Purged:
         return {**told, "left_in": list(self.left_in)}
 
 
-class Gone(NamedTuple):
+class Erased(NamedTuple):
     """What one change purged, which remotes are told of how many, and how many copies of what another home keeps it
     dropped."""
 
@@ -96,11 +96,11 @@ def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purg
     )
 
 
-def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Gone]:
+def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Erased]:
     """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up. Of
     what another home keeps only the copy goes, and no remote is told."""
 
-    def change(transaction: Transaction) -> Gone:
+    def change(transaction: Transaction) -> Erased:
         gone, told, copies = list[Memory](), dict[str, int](), 0
         for memory_id in ids:
             row = transaction.row(memory_id)
@@ -119,7 +119,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
         clean_up(transaction, gone, erased=True)
         for memory in gone:
             contexts.purged(transaction, memory)
-        return Gone(gone, told, copies)
+        return Erased(gone, told, copies)
 
     return change
 

@@ -20,7 +20,7 @@ NO_JSON = {
     "integer": "5.5",
     "number": True,
     "flag": "perhaps",
-    "texts": {"a": 1},
+    "texts": [1],
     "object": ["canary"],
 }
 NO_JSON |= {"text or texts": [1], "number or text": True}

@@ -73,7 +73,8 @@ def as_draft(memory: Memory) -> Draft:
 
 def from_a_file(said: Draft) -> Draft:
     """What a file says in the name of the user or of an agent is an import, and never put before a model by itself."""
-    return replace(said, origin=Origin.IMPORT) if said.origin in (Origin.USER, Origin.AGENT) else said
+    vouched = said.origin in (Origin.USER, Origin.AGENT, Origin.DERIVED)
+    return replace(said, origin=Origin.IMPORT) if vouched else said
 
 
 def parted(entries: Iterable[object]) -> tuple[list[Imported], list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.adapters.files import reading
-from kingly_memory.adapters.files.detect import Format, source
+from kingly_memory.adapters.files.detect import FileFormat, source
 from kingly_memory.errors import InvalidInput
 from tests.files.samples import LIMIT, parted
 
@@ -15,33 +15,33 @@ from tests.files.samples import LIMIT, parted
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("a.jsonl", "not even JSON", Format.JSONL),
-        ("a.NDJSON", "", Format.JSONL),
-        ("export", '{"content": "a"}\n{"content": "b"}\n', Format.JSONL),
-        ("one.json", '{"content": "a"}', Format.JSONL),
-        ("memory.json", '[{"key": "a", "value": "b"}]', Format.LEGACY),
-        ("memory.json", '{"a": {"value": "b"}}', Format.LEGACY),
-        ("memory.json", '{"id": "a", "title": "b"}', Format.LEGACY),
-        ("old.json", '{"a": {"value": "b"}, "messages": {"value": "c"}}', Format.LEGACY),
-        ("old.json", '{"memories": {"a": "b"}}', Format.LEGACY),
-        ("old.json", '{"key": "a", "value": "b"}', Format.LEGACY),
-        ("one.json", '{"content": "a", "messages": []}', Format.JSONL),
-        ("note.md", "# Title", Format.NOTES),
-        ("mem0.json", '{"results": [{"id": "1", "memory": "likes tea"}]}', Format.MEM0),
-        ("memory", '{"type":"entity","name":"Ann","entityType":"person","observations":[]}', Format.JSONL),
-        ("memory", 'no json\n{"content": "one"}\n', Format.JSONL),
+        ("a.jsonl", "not even JSON", FileFormat.JSONL),
+        ("a.NDJSON", "", FileFormat.JSONL),
+        ("export", '{"content": "a"}\n{"content": "b"}\n', FileFormat.JSONL),
+        ("one.json", '{"content": "a"}', FileFormat.JSONL),
+        ("memory.json", '[{"key": "a", "value": "b"}]', FileFormat.LEGACY),
+        ("memory.json", '{"a": {"value": "b"}}', FileFormat.LEGACY),
+        ("memory.json", '{"id": "a", "title": "b"}', FileFormat.LEGACY),
+        ("old.json", '{"a": {"value": "b"}, "messages": {"value": "c"}}', FileFormat.LEGACY),
+        ("old.json", '{"memories": {"a": "b"}}', FileFormat.LEGACY),
+        ("old.json", '{"key": "a", "value": "b"}', FileFormat.LEGACY),
+        ("one.json", '{"content": "a", "messages": []}', FileFormat.JSONL),
+        ("note.md", "# Title", FileFormat.NOTES),
+        ("mem0.json", '{"results": [{"id": "1", "memory": "likes tea"}]}', FileFormat.MEM0),
+        ("memory", '{"type":"entity","name":"Ann","entityType":"person","observations":[]}', FileFormat.JSONL),
+        ("memory", 'no json\n{"content": "one"}\n', FileFormat.JSONL),
     ],
 )
-def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: Format) -> None:
+def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: FileFormat) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert source(tmp_path / name, content_limit_bytes=LIMIT).format is expected
 
 
-@pytest.mark.parametrize("format_name", [one for one in Format if one is not Format.HOME])
+@pytest.mark.parametrize("format_name", [one for one in FileFormat if one is not FileFormat.HOME])
 def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
     file = tmp_path / "file"
     file.write_text("[]")
-    expected = {Format.NOTES: (1, 0), Format.TEXT: (1, 0), Format.JSONL: (0, 1), Format.AI: (0, 1)}
+    expected = {FileFormat.NOTES: (1, 0), FileFormat.TEXT: (1, 0), FileFormat.JSONL: (0, 1), FileFormat.AI: (0, 1)}
     found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
     entries = list(found.entries)
     problems = parted(entries)[1]

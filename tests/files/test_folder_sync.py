@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.adapters.files.detect import Source, source
+from kingly_memory.adapters.files.detect import FoundFile, source
 from kingly_memory.dataclass import replace
 from tests.cli_runner import Run
 
@@ -259,7 +259,7 @@ def test_a_watched_folder_is_imported_again_when_a_file_changes(
 def test_what_changes_while_a_watched_folder_is_read_for_the_first_time_is_imported_too(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_before_it_changed(path: Path, **said: Any) -> Source:
+    def read_before_it_changed(path: Path, **said: Any) -> FoundFile:
         found = source(path, **said)
         entries = [*found.entries]
         (folder / "dogs.md").write_text("Dogs bark.\n")

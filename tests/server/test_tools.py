@@ -492,6 +492,7 @@ async def test_bad_input_is_a_sentence_that_repeats_no_memory(tmp_path: Path) ->
         ("memory_intelligent_store", "key", None, None),
         ("memory_hybrid_search", "limit", "5", 5),
         ("memory_hybrid_search", "limit", 5.0, 5),
+        ("memory_hybrid_search", "limit", None, "should be a whole number"),
         ("memory_hybrid_search", "prefer_speed", "False", False),
         ("memory_hybrid_search", "prefer_speed", 1, True),
         ("memory_get", "key_or_id", '["a", "b"]', ["a", "b"]),

@@ -22,7 +22,7 @@ FIRST_LINE_BYTES = 1_048_576
 LINES_LOOKED_AT = 20
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """What can be imported."""
 
     JSONL = jsonl.FORMAT
@@ -36,10 +36,10 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FoundFile:
     """A path with its format found; `entries` reads it, once."""
 
-    format: Format
+    format: FileFormat
     entries: Iterator[Entry | AiEntry | ImportedNote]
 
 
@@ -49,63 +49,63 @@ def source(
     content_limit_bytes: int,
     format_name: str | None = None,
     trust: bool = False,
-) -> Source:
+) -> FoundFile:
     """Open a path for import. `format_name` settles what the path is; without one, its content does.
     `trust`: see `jsonl.read`.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
-    if format_name is not None and format_name not in Format.__members__.values():
-        raise InvalidInput("format", f"{format_name[:40]!r} is unknown; choose one of {', '.join(Format)}")
-    given = None if format_name is None else Format(format_name)
-    if given is Format.HOME:
+    if format_name is not None and format_name not in FileFormat.__members__.values():
+        raise InvalidInput("format", f"{format_name[:40]!r} is unknown; choose one of {', '.join(FileFormat)}")
+    given = None if format_name is None else FileFormat(format_name)
+    if given is FileFormat.HOME:
         raise InvalidInput("file", f"{path} is no home of Kingly Memory")
 
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
     opened(path).close()
     found, content = given or _by_name(path), None
-    if found in (None, Format.MEM0, Format.LEGACY):
+    if found in (None, FileFormat.MEM0, FileFormat.LEGACY):
         if found is None and _is_jsonl(path):
-            found = Format.JSONL
+            found = FileFormat.JSONL
         else:
             content = document(path)
             found = found or _by_value(content, path)
     entries: Iterator[Entry | AiEntry | ImportedNote]
     match found:
-        case Format.NOTES:
+        case FileFormat.NOTES:
             entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)
-        case Format.JSONL:
+        case FileFormat.JSONL:
             entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust)
-        case Format.TEXT:
+        case FileFormat.TEXT:
             entries = foreign.text(path, content_limit_bytes=content_limit_bytes)
-        case Format.AI:
+        case FileFormat.AI:
             entries = ai.read(path, content_limit_bytes=content_limit_bytes)
-        case Format.MEM0:
+        case FileFormat.MEM0:
             items = foreign.mem0_items(content) or (content if isinstance(content, list) else [content])
             entries = jsonl.entries(items, path, content_limit_bytes=content_limit_bytes)
         case _:
             entries = legacy.entries(content, path, content_limit_bytes=content_limit_bytes)
-    return Source(found, entries)
+    return FoundFile(found, entries)
 
 
-def _by_name(path: Path) -> Format | None:
+def _by_name(path: Path) -> FileFormat | None:
     name = path.name.lower()
     if name.endswith(notes.SUFFIXES):
-        return Format.NOTES
+        return FileFormat.NOTES
     if name.endswith(JSONL_SUFFIXES):
-        return Format.JSONL
-    return Format.AI if ai.has_place(path) else None
+        return FileFormat.JSONL
+    return FileFormat.AI if ai.has_place(path) else None
 
 
-def _by_value(content: Any, path: Path) -> Format:
+def _by_value(content: Any, path: Path) -> FileFormat:
     """What a file that is one JSON value is. Raises InvalidInput."""
     if ai.looks_like(content):
-        return Format.AI
+        return FileFormat.AI
     if foreign.mem0_items(content) is not None:
-        return Format.MEM0
+        return FileFormat.MEM0
     if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
-        return Format.LEGACY
+        return FileFormat.LEGACY
     if isinstance(content, dict):
         raise InvalidInput(
             "file", f"{path} may hold anything; `--format legacy` imports each of its fields as the memory of that key"
@@ -113,12 +113,12 @@ def _by_value(content: Any, path: Path) -> Format:
     raise InvalidInput("file", f"{path} holds nothing that can be imported; name its format with --format")
 
 
-def _of_folder(path: Path, given: Format | None, content_limit_bytes: int) -> Source:
-    if given is Format.AI or (given is None and ai.is_folder_of_threads(path)):
-        return Source(Format.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
-    if given not in (None, Format.NOTES):
+def _of_folder(path: Path, given: FileFormat | None, content_limit_bytes: int) -> FoundFile:
+    if given is FileFormat.AI or (given is None and ai.is_folder_of_threads(path)):
+        return FoundFile(FileFormat.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
+    if given not in (None, FileFormat.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
-    return Source(Format.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
+    return FoundFile(FileFormat.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))
 
 
 def _real(path: Path) -> Path:
