@@ -47,6 +47,10 @@ _VERSIONS = f"kingly-memory {__version__}, Python {platform.python_version()}, S
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 """sqlite.org/wal.html, the WAL-reset bug: mended in these versions of their lines, and in all after the last."""
 
+_NETWORKS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "davfs", "glusterfs", "rclone"})
+_SYNCED = ("dropbox", "onedrive", "google drive", "icloud", "mobile documents", "nextcloud", "owncloud", "pcloud")
+"""How the folders of programs begin that keep files the same on several machines."""
+
 
 class Level(StrEnum):
     """How much a finding matters: `problem` needs the user."""
@@ -114,6 +118,8 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         yield _NOTE("home", f"{place.home} does not exist yet; the first memory makes it")
     else:
         yield from _home(place.home)
+        mounts = Path("/proc/mounts")
+        yield from _disk(place.home.resolve(), mounts.read_text() if mounts.exists() else "")
         yield from _trust(place.home)
         yield from _store(options, place, out)
         if (found := elsewhere(options, out)) is not None:
@@ -177,6 +183,20 @@ def _home(home: Path) -> Findings:
     if beside[1] is not None:  # it says what sessions were shown
         what = f"{beside[0]} {beside[1][0].partition(',')[0]}, so that sessions are shown memories twice"
         yield _PROBLEM("hooks", what, "it can be spared: delete it")
+
+
+def _disk(home: Path, mounts: str) -> Findings:
+    """Where the home lies, if files there are not what SQLite relies on. `mounts`: a line per file system, as Linux
+    lists them."""
+    known = [line.split(" ") for line in mounts.splitlines()]
+    around = [(len(where), kind) for _, where, kind, *_ in known if home.is_relative_to(where.replace("\\040", " "))]
+    _, kind = max(around, default=(0, ""))
+    to_do = "keep the home on a disk of this machine; take it there with `kingly-memory backup`"
+    if kind.removeprefix("fuse.") in _NETWORKS:
+        yield _PROBLEM("disk", f"{home} lies on a network file system ({kind}), whose locks may fail", to_do)
+    if synced := next((part for part in home.parts if part.lower().startswith(_SYNCED)), None):
+        what = f"{home} lies in {synced!r}, where a program copies files one by one that change together"
+        yield _PROBLEM("disk", what, to_do)
 
 
 def _fault(folder: Path, closed: int) -> tuple[str, str] | None:

@@ -173,6 +173,9 @@ class Engine:
             connection.execute("PRAGMA secure_delete = ON")  # what is purged must not stay in free pages
             connection.execute("PRAGMA temp_store = MEMORY")  # nor in what a savepoint keeps to undo a change
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if self._synchronous == sql.SYNCHRONOUS["power"]:  # on macOS an fsync alone leaves it in the disk's cache
+                connection.execute("PRAGMA fullfsync = ON")
+                connection.execute("PRAGMA checkpoint_fullfsync = ON")
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             if journal != "wal":
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
