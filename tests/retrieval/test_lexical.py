@@ -96,3 +96,11 @@ def test_common_word_that_is_not_looked_up_still_counts() -> None:
         Corpus(10_000, 5.0),
     )
     assert question.own(memory("rare and common")).score > question.own(memory("rare and other")).score
+
+
+def test_a_piece_counts_as_a_term_does() -> None:
+    question = Question([Term("jobs", frozenset({"job"}), 1.0, 1)], Corpus(10, 5.0), ("数据库", "🎉"))
+    with_word, with_both = question.own(memory("数据库 jobs")), question.own(memory("🎉 数据库"))
+    assert question.coverage(with_word.held) == question.coverage(with_both.held) == pytest.approx(2 / 3)
+    assert question.own(memory("数据 jobs")).score + 1 == pytest.approx(with_word.score)
+    assert (with_both.score, question.own(memory("nothing")).held) == (2.0, {})
