@@ -132,15 +132,15 @@ def test_every_row_and_index_is_read_when_asked(run: Run, home: Path, damage: st
     ("home", "said"),
     [
         ("/net/share/app/.kingly", "network file system (nfs4)"),
-        ("/home/ada/far away/.kingly", "network file system (fuse.sshfs)"),
-        ("/home/ada/Dropbox/app/.kingly", "lies in 'Dropbox'"),
-        ("/home/ada/OneDrive - Acme/app", "lies in 'OneDrive - Acme'"),
-        ("/home/ada/app/.kingly", ""),
+        ("/users/ada/far away/.kingly", "network file system (fuse.sshfs)"),
+        ("/users/ada/Dropbox/app/.kingly", "lies in 'Dropbox'"),
+        ("/users/ada/OneDrive - Acme/app", "lies in 'OneDrive - Acme'"),
+        ("/users/ada/app/.kingly", ""),
         ("/network/app", ""),
     ],
 )
 def test_a_home_on_a_network_or_in_a_synced_folder_is_a_problem(home: str, said: str) -> None:
-    mounts = "/dev/a / ext4 rw 0 0\nhost:/x /net nfs4 rw 0 0\nada@b: /home/ada/far\\040away fuse.sshfs rw 0 0\n"
+    mounts = "/dev/a / ext4 rw 0 0\nhost:/x /net nfs4 rw 0 0\nada@b: /users/ada/far\\040away fuse.sshfs rw 0 0\n"
     found = list(doctor._disk(Path(home), mounts))
     assert [one.level for one in found] == [doctor.Level.PROBLEM] * bool(said)
     assert all(said in one.what for one in found)
