@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long check audit conformance crash faults bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit sbom conformance crash faults bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(READY) ## format, lint, strict types, import order, known weaknesses of
 audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody can be asked
 	@$(RUN) -c 'import pip_audit' 2>/dev/null || $(LOCKED) $(RUN) -m pip install --quiet --editable '.[audit]' >/dev/null 2>&1 || true
 	@$(RUN) tools/audit.py constraints.txt
+
+sbom: $(READY) ## a bill of materials of the package with all its extras, as CycloneDX, on standard output
+	@$(RUN) -m tools.sbom all
 
 conformance: $(READY) ## packages: frameworks resolve beside us, an sdist installs and tells its story (asks the package index)
 	$(RUN) -m pytest -m conformance

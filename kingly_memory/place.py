@@ -144,16 +144,12 @@ def editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
 
 
-def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
-    """The token a hub asks for: `KINGLY_HUB_TOKEN`, or that in the file `KINGLY_HUB_TOKEN_FILE`. It never travels in
-    arguments, which every process can read. Raises InvalidSetting."""
+def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None, Path | None]:
+    """The token a hub asks for, `KINGLY_HUB_TOKEN`, or the file that it is in, `KINGLY_HUB_TOKEN_FILE`. It never
+    travels in arguments, which every process can read."""
     env = os.environ if environment is None else environment
-    path = env.get("KINGLY_HUB_TOKEN_FILE")
-    if env.get("KINGLY_HUB_TOKEN") or not path:
-        return env.get("KINGLY_HUB_TOKEN") or None
-    from kingly_memory.secret_file import secret
-
-    return secret(Path(path), "KINGLY_HUB_TOKEN_FILE")
+    token, path = env.get("KINGLY_HUB_TOKEN"), env.get("KINGLY_HUB_TOKEN_FILE")
+    return token or None, Path(path) if path and not token else None
 
 
 def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:

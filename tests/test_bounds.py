@@ -119,9 +119,9 @@ def test_the_environment_is_read_in_one_place() -> None:
 
 
 def test_the_hubs_token_comes_from_the_environment() -> None:
-    assert hub_token({"KINGLY_HUB_TOKEN": "t0ken"}) == "t0ken"
-    assert hub_token({"KINGLY_HUB_TOKEN": ""}) is None
-    assert hub_token({"KINGLY_TOKEN": "for another"}) is None
+    assert hub_token({"KINGLY_HUB_TOKEN": "t0ken"}) == ("t0ken", None)
+    assert hub_token({"KINGLY_HUB_TOKEN": ""}) == (None, None)
+    assert hub_token({"KINGLY_TOKEN": "for another"}) == (None, None)
 
 
 def test_a_token_in_the_arguments_of_a_hub_is_refused_unread(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -32,3 +33,24 @@ def test_each_accepted_advisory_is_named_with_its_package() -> None:
     for one in accepted():
         assert one.package in PAGE
         assert any(name in PAGE for name in one.ids)
+
+
+def test_each_attack_names_a_test_that_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
+    assert len(named) >= 15
+    for path, function in named:
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        there = {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert not function or function in there, (path, function)
+
+
+def test_where_each_data_file_comes_from_is_said() -> None:
+    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("Where data files come from")[2]
+    patterns = re.findall(r"`([\w./*-]+)`", said.partition("## ")[0])
+    code = {".py", ".md", ".toml"}
+    for folder in ("kingly_memory", "benchmarks", "tests", "integrations"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_dir() or path.suffix in code | {".pyc", ".typed"}:
+                continue
+            place = path.relative_to(ROOT)
+            assert any(place.match(one) or str(place).startswith(one) for one in patterns), place

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
-from kingly_memory.cli.place import place_of, token_of
+from kingly_memory.cli.place import place_of
 from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
 from kingly_memory.models import RemoteUse
@@ -19,11 +19,13 @@ def hub(options: Options, out: Output) -> int:
     require("hub", "`kingly-memory hub`")
     from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
 
+    token, token_file = hub_token() if options.token_file is None else (None, Path(options.token_file))
     run_hub(
         Path(options.home) if options.home else None,
         options.host,
         options.port,
-        token=token_of(options) or hub_token(),
+        token=token,
+        token_file=token_file,
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
         until_eof=options.until_eof,
         as_json=out.as_json,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.observe import log
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
 
@@ -21,6 +25,10 @@ CALLER = "kingly.caller"
 """Where a request's scope says who calls, for whoever is handed the request."""
 
 _TOKEN = re.compile(r"[!-~]+")
+_SHORTEST_TOKEN = 16
+_WRONG_TOKEN = 401
+_PAUSE_S, _LONGEST_PAUSE_S, _REMEMBERED_S = 0.01, 1.0, 60.0
+"""For each wrong token of the last minute the next one is answered so much later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class Access:
         # Every token is compared to the end, so that the time taken tells nothing.
         found = [namespace for token, namespace in self.tokens.items() if _brings(headers, token)]
         if self.tokens and not found:
-            return Refusal(401, "a valid bearer token is needed")
+            return Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
         return Caller.of(found[0] if found else DEFAULT_NAMESPACE, headers)
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:
@@ -114,6 +122,62 @@ class Access:
         return self.names is None or is_loopback(host) or plain(host) in self.names
 
 
+class Gate:
+    """Lets in whom `allowed` says, as the files with the tokens are just now, so that a token is replaced without a
+    restart. A file that cannot be used leaves the tokens as they were.
+
+    Who brings a wrong token is answered later the more wrong ones there were, a second at most; whoever brings a right
+    one never waits.
+    """
+
+    def __init__(
+        self,
+        allowed: Callable[[], Access],
+        files: Sequence[Path] = (),
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._allowed, self._files = allowed, [path.expanduser() for path in files]
+        self._monotonic, self._sleep = monotonic, sleep
+        self._seen, self._access = self._looks(), allowed()
+        self._failures_s: deque[float] = deque(maxlen=round(_LONGEST_PAUSE_S / _PAUSE_S))
+
+    @property
+    def access(self) -> Access:
+        """Who is let in just now."""
+        looks = self._looks()
+        if looks != self._seen:
+            self._seen = looks
+            try:
+                self._access = self._allowed()
+            except InvalidSetting as error:
+                log.warning("the tokens stay as they were: %s", error)
+        return self._access
+
+    async def admit(self, headers: Mapping[str, str]) -> Caller | Refusal:
+        """As `Access.admit`."""
+        caller = self.access.admit(headers)
+        if isinstance(caller, Refusal) and caller.status == _WRONG_TOKEN:
+            now_s = self._monotonic()
+            while self._failures_s and self._failures_s[0] < now_s - _REMEMBERED_S:
+                self._failures_s.popleft()
+            self._failures_s.append(now_s)
+            await self._sleep(_PAUSE_S * len(self._failures_s))
+        return caller
+
+    def _looks(self) -> list[tuple[int, int, int] | None]:
+        return [_look(path) for path in self._files]
+
+
+def _look(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def is_loopback(host: str) -> bool:
     """True for names and addresses that only this machine can reach."""
     if host.lower().rstrip(".") == "localhost":
@@ -125,9 +189,12 @@ def is_loopback(host: str) -> bool:
 
 
 def check_token(token: str) -> None:
-    """Raise InvalidSetting, which never repeats it, for a token that cannot be sent."""
+    """Raise InvalidSetting, which never repeats it, for a token that cannot be sent or may be guessed."""
     if not _TOKEN.fullmatch(token):
         raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+    if len(token) < _SHORTEST_TOKEN:
+        what = f"has {len(token)} characters and could be guessed; use {_SHORTEST_TOKEN} or more"
+        raise InvalidSetting("token", f"{what}, as `python -c 'import secrets; print(secrets.token_urlsafe())'` makes")
 
 
 def _brings(headers: Mapping[str, str], token: str) -> bool:

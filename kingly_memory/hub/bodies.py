@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kingly_memory.hub.access import CALLER, Access, Caller, Refusal
+from kingly_memory.hub.access import CALLER, Caller, Gate, Refusal
 from kingly_memory.observe import log
 from kingly_memory.validation import mended
 
@@ -101,19 +101,19 @@ _PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]
 
 
 class Door:
-    """An ASGI application in front of the SDK's: it lets in whom `access` admits, and hands on what the SDK can read.
+    """An ASGI application in front of the SDK's: it lets in whom the gate admits, and hands on what the SDK can read.
 
     `sdk` gives that application, or the reason why there is none.
     """
 
-    def __init__(self, access: Access, bodies: Bodies, sdk: Callable[[], Awaitable[ASGIApp | Refusal]]) -> None:
-        self._access = access
+    def __init__(self, gate: Gate, bodies: Bodies, sdk: Callable[[], Awaitable[ASGIApp | Refusal]]) -> None:
+        self._gate = gate
         self._bodies = bodies
         self._sdk = sdk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        caller = self._access.admit(request.headers)
+        caller = await self._gate.admit(request.headers)
         if isinstance(caller, Caller) and request.method != "POST":
             # There is no session, and so nothing that a stream opened with GET could ever bring.
             caller = Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")

@@ -14,13 +14,14 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
-from kingly_memory.hub.access import Access
+from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.own_files import make_folder
 from kingly_memory.place import user_data_folder
+from kingly_memory.secret_file import secret
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"
@@ -33,6 +34,7 @@ def run_hub(
     port: int = DEFAULT_PORT,
     *,
     token: str | None = None,
+    token_file: Path | None = None,
     tokens_file: Path | None = None,
     until_eof: bool = False,
     as_json: bool = False,
@@ -42,8 +44,13 @@ def run_hub(
     Port 0 takes a free one; a line on standard output says which, `as_json` as {"url": …}. Off loopback a token is
     required. Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
-    access = Access.of(token, tokens_file)
-    access.check_bind(host)
+
+    def allowed() -> Access:
+        given = token if token_file is None else secret(token_file, "token_file")
+        return Access.of(given, tokens_file)
+
+    gate = Gate(allowed, [path for path in (token_file, tokens_file) if path is not None])
+    gate.access.check_bind(host)
     folder = default_home() if home is None else home
     with ExitStack() as stack:
         stack.enter_context(_alone_in(folder))
@@ -52,7 +59,7 @@ def run_hub(
         stack.callback(store.close)
         taken = stack.enter_context(listener(host, port))
         engine = Engine(store, HashedEmbedder(), SystemClock(), __version__)
-        server = quiet_server(application(engine, access, __version__), lifespan=True)
+        server = quiet_server(application(engine, gate, __version__), lifespan=True)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.access import Access, Caller, Refusal
+from kingly_memory.hub.access import Caller, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.models import JsonObject
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 MCP_PATH = "/mcp"
 
 
-def application(engine: Engine, access: Access, version: str) -> Starlette:
+def application(engine: Engine, gate: Gate, version: str) -> Starlette:
     """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
     bodies = Bodies()
     mcp = McpFace(engine, version)
-    door = Door(access, bodies, mcp.application)
+    door = Door(gate, bodies, mcp.application)
 
     async def health(request: Request) -> Response:
-        no = access.refused(request.headers)
+        no = gate.access.refused(request.headers)
         return _refused(no) if no else _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
 
     async def call(request: Request) -> Response:
-        caller = access.admit(request.headers)
+        caller = await gate.admit(request.headers)
         if isinstance(caller, Refusal):
             return _refused(caller)
         async with bodies.arrived(request) as body:

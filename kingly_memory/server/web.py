@@ -11,7 +11,7 @@ from typing import Any
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kingly_memory.hub.access import Access
+from kingly_memory.hub.access import Gate
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.secret_file import secret
@@ -23,7 +23,7 @@ Run = Callable[[Coroutine[Any, Any, None]], object]
 PATH = "/mcp"
 
 
-def application(server: MemoryServer, access: Access) -> ASGIApp:
+def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     """The server as an ASGI application. Replies are plain JSON and no session is kept, so that a server that was
     started again goes on where it was."""
     inner = server.streamable_http_app(
@@ -38,7 +38,7 @@ def application(server: MemoryServer, access: Access) -> ASGIApp:
     async def sdk() -> ASGIApp:
         return inner
 
-    door = Door(access, Bodies(server.longest_message_bytes), sdk)
+    door = Door(gate, Bodies(server.longest_message_bytes), sdk)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await (door if scope["type"] == "http" else inner)(scope, receive, send)
@@ -62,12 +62,20 @@ def serve(
 
     Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
-    given = token or (None if token_file is None else secret(token_file, "mcp_token_file"))
+
+    def given_now() -> str | None:
+        return token or (None if token_file is None else secret(token_file, "mcp_token_file"))
+
+    given = given_now()
     check_bind(host, token_given=given is not None, hosts=allowed_hosts)
     with ExitStack() as stack:
         taken = stack.enter_context(listener(host, port))
-        known, place = (given, None) if given is not None else own_token(home)
-        web = quiet_server(application(server, access_of(known, allowed_hosts)), lifespan=True)
+        place = None if given is not None else own_token(home)[1]
+        gate = Gate(
+            lambda: access_of(given_now() or own_token(home)[0], allowed_hosts),
+            [path for path in (token_file, place) if path is not None],
+        )
+        web = quiet_server(application(server, gate), lifespan=True)
         stack.enter_context(stopped_by_signals(web))
         if place is not None:
             sys.stderr.write(f"kingly-memory: callers need the bearer token in {place}\n")

@@ -20,7 +20,7 @@ from tests.cli_runner import Run, environment, process
 def token_file(tmp_path: Path) -> Path:
     file = tmp_path / "token"
     file.touch(mode=0o600)
-    file.write_text("canary-token\n")
+    file.write_text("canary-of-a-token\n")
     return file
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from kingly_memory.hub.access import Access
+from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.methods import Request
 from kingly_memory.hub.server import application
@@ -24,7 +24,7 @@ class StubEngine(Engine):
 
 @asynccontextmanager
 async def in_process(answer: Callable[[], JsonObject]) -> AsyncIterator[httpx.AsyncClient]:
-    app = application(StubEngine(answer), Access.of(None, None), "1")
+    app = application(StubEngine(answer), Gate(lambda: Access.of(None, None)), "1")
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     async with (
         app.router.lifespan_context(app),

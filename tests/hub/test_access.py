@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.hub.access import Access, Caller, is_loopback
+from kingly_memory.hub.access import Access, Caller, Gate, Refusal, is_loopback
 from kingly_memory.server.gate import access_of, check_bind
 
 TOKEN = "t0ken-of-the-test"
@@ -118,3 +118,52 @@ def test_a_tokens_file_that_makes_no_sense_is_refused_without_showing_it(tmp_pat
 def test_a_missing_tokens_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match=r"gone\.json"):
         Access.of(None, tmp_path / "gone.json")
+
+
+@pytest.mark.requirement("A19")
+@pytest.mark.parametrize("made", [lambda token: Access.of(token, None), access_of], ids=["hub", "mcp"])
+def test_a_token_that_could_be_guessed_is_refused_with_what_to_do(made: Callable[[str], Access]) -> None:
+    with pytest.raises(InvalidSetting, match="has 15 characters and could be guessed; use 16 or more, as `python -c"):
+        made("x" * 15)
+    assert made("x" * 16).tokens
+
+
+def brings(token: str) -> dict[str, str]:
+    return {"host": "localhost", "authorization": f"Bearer {token}"}
+
+
+@pytest.mark.requirement("A19")
+async def test_wrong_tokens_are_answered_later_and_later_and_a_right_one_at_once() -> None:
+    waited: list[float] = []
+    now_s = [0.0]
+
+    async def sleep(pause_s: float) -> None:
+        waited.append(pause_s)
+
+    gate = Gate(lambda: Access.of(TOKEN, None), monotonic=lambda: now_s[0], sleep=sleep)
+    for _ in range(150):
+        assert isinstance(await gate.admit(brings("wrong")), Refusal)
+    assert waited[:3] == [0.01, 0.02, 0.03]
+    assert waited[-1] == max(waited) == 1.0
+    assert isinstance(await gate.admit(brings(TOKEN)), Caller)
+    assert len(waited) == 150
+    now_s[0] = 61.0
+    await gate.admit(brings("wrong"))
+    assert waited[-1] == 0.01
+
+
+@pytest.mark.requirement("A19")
+async def test_a_token_in_a_file_is_replaced_without_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tokens.json"
+    path.touch(mode=0o600)
+    path.write_text('{"the-first-token-of-ada": "ada"}')
+    gate = Gate(lambda: Access.of(None, path), [path])
+    assert isinstance(await gate.admit(brings("the-first-token-of-ada")), Caller)
+    path.write_text('{"the-second-token-of-ada": "ada"}')
+    assert isinstance(await gate.admit(brings("the-first-token-of-ada")), Refusal)
+    assert await gate.admit(brings("the-second-token-of-ada")) == Caller("ada")
+    path.write_text("half of")
+    assert isinstance(await gate.admit(brings("the-second-token-of-ada")), Caller)
+    assert "the tokens stay as they were" in caplog.text

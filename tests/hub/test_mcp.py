@@ -42,8 +42,8 @@ from tests.mcp_sessions import ERAS, Session
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-ADA = {"Authorization": "Bearer ada-token"}
-BOB = {"Authorization": "bearer bob-token"}
+ADA = {"Authorization": "Bearer the-token-of-ada"}
+BOB = {"Authorization": "bearer the-token-of-bob"}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     folder = tmp_path_factory.mktemp("guarded")
     tokens = folder / "tokens.json"
     tokens.touch(mode=0o600)
-    tokens.write_text(json.dumps({"ada-token": "ada", "bob-token": "bob"}))
+    tokens.write_text(json.dumps({"the-token-of-ada": "ada", "the-token-of-bob": "bob"}))
     with HubProcess(folder / "home", tokens_file=tokens) as hub:
         yield hub
 
@@ -232,8 +232,8 @@ async def test_a_router_lives_with_a_hub_over_mcp_that_goes_and_comes_back(tmp_p
     )  # fmt: skip
     token = tmp_path / "token"
     token.touch(mode=0o600)
-    token.write_text("s3cret")
-    with HubProcess(tmp_path / "hub", token="s3cret") as hub:
+    token.write_text("s3cret-of-the-hub")
+    with HubProcess(tmp_path / "hub", token="s3cret-of-the-hub") as hub:
         async with MemoryRouter.open(
             tmp_path / "home", hub.url, token_file=token, project="app", settings=settings
         ) as memory:
@@ -248,7 +248,7 @@ async def test_a_router_lives_with_a_hub_over_mcp_that_goes_and_comes_back(tmp_p
             await memory.sync()
             assert (await memory.status())["outbox"]["pending"] == 0
             found = await memory.search("harbour")
-        told = json_call(hub, "search_semantic_memories", token="s3cret", query="harbour")
+        told = json_call(hub, "search_semantic_memories", token="s3cret-of-the-hub", query="harbour")
     assert (found.source, [hit.memory.content for hit in found]) == ("hybrid", ["the harbour opens at seven"])
     assert [json.loads(one["content"])["content"] for one in told["memories"]] == ["the harbour opens at seven"]
 
@@ -379,7 +379,7 @@ async def test_namespaces_are_kept_apart_by_the_token(guarded: HubProcess, mode:
         assert (await found(ada, "tea"), await found(bob, "tea")) == (["tea for Ada"], ["tea for Bob"])
         assert "nothing is stored" in await bob.error("update_memory", memory_id=mine["memory_id"], content="x")
         assert await found(bob, "tea", project=f"../ada/{mode}") == []
-    reply = json_call(guarded, "search_semantic_memories", mode, "bob-token", query="tea")
+    reply = json_call(guarded, "search_semantic_memories", mode, "the-token-of-bob", query="tea")
     assert [one["content"] for one in reply["memories"]] == ["tea for Bob"]
 
 

@@ -122,8 +122,8 @@ def test_other_places_say_where_to_go(web: httpx.Client, verb: str, path: str, s
 
 @pytest.mark.requirement("UNI-010")
 def test_acknowledged_memories_survive_a_kill_and_a_stop_on_the_same_port(tmp_path: Path) -> None:
-    hub = HubProcess(tmp_path / "home", token="s3cret")
-    headers = {"Authorization": "Bearer s3cret"}
+    hub = HubProcess(tmp_path / "home", token="s3cret-of-the-hub")
+    headers = {"Authorization": "Bearer s3cret-of-the-hub"}
     with hub:
         address = hub.url
         with client(hub) as web:

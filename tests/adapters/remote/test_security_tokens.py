@@ -18,6 +18,7 @@ from kingly_memory.cli.commands import COMMON, commands, parameters_of
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.serve import run_hub
 from kingly_memory.place import Place, hub_token
 from kingly_memory.secret_file import LIMIT_BYTES, secret
 from kingly_memory.settings import Pace, Settings
@@ -120,12 +121,12 @@ def test_a_place_does_not_show_its_token() -> None:
 
 
 def test_a_hubs_token_may_lie_in_a_file(tmp_path: Path) -> None:
-    file = str(written(tmp_path / "token", "from-file\n"))
-    assert hub_token({"KINGLY_HUB_TOKEN_FILE": file}) == "from-file"
-    assert hub_token({"KINGLY_HUB_TOKEN_FILE": file, "KINGLY_HUB_TOKEN": "said"}) == "said"
-    (tmp_path / "token").chmod(0o644)
-    with pytest.raises(InvalidSetting, match="KINGLY_HUB_TOKEN_FILE"):
-        hub_token({"KINGLY_HUB_TOKEN_FILE": file})
+    file = written(tmp_path / "token", "from-the-file-of-it\n")
+    assert hub_token({"KINGLY_HUB_TOKEN_FILE": str(file)}) == (None, file)
+    assert hub_token({"KINGLY_HUB_TOKEN_FILE": str(file), "KINGLY_HUB_TOKEN": "said"}) == ("said", None)
+    file.chmod(0o644)
+    with pytest.raises(InvalidSetting, match="chmod 600"):
+        run_hub(tmp_path / "hub", port=0, token_file=file)
 
 
 def test_a_hubs_tokens_that_others_may_read_are_refused(tmp_path: Path) -> None:
@@ -149,20 +150,20 @@ def test_no_option_takes_a_secret_itself_since_every_process_can_read_arguments(
 def test_a_command_reads_the_file_that_the_environment_names(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path / "token", "canary-token\n")
+    file = written(tmp_path / "token", "canary-of-a-token\n")
     monkeypatch.setenv("KINGLY_TOKEN_FILE", str(file))
     config = run("config", "--json")
     assert '"token", "value": "set", "from": "KINGLY_TOKEN_FILE"' in config.out
-    with HubProcess(tmp_path / "hub", token="canary-token") as hub:
+    with HubProcess(tmp_path / "hub", token="canary-of-a-token") as hub:
         stored = run("store", "x", "--require-remote", "--remote", hub.url, "--json")
         assert (stored.code, stored.json["layers"]) == (0, ["local", "remote"])
-    assert "canary-token" not in config.out + stored.out + stored.err
+    assert "canary-of-a-token" not in config.out + stored.out + stored.err
 
 
 def test_a_command_that_needs_the_remote_says_what_is_wrong_with_the_file(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path / "token", "canary-token\n", 0o644)
+    file = written(tmp_path / "token", "canary-of-a-token\n", 0o644)
     monkeypatch.setenv("KINGLY_TOKEN_FILE", str(file))
     ran = run("store", "x", "--require-remote", "--remote", "http://127.0.0.1:9")
     assert (ran.code, "chmod 600" in ran.err, "canary" in ran.err) == (1, True, False)
@@ -262,13 +263,13 @@ async def test_what_is_forbidden_stays_so_whatever_the_token(tmp_path: Path) -> 
 
 async def test_a_refused_token_pauses_delivery_and_a_new_one_in_its_file_resumes_it(tmp_path: Path) -> None:
     file = written(tmp_path / "token", "old")
-    with HubProcess(tmp_path / "hub", token="new") as hub:
+    with HubProcess(tmp_path / "hub", token="the-new-one-of-it") as hub:
         async with MemoryRouter.open(
             tmp_path / "home", hub.url, token_file=file, project="app", settings=QUICK
         ) as memory:
             waiting = await memory.store("kept meanwhile", significance=0.9, wait=5)
             assert (waiting.delivery, (await memory.status())["outbox"]["dead"]) == ("pending", 0)
-            written(file, "new")
+            written(file, "the-new-one-of-it")
             await memory.sync()
             assert {(await memory.status())["outbox"][state] for state in ("pending", "dead")} == {0}
             assert (await memory.search("kept")).source == "hybrid"

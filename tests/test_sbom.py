@@ -1,0 +1,38 @@
+"""The bill of materials names what the package needs, pinned as it is installed here."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tools.sbom import ROOT, bill, plain
+
+FOLDER = Path(__file__).parents[1]
+PROJECT = tomllib.loads((FOLDER / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def named(requirements: list[str]) -> set[str]:
+    return {plain(one.split(">")[0].split("[")[0]) for one in requirements}
+
+
+@pytest.mark.parametrize("extras", [(), ("mcp",), ("hub", "semantic"), ("all",)])
+def test_it_names_every_requirement_and_where_each_belongs(extras: tuple[str, ...]) -> None:
+    made = bill(extras)
+    whole = {ref["bom-ref"]: ref["name"] for ref in [made["metadata"]["component"], *made["components"]]}
+    edges = {whole[one["ref"]]: {whole[ref] for ref in one["dependsOn"]} for one in made["dependencies"]}
+    wanted = set(extras) if "all" not in extras else {"mcp", "hub", "semantic"}
+    required = named(PROJECT["dependencies"]).union(*(named(PROJECT["optional-dependencies"][one]) for one in wanted))
+    assert edges[ROOT] == required
+    assert set(edges) == set(whole.values())
+    assert (made["bomFormat"], made["metadata"]["component"]["name"]) == ("CycloneDX", ROOT)
+
+
+def test_versions_are_the_pinned_ones() -> None:
+    pinned = dict(line.split("==") for line in (FOLDER / "constraints.txt").read_text(encoding="utf-8").split())
+    versions = {plain(name): version for name, version in pinned.items()}
+    components = bill(["all"])["components"]
+    assert len(components) > 20
+    assert all(one["purl"] == f"pkg:pypi/{one['name']}@{one['version']}" for one in components)
+    assert set(versions) >= {one["name"] for one in components}
