@@ -36,9 +36,9 @@ def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
 
 def without(transaction: Transaction, gone: Memory) -> Iterator[tuple[Row, Memory, bool]]:
     """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still."""
-    from kingly_memory.lifecycle.summaries import originals, redacted
-
     for row in _telling(transaction, gone):
+        from kingly_memory.lifecycle.summaries import originals, redacted  # most memories are in no summary
+
         after = redacted(row.memory, gone.id)
         if after != row.memory:
             yield row, after, bool(originals(after))
