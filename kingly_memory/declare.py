@@ -144,7 +144,7 @@ class Verb(NamedTuple):
             if one.arg.if_empty is not None and isinstance(text, str) and not text.strip():
                 raise InvalidInput(one.name, f"is empty; {one.arg.if_empty}")
 
-    def told(self, result: dict[str, Any]) -> dict[str, Any]:
+    def answer_of(self, result: dict[str, Any]) -> dict[str, Any]:
         """What the tool answers of a result's fields."""
         if not self.answers or "…" in self.answers:
             return result

@@ -33,7 +33,7 @@ def new_id(now: datetime) -> MemoryId:
     return MemoryId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
 
-def brief(memory_id: str) -> str:
+def short_id(memory_id: str) -> str:
     """Eight characters that stand for an id where many of them are said at once."""
     digest = blake2b(memory_id.encode(errors="replace"), digest_size=6).digest()
     return b2a_base64(digest, newline=False).decode().replace("+", "-").replace("/", "_")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.digests import blake2b
 from kingly_memory.filters import Filter, admits
-from kingly_memory.ids import MemoryId, brief
+from kingly_memory.ids import MemoryId, short_id
 
 JsonObject = dict[str, Any]
 
@@ -115,11 +115,11 @@ OUTBOX_STATES = ("pending", "leased", "dead")
 class RemoteUse(StrEnum):
     """What a process does with the remotes that it names.
 
-    `enrol`: new memories above 0.3 go there from now on. `once`: what this process is told to store goes there and
+    `add`: new memories above 0.3 go there from now on. `once`: what this process is told to store goes there and
     nothing else. `ask`: they are asked, and sent nothing but the question.
     """
 
-    ENROL = "enrol"
+    ADD = "add"
     ONCE = "once"
     ASK = "ask"
 
@@ -377,7 +377,7 @@ class Query:
             and (self.any_tags is None or not set(self.any_tags).isdisjoint(memory.tags))
             and (self.origins is None or memory.origin in self.origins)
             and (self.metadata is None or admits(self.metadata, memory.metadata))
-            and (not self.seen or brief(memory.id) not in self.seen)
+            and (not self.seen or short_id(memory.id) not in self.seen)
         )
 
 

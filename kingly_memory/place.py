@@ -29,9 +29,9 @@ class Place:
     agent: str | None
     remotes: tuple[RemotePlace, ...] = ()
     """In the order in which they were named. One without an address can never be reached."""
-    remote_use: RemoteUse = RemoteUse.ENROL
+    remote_use: RemoteUse = RemoteUse.ADD
     deliver_earlier: bool = False
-    """Whether enrolling a remote has earlier memories delivered there too."""
+    """Whether adding a remote has earlier memories delivered there too."""
     unread: InvalidSetting | None = None
     """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
     user: str | None = None

@@ -69,7 +69,7 @@ def places(
     pairs = named(said, usual)
     plain: list[Secret] = []
     # Unless KINGLY_REMOTE gives the first place to another name.
-    if pairs and _first_told(environment) in (UNNAMED, pairs[0][0]):
+    if pairs and _first_named(environment) in (UNNAMED, pairs[0][0]):
         plain = [(environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]
     several = [(label, address, plain if place == 0 else []) for place, (label, address) in enumerate(pairs)]
     return _with_tokens(several, token, token_file, environment)
@@ -108,7 +108,7 @@ def _with_tokens(
     return tuple(found)
 
 
-def _first_told(environment: Mapping[str, str]) -> str | None:
+def _first_named(environment: Mapping[str, str]) -> str | None:
     """The first name in KINGLY_REMOTE."""
     try:
         told = named(environment.get("KINGLY_REMOTE"), "")

@@ -214,7 +214,7 @@ def federated(
     remotes: Mapping[str, Remote],
     clock: ManualClock,
     *,
-    use: RemoteUse = RemoteUse.ENROL,
+    use: RemoteUse = RemoteUse.ADD,
     earlier: bool = False,
     **how: Any,
 ) -> MemoryRouter:

@@ -144,7 +144,7 @@ def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, mo
     monkeypatch.setattr(known_remotes, "AT_ONCE", 2)
     notes = [memory(f"note {number}") for number in range(5)]
     put(store, *notes)
-    store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
+    store.write(known_remotes.add(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
     places: list[str | None] = [""]
     while (after := places[-1]) is not None:
         places.append(store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, after)).result().last)
@@ -156,14 +156,14 @@ def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, mo
 def test_backlog_goes_on_after_a_kill_with_what_was_left(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_remotes, "AT_ONCE", 2)
     put(store, *(memory(f"note {number}") for number in range(4)))
-    assert store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
+    assert store.write(known_remotes.add(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
     store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, "")).result()
-    assert store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
+    assert store.write(known_remotes.add(REMOTE, "fake", "alpha", NOON_S)).result()
     after: str | None = ""
     while after is not None:
         after = store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, after)).result().last
     assert store.reader.outbox_counts(REMOTE)["pending"] == 4
-    assert not store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
+    assert not store.write(known_remotes.add(REMOTE, "fake", "alpha", NOON_S)).result()
 
 
 @pytest.mark.parametrize(

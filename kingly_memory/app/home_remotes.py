@@ -105,8 +105,8 @@ def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: boo
     name, now_s = route.name, SystemClock().now().timestamp()
     earlier, after = 0, ""
     with closing(parts.open_store(place, settings)) as store:
-        enrol = known_remotes.enrol(name, route.endpoint, place.space, now_s, earlier=with_earlier)
-        store.write(enrol).result()
+        added = known_remotes.add(name, route.endpoint, place.space, now_s, earlier=with_earlier)
+        store.write(added).result()
         while with_earlier:
             batch = known_remotes.backfill(name, place.space, now_s, after)
             made_due = store.write(batch).result()

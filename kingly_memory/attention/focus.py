@@ -66,7 +66,7 @@ class Focus:
         since = self.since
         return {"topic": self.topic, "weight": self.weight, "set_at": None if since is None else since.isoformat()}
 
-    def told(self) -> JsonObject:
+    def answer(self) -> JsonObject:
         """As a caller is told who asks what is in focus."""
         return {**self.to_json(), **({} if self.thread is None else {"thread_id": self.thread})}
 

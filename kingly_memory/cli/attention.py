@@ -27,7 +27,7 @@ def focus(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out, reads=options.topic is None) as router:
         if options.topic is None:
             active = router.attention.focused()
-            return Answer({"active_focus": [one.told() for one in active]}, _focus_lines(active))
+            return Answer({"active_focus": [one.answer() for one in active]}, _focus_lines(active))
         weight = {} if options.weight is None else {"weight": options.weight}
         done = router.attention.focus(options.topic, **weight)
     return Answer(done.to_json(), [done.message])

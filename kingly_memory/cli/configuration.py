@@ -45,7 +45,7 @@ def config(options: Options, out: Output) -> Answer:
             raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
         found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
         taken = remove(found, project=project_of(start), now=now)
-        return _told(options, taken)
+        return _answered(options, taken)
     if options.everywhere:
         raise InvalidInput("everywhere", "is not written for a host, which works in one project; leave it out")
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
@@ -69,7 +69,7 @@ def config(options: Options, out: Output) -> Answer:
         except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
             out.note(str(missing))
     if options.write:
-        return _told(options, write(found, host=options.host, project=project_of(start), now=now))
+        return _answered(options, write(found, host=options.host, project=project_of(start), now=now))
     files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
     lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
     return Answer({"host": options.host, "files": files}, lines)
@@ -106,7 +106,7 @@ def _check_name(file: Path, wish: Wish, options: Options, out: Output) -> None:
         out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
 
 
-def _told(options: Options, files: Iterable[Written]) -> Answer:
+def _answered(options: Options, files: Iterable[Written]) -> Answer:
     """What became of each file."""
     rows, lines = [], []
     for one in files:

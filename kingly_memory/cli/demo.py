@@ -56,14 +56,14 @@ def demo(options: Options, out: Output) -> int:
         story = _Story(out, hub)
         story.start_hub("A hub starts: the remote memory server, here as a process of its own.")
         with SyncMemoryRouter.open(Path(folder) / "memory", hub.url, project=PROJECT, settings=Settings()) as memory:
-            arrived = _told(story, memory)
+            arrived = _tell_story(story, memory)
     took_s = time.monotonic() - began
     lines = [f"\nDone in {duration(took_s)}. All of it happened in a temporary folder that is gone now.", _NEXT]
     story.tell("finished", {"took_s": round(took_s, 2), "exactly_once": arrived}, lines, indent="")
     return 0 if arrived else 1
 
 
-def _told(story: _Story, memory: SyncMemoryRouter) -> bool:
+def _tell_story(story: _Story, memory: SyncMemoryRouter) -> bool:
     """The story between the first start of the hub and the end. True when the backlog arrived exactly once."""
     learnt = TEXTS["learnt"]
     story.chapter("An agent stores what its team learns. When a store returns, the memory is safe on this machine.")

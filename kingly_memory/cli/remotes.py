@@ -148,7 +148,7 @@ def sync(options: Options, out: Output) -> Answer:
         strange = next((one.endpoint for one in reader.remotes() if one.in_use and one.is_strange), None)
     if place.remote_use is RemoteUse.ONCE and strange is not None:
         add = f"`kingly-memory remotes add NAME {strange}`"
-        raise InvalidInput("remote", f"{strange} is not enrolled here. {add} sends new memories there from then on")
+        raise InvalidInput("remote", f"{strange} is no remote of this project; {add} makes it one")
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()

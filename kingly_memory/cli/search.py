@@ -167,7 +167,7 @@ def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
     """A hit in two lines, or with as much of its text as is shown; then what else is known of it."""
     memory, shown = hit.memory, results.shown.get(hit.memory.id)
     kind = f"{memory.type} (archived)" if hit.archived else memory.type
-    about = [kind, ago(memory.created_at, now), layers_told(hit), memory.key or memory.id]
+    about = [kind, ago(memory.created_at, now), layers_line(hit), memory.key or memory.id]
     if shown is not None:
         tokens = counted(shown.tokens, "token")
         views = {Detail.FULL: tokens, Detail.PASSAGE: f"part of {tokens}", Detail.TITLE: f"{tokens} to read"}
@@ -199,7 +199,7 @@ def _figures(results: Results, hit: Hit) -> str:
     return ", ".join([*figures, *([] if group is None else [f"group {group}"])])
 
 
-def layers_told(hit: Hit) -> str:
+def layers_line(hit: Hit) -> str:
     """Where it was found. What lies here only as a copy of what a remote said is called that."""
     is_copy = hit.memory.origin is Origin.REMOTE and hit.layers == ("local",)
     return "a copy from the remote" if is_copy else "+".join(hit.layers)

@@ -36,7 +36,7 @@ def hub(options: Options, out: Output) -> int:
 def mcp(options: Options, out: Output) -> int:
     """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
     require("mcp", "`kingly-memory mcp`")
-    place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured
+    place = replace(place_of(options, out), remote_use=RemoteUse.ADD)  # it is how a host is configured
     settings = Settings.from_environment(home=place.home)
     from kingly_memory.hub.logs import warnings_to_stderr
     from kingly_memory.server.memory_server import run, server_of  # the SDK, which no other command needs

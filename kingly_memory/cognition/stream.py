@@ -107,7 +107,7 @@ def bounds(time_range: object) -> tuple[datetime | None, datetime | None]:
     return since, until
 
 
-def told(
+def recounted(
     agent: str,
     memories: Iterable[Memory],
     since: datetime | None,

@@ -317,7 +317,7 @@ class _Crowd:
             if decision is None:
                 verdict = Archive(*self._crowded(one))
                 agent, topic = heading(one.subject.memory)
-                if self._may_be_told(one) and together[agent, topic] > 1:
+                if self._may_be_summarised(one) and together[agent, topic] > 1:
                     figures = {**verdict.figures, "significance": one.subject.memory.significance}
                     verdict = Summarise(verdict.reason, figures, topic=topic, agent=agent)
                 decision = _decision(one.subject, TIERS, verdict)
@@ -353,9 +353,9 @@ class _Crowd:
 
     def _together(self) -> Counter[Heading]:
         """How many would share each summary."""
-        return Counter(heading(one.subject.memory) for one in self._leaving if self._may_be_told(one))
+        return Counter(heading(one.subject.memory) for one in self._leaving if self._may_be_summarised(one))
 
-    def _may_be_told(self, one: _Resident) -> bool:
+    def _may_be_summarised(self, one: _Resident) -> bool:
         """What rests in GLACIAL, has ended or is a summary itself goes without a summary."""
         is_summary = one.subject.memory.metadata.get("record") == SUMMARY
         return one.tier is not Tier.GLACIAL and not is_summary and not is_expired(one.subject.lifetime, self._now_s)

@@ -91,13 +91,13 @@ def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
 
 def originals(said: Memory) -> list[MemoryId]:
     """Those of which a summary tells a sentence; none of what is no summary."""
-    return [MemoryId(one) for _, ids in _told(said) for one in ids if isinstance(one, str)]
+    return [MemoryId(one) for _, ids in _lines_of(said) for one in ids if isinstance(one, str)]
 
 
 def redacted(said: Memory, without: MemoryId) -> Memory:
     """A summary as it is when it tells nothing of that memory any more; the same one if it knows nothing of it. A
     sentence that another one said as well stays. Where none is left, the title is."""
-    told = _told(said)
+    told = _lines_of(said)
     named = said.metadata["summarises"] if _is_ours(said) else []
     if without not in named and not any(without in ids for _, ids in told):
         return said
@@ -122,7 +122,7 @@ def times_redacted(said: Memory) -> int:
     return times if isinstance(times, int) else 0
 
 
-def _told(said: Memory) -> list[tuple[str, list[Any]]]:
+def _lines_of(said: Memory) -> list[tuple[str, list[Any]]]:
     """Each sentence with those who said it."""
     tells = said.metadata.get("tells")
     return list(zip(said.content.split("\n"), tells, strict=True)) if _is_ours(said) and tells else []

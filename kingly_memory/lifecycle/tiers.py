@@ -106,7 +106,7 @@ def finite(value: object) -> float:
         raise ValueError("a facet holds a figure that is too large") from None
 
 
-def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: Tiers) -> Placement:
+def kept_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: Tiers) -> Placement:
     """What the facet `tier:<id>` says, else where the significance places the memory. A facet that cannot be read
     counts as none."""
     try:

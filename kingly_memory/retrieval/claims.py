@@ -108,7 +108,7 @@ class Sources:
         disagreeing = False
         for claim in claims(content[:CLAIM_READ]):
             near = [self._claims[place] for place, _ in self._shared(claim.words).most_common(NEAREST)]
-            share = max((_agreement(claim, one) for one in near), default=0.0)
+            share = max((_shared(claim, one) for one in near), default=0.0)
             against = next((one for one in near if conflict(claim, one)), None)
             if against is not None and share < threshold:
                 reason = f"a source differs: {conflict(claim, against)}"
@@ -167,7 +167,7 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
     return by_confidence(memory, threshold, because)
 
 
-def _agreement(claim: Claim, other: Claim) -> float:
+def _shared(claim: Claim, other: Claim) -> float:
     """The share of a sentence's words that another one holds; 0 where that has not its numbers or other negations, or
     where each has words of its own, for then they may speak of different things."""
     is_open = not (claim.words <= other.words or other.words <= claim.words)

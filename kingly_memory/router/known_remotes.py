@@ -40,20 +40,20 @@ def remotes_of(transaction: Transaction, space: str) -> list[str]:
 
 
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
-    """Something is sent to a remote at which no project is enrolled: `status` and `sync` look for that."""
+    """Something is sent to a remote which no project has added: `status` and `sync` look for that."""
     if transaction.facet("remote", remote) is None:
         transaction.set_facet("remote", remote, unused(endpoint))
 
 
 def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
-    """Whether the memory was there before its project was enrolled at the remote, and is not meant to go there."""
+    """Whether the memory was there before the remote was added to its project, and is not meant to go there."""
     known, space = transaction.facet("remote", remote), memory.scope.space
     if known is None or space not in known["projects"] or space in known["earlier"]:
         return False
     return made_s(memory.id, 0.0) < float(known["projects"][space])
 
 
-def enrol(
+def add(
     remote: str, endpoint: str, space: str, now_s: float, *, earlier: bool = False
 ) -> Callable[[Transaction], bool]:
     """The project's new memories above 0.3 go to this remote, and with `earlier` those that it has already.
@@ -79,7 +79,7 @@ def enrol(
     return change
 
 
-def enrol_too(transaction: Transaction, space: str, other: str) -> None:
+def add_like(transaction: Transaction, space: str, other: str) -> None:
     """What goes to remotes from the one space goes there from the other one, too."""
     for name in transaction.owners("remote"):
         known = transaction.facet("remote", name)
@@ -101,7 +101,7 @@ def part(transaction: Transaction, space: str) -> None:
 
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
     """Whether somebody has taken the remote out of the home, or its backfill has not ended, or `earlier` memories are
-    wanted and it was enrolled again without them."""
+    wanted and it was added again without them."""
     known = reader.facets("remote", [remote]).get(remote)
     if known is None or space not in known["projects"] or space in known["backlog"]:
         return True
@@ -143,7 +143,7 @@ def backfill(remote: str, space: str, now_s: float, after: str) -> Callable[[Tra
 @dataclass(frozen=True, slots=True)
 class KnownRemote:
     """A remote as the home knows it. `label` is what it is called here, where it is in use and has a name; `name` is
-    the store's own. `since`: when the project was enrolled there, None where it is not; `earlier`: whether its earlier
+    the store's own. `since`: when the project added it, None where it is not; `earlier`: whether its earlier
     memories go there too; `is_strange`: this home never had anything to send to it."""
 
     name: str
@@ -228,7 +228,7 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
     """How many earlier memories are going to be sent to a remote and are not in its outbox yet: 0 for none, None for
     too many to count."""
     known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
-    is_asked_for = routes.earlier and routes.use is RemoteUse.ENROL
+    is_asked_for = routes.earlier and routes.use is RemoteUse.ADD
     is_wanted = space in known["backlog"] if space in known["earlier"] else is_asked_for
     if not is_wanted:
         return 0

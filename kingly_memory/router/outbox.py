@@ -41,10 +41,10 @@ LEASED_ELSEWHERE_S = 1.0
 
 
 def first_delivery(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery:
-    return told_before(transaction, remote, memory, now_s) or delivery.wanted(None, memory.revision, now_s)
+    return earlier_delivery(transaction, remote, memory, now_s) or delivery.wanted(None, memory.revision, now_s)
 
 
-def told_before(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery | None:
+def earlier_delivery(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery | None:
     """The first delivery to a remote that was taken out of the home and is named again, if it may have the memory.
 
     It would answer the first store with what it was told then. So the newest change follows under a number that was

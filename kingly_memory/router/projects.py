@@ -98,7 +98,7 @@ def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -
     context = replace(context, space=end)
 
     def change(transaction: Transaction) -> Bite:
-        known_remotes.enrol_too(transaction, start, end)
+        known_remotes.add_like(transaction, start, end)
         found = (transaction.row(one) for one in ids)
         rows = [row for row in found if row is not None and row.memory.scope.space == start]
         joined = sum(_move(transaction, row, context) for row in rows)

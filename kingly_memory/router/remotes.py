@@ -65,8 +65,8 @@ class RemoteConnection:
         self._services = services
         self._space = space
         self.side = self._made_side(space)
-        self._enrols = routes.use is RemoteUse.ENROL
-        self._enrolled = asyncio.Event()
+        self._adds = routes.use is RemoteUse.ADD
+        self._added = asyncio.Event()
         self._undone = asyncio.Event()
         self._sends = routes.use is not RemoteUse.ASK
         self._leading = False
@@ -85,21 +85,21 @@ class RemoteConnection:
         return RemoteSide(self.part.name, self.part.remote, self._link, cache, label=self.part.label)
 
     def begin(self) -> Future[bool]:
-        """Make the remote known to the store: what is stored after this call finds the project enrolled there. See
-        `known_remotes.enrol`."""
-        if not self._enrols:
+        """Make the remote known to the store: what is stored after this call finds that the project is sent there. See
+        `known_remotes.add`."""
+        if not self._adds:
             nothing: Future[bool] = Future()
             nothing.set_result(False)
             return nothing
-        change = known_remotes.enrol(
+        change = known_remotes.add(
             self._name, self.part.endpoint, self._space, self._services.now_s(), earlier=self._earlier
         )
         return self._services.store.write(change)
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
-        await self._enrol(begun)
-        enrolling = asyncio.create_task(self._enrol_again())
+        await self._add(begun)
+        adding = asyncio.create_task(self._add_again())
         try:
             await self._guarded(self._first_contact())
             while True:
@@ -107,19 +107,19 @@ class RemoteConnection:
                 await self._guarded(self._round())
                 await self._services.clock.wait(self._wake, self._next_look_s)
         finally:
-            enrolling.cancel()
-            await asyncio.wait({enrolling})
+            adding.cancel()
+            await asyncio.wait({adding})
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, and earlier memories where that was asked for, until
         it is done or the time is over."""
         end_s = self._services.clock.monotonic() + timeout_s
-        if self._enrols and self._enrolled.is_set():
+        if self._adds and self._added.is_set():
             reader = self._services.reader
             if known_remotes.is_undone(reader, self._name, self._space, earlier=self._earlier):
-                self._enrolled.clear()
+                self._added.clear()
                 self._undone.set()
-        is_enrolled = await self._services.clock.wait(self._enrolled, timeout_s)
+        is_backfilled = await self._services.clock.wait(self._added, timeout_s)
         waited, died = self._sender.waiting(self._name), self._sender.dead(self._name)
         work = asyncio.ensure_future(self._sync(end_s))
         over = asyncio.Event()
@@ -131,7 +131,7 @@ class RemoteConnection:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
         report = self._report(waited, died)
-        return report if is_enrolled or report.reason else replace(report, reason=NO_TIME)
+        return report if is_backfilled or report.reason else replace(report, reason=NO_TIME)
 
     def wake(self) -> None:
         """Something was stored: look at once."""
@@ -257,8 +257,8 @@ class RemoteConnection:
         delivered = max(waited - waiting - max(dead - died, 0), 0)
         return SyncReport(delivered, waiting, dead, link.state, reason)
 
-    async def _enrol(self, begun: Future[bool]) -> None:
-        """Enrol the project and make its earlier memories due, as often as it takes while the store cannot be
+    async def _add(self, begun: Future[bool]) -> None:
+        """Add the remote and make the project's earlier memories due, as often as it takes while the store cannot be
         written."""
         has_complained = False
         while True:
@@ -272,15 +272,15 @@ class RemoteConnection:
                 await self._services.clock.sleep(self._services.settings.pace.usage_flush_s)
                 begun = self.begin()
             else:
-                self._enrolled.set()
+                self._added.set()
                 return
 
-    async def _enrol_again(self) -> None:
+    async def _add_again(self) -> None:
         """Whenever somebody has taken the remote out of the home, and it is wanted there all the same."""
         while True:
             await self._undone.wait()
             self._undone.clear()
-            await self._enrol(self.begin())
+            await self._add(self.begin())
 
     async def _backfill(self) -> None:
         """Make the earlier memories due."""
@@ -310,7 +310,7 @@ class Remotes:
     def begin(self) -> Iterator[Coroutine[None, None, None]]:
         """Make every remote known to the store, and return what delivers to each of them."""
         begun = [(one, one.begin()) for one in self.connections]
-        return (one.run(enrolled) for one, enrolled in begun)
+        return (one.run(backfill) for one, backfill in begun)
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> None:
         """Wait until the memory is at rest at every remote, or the seconds are over, or those that have not answered

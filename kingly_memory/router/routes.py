@@ -35,11 +35,11 @@ class Route(NamedTuple):
 class Routes:
     """The remotes in the order in which they were named, and what is done with them.
 
-    `earlier` says that memories which a project had before it was enrolled at a remote are delivered too.
+    `earlier` says that memories which a project had before a remote was added are delivered too.
     """
 
     known: tuple[Route, ...]
-    use: RemoteUse = RemoteUse.ENROL
+    use: RemoteUse = RemoteUse.ADD
     earlier: bool = False
 
     @property

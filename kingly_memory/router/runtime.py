@@ -77,7 +77,7 @@ class Runtime:
         name_at: Callable[[str], str | None] = lambda _: None,
         erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
     ) -> None:
-        """`station` is that of the router itself, whose project is enrolled at the remotes that its routes name.
+        """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
         `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
         answered by besides the words; `injections` remembers what sessions of a space were told; `name_at` says what
         the store calls the remote at an address; `erase_records` takes records with one of these texts out of the

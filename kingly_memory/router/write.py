@@ -15,7 +15,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, told_placement
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, kept_placement
 from kingly_memory.models import (
     REMOTE_ABOVE,
     DeliveryState,
@@ -31,8 +31,8 @@ from kingly_memory.ports import Delivery, Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import receipt_of
-from kingly_memory.router.known_remotes import enrol, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import every_remote, first_delivery, told_before
+from kingly_memory.router.known_remotes import add, is_earlier, know, remotes_of
+from kingly_memory.router.outbox import earlier_delivery, every_remote, first_delivery
 from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes, Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
@@ -525,7 +525,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
         lifetimes.begin_again(transaction, memory, context.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
         usage.note(transaction, memory.id, context.now_s)
-        placement = told_placement(transaction.facet("tier", memory.id), memory, context.tiers)
+        placement = kept_placement(transaction.facet("tier", memory.id), memory, context.tiers)
         transaction.set_facet("tier", memory.id, replace(placement, moved_at=context.now_s).to_json())
 
 
@@ -538,13 +538,13 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     experiences.let_go(transaction, memory)
     clean_up(transaction, [memory])
     routes = context.routes
-    in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]
+    in_use = [] if routes is None or routes.use is not RemoteUse.ADD else [route.name for route in routes.known]
     wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
     # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
     for remote in {*wanting, *every_remote(transaction)}:
         before = transaction.delivery(remote, memory.id)
         if before is None and memory.significance > REMOTE_ABOVE:
-            before = told_before(transaction, remote, memory, context.now_s)
+            before = earlier_delivery(transaction, remote, memory, context.now_s)
         if before is not None:
             unsent = before.untried and before.state is not DeliveryState.LEASED
             after = None if unsent else delivery.wanted(before, 0, context.now_s)
@@ -579,7 +579,7 @@ def _deliver(
     *,
     is_same: bool = False,
 ) -> dict[str, Delivery]:
-    """Make the newest change due at every remote that its project is enrolled at, unless it is not significant. Where
+    """Make the newest change due at every remote that its project has added, unless it is not significant. Where
     it is due, as it stands there now. `is_same`: nothing has changed, so that those which know of the memory need not
     hear of it."""
     due: dict[str, Delivery] = {}
@@ -603,15 +603,15 @@ def _deliver(
 
 
 def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_said: bool) -> list[str]:
-    """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
-    enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
+    """Those that its project has added. One in use here that somebody has taken out of the home meanwhile is
+    added again. One that is used once gets what is `is_said`, and changes of what it got so before."""
     known, routes = remotes_of(transaction, memory.scope.space), context.routes
     if routes is None or memory.scope.space != context.space or all(route.name in known for route in routes.known):
         return known
     others = [route for route in routes.of(memory) if route.name not in known]
-    if routes.use is RemoteUse.ENROL:
+    if routes.use is RemoteUse.ADD:
         for route in others:
-            enrol(route.name, route.endpoint, context.space, context.now_s)(transaction)
+            add(route.name, route.endpoint, context.space, context.now_s)(transaction)
     else:
         is_sent = is_said and routes.use is RemoteUse.ONCE
         others = [route for route in others if is_sent or transaction.delivery(route.name, memory.id) is not None]

@@ -60,7 +60,7 @@ async def answer(verb: Verb, memory: MemoryRouter, said: JsonObject) -> JsonObje
     told = _json(verb, result) if shape is None else shape(result, said, memory)
     if inspect.isawaitable(told):
         told = await told
-    return verb.told({"success": True, **told} if not verb.answers or "success" in verb.answers else told)
+    return verb.answer_of({"success": True, **told} if not verb.answers or "success" in verb.answers else told)
 
 
 def _json(verb: Verb, result: Any) -> JsonObject:

@@ -24,7 +24,7 @@ from kingly_memory.place import Place
 from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.stdio import stdio_streams
-from kingly_memory.server.tools import DEFAULT, argument_names, read, told, tool_verbs, tools
+from kingly_memory.server.tools import DEFAULT, argument_names, call_result, read, tool_verbs, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_tool
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -87,7 +87,7 @@ class MemoryServer(Server[None]):
             said = read(verb, arguments)
             if self._shared and said.get("context_id") == "current":
                 raise InvalidInput("context_id", NOBODYS)
-            return told(await answer(verb, await self._memory.get(), said))
+            return call_result(await answer(verb, await self._memory.get(), said))
         except Exception as error:  # noqa: BLE001  # the last stop before the host, which gets a sentence
             return _failed(tool_sentence(verb, error, arguments.keys()))
 

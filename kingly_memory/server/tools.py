@@ -131,7 +131,7 @@ def read(verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def told(answer: JsonObject) -> CallToolResult:
+def call_result(answer: JsonObject) -> CallToolResult:
     """The answer, and the same as compact JSON, which is what a model reads. Without lone surrogates, over which the
     SDK's transports stumble."""
     text = _compact(answer)

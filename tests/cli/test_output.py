@@ -23,7 +23,7 @@ from kingly_memory.cli.output import (
     shortened,
     table,
 )
-from kingly_memory.cli.search import layers_told
+from kingly_memory.cli.search import layers_line
 from kingly_memory.models import Hit, Origin
 from tests.store_samples import memory
 
@@ -159,7 +159,7 @@ def test_the_same_remark_is_made_once() -> None:
 @pytest.mark.requirement("A8")
 def test_a_copy_of_what_a_remote_said_is_not_called_local() -> None:
     own, copy = memory("x"), memory("x", origin=Origin.REMOTE)
-    told = [layers_told(Hit(one, 1.0, layers)) for one in (own, copy) for layers in (("local",), ("local", "remote"))]
+    told = [layers_line(Hit(one, 1.0, layers)) for one in (own, copy) for layers in (("local",), ("local", "remote"))]
     assert told == ["local", "local+remote", "a copy from the remote", "local+remote"]
 
 

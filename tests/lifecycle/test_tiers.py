@@ -17,10 +17,10 @@ from kingly_memory.lifecycle.tiers import (
     above,
     below,
     decayed_importance,
+    kept_placement,
     moved,
     placed,
     surprised,
-    told_placement,
 )
 from kingly_memory.models import JsonObject, Tier
 from kingly_memory.settings import TierConfig
@@ -86,8 +86,8 @@ def test_importance_halves_within_the_half_life_of_its_tier(significance: float,
 @pytest.mark.parametrize("facet", [None, {}, {"tier": "lukewarm"}, {**Placement().to_json(), "surprise": "much"}])
 def test_a_facet_that_says_nothing_leaves_a_memory_where_its_significance_places_it(facet: JsonObject | None) -> None:
     said = memory(significance=0.85)
-    assert told_placement(facet, said, SEEDS_TIERS) == placed(said) == Placement(Tier.FAST)
-    assert told_placement(Placement(Tier.SLOW).to_json(), said, SEEDS_TIERS) == Placement(Tier.SLOW)
+    assert kept_placement(facet, said, SEEDS_TIERS) == placed(said) == Placement(Tier.FAST)
+    assert kept_placement(Placement(Tier.SLOW).to_json(), said, SEEDS_TIERS) == Placement(Tier.SLOW)
 
 
 @pytest.mark.requirement("ARG-026")

@@ -75,7 +75,7 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:
     scratch = put(store, 1, ends_s=NOON_S - 1, type=MemoryType.WORKING)
-    store.write(known_remotes.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
+    store.write(known_remotes.add(REMOTE, "http://fake", "app", NOON_S)).result()
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: tx.set_delivery(REMOTE, scratch, due)).result()
     found = planned(store, REMOTE)

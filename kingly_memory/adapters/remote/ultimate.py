@@ -217,7 +217,7 @@ class UltimateRemote(ToolRemote):
         """One memory a call, several calls at a time, all of them under one deadline."""
         asks = [partial(self._links_of, one, space) for one in dict.fromkeys(remote_ids)]
         async with deadline(timeout_s):
-            return ultimate_wire.joined_links(await _all_of(asks))
+            return ultimate_wire.merged_links(await _all_of(asks))
 
     async def _links_of(self, remote_id: str, space: str) -> list[JsonObject]:
         """None of a memory that the server does not have any more."""

@@ -337,7 +337,7 @@ def links(reply: Any, asked_id: str) -> list[JsonObject]:
     return found
 
 
-def joined_links(several: Iterable[Sequence[JsonObject]]) -> list[JsonObject]:
+def merged_links(several: Iterable[Sequence[JsonObject]]) -> list[JsonObject]:
     """Each link once, however many of its ends were asked for."""
     return wire.links([one for links_of_one in several for one in links_of_one])
 

@@ -25,7 +25,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.plan import TIERS
 from kingly_memory.lifecycle.policies import LifecycleRules
-from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement
+from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, kept_placement
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.fusion import NAMED, VECTORS
@@ -268,7 +268,7 @@ class ContinuumMemory:
 
     def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
         facets = self._facets("tier", memories)
-        return {one.id: told_placement(facets.get(one.id), one, self._rules) for one in memories}
+        return {one.id: kept_placement(facets.get(one.id), one, self._rules) for one in memories}
 
     def _facets(self, name: str, memories: Sequence[Memory]) -> dict[str, JsonObject]:
         found: dict[str, JsonObject] = {}

@@ -68,7 +68,7 @@ class MemoryStream:
         """What happened from a time to another, both included, as text: how many events of which kind, and a line for
         each of the most significant. None leaves an end open. Raises InvalidInput."""
         since, until = stream.bounds(time_range)
-        tell = partial(stream.told, self.agent, since=since, until=until, gist=_gist)
+        tell = partial(stream.recounted, self.agent, since=since, until=until, gist=_gist)
         return await self._events(tell, since, until)
 
     async def _events(

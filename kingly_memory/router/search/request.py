@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import brief
+from kingly_memory.ids import short_id
 from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, RetrievalMode, Source
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 
@@ -222,7 +222,7 @@ def shaped(found: Results, query: Query, request: Request, view: View, local_s: 
     told = shown(found, request, query.text, time.monotonic() + local_s * SHOWING_SHARE)
     is_last = len(found) < query.limit and len(told) == len(found)
     ids = {one for hit in told for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
-    seen = query.seen | {brief(one) for one in ids}
+    seen = query.seen | {short_id(one) for one in ids}
     if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
         return told
     is_ended = query.or_ended and told[0].archived

@@ -205,7 +205,7 @@ def test_a_link_is_told_once_with_both_ends_whichever_was_asked_for() -> None:
     outgoing = ultimate_wire.links({"links": {"outgoing": [{**there, "target_memory_id": "b"}]}}, "a")
     incoming = ultimate_wire.links({"data": {"links": {"incoming": [{**there, "source_memory_id": "a"}]}}}, "b")
     told = {"link_type": "causal", "source_memory_id": "a", "target_memory_id": "b", "strength": 0.5}
-    assert ultimate_wire.joined_links([outgoing, incoming]) == [told]
+    assert ultimate_wire.merged_links([outgoing, incoming]) == [told]
 
 
 def test_a_link_is_made_in_the_servers_words() -> None:

@@ -222,7 +222,7 @@ def storing(told: Draft) -> Callable[[Transaction], Stored]:
 
 
 def first() -> State:
-    empty = State(frozenset(), frozenset()).changed(known_remotes.enrol(REMOTE, "fake", "app", DESK.now_s))
+    empty = State(frozenset(), frozenset()).changed(known_remotes.add(REMOTE, "fake", "app", DESK.now_s))
     return empty.changed(storing(words(1, 0.9)))
 
 

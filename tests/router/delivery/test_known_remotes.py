@@ -267,7 +267,7 @@ async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(here: Remo
     async with here.opened({}) as memory:
         await memory.store("hello")
         name, now_s = name_of("team"), here.clock.now().timestamp()
-        assert here.disk.write(known_remotes.enrol(name, "fake://team", "app", now_s, earlier=True)).result()
+        assert here.disk.write(known_remotes.add(name, "fake://team", "app", now_s, earlier=True)).result()
         assert here.disk.write(known_remotes.forget(name, now_s)).result()
         assert here.disk.write(known_remotes.backfill(name, "app", now_s, "")).result() == (0, None)
         assert rows_of(here.disk, "team") == []

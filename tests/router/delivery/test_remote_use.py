@@ -1,4 +1,4 @@
-"""Enrolling a remote is an act: what reads sends it nothing but the question, and earlier memories stay unless said."""
+"""Adding a remote is an act: what reads sends it nothing but the question, and earlier memories stay unless said."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.router_bench import PromptStore, Remotes, facet_at, held, name_of
 ONCE, ASK = RemoteUse.ONCE, RemoteUse.ASK
 
 
-def enrolled(disk: PromptStore) -> list[str]:
+def added(disk: PromptStore) -> list[str]:
     """The remotes that the home knows."""
     return [name for name, _ in disk.reader.threads.named("remote", 10)]
 
@@ -28,7 +28,7 @@ async def test_a_remote_that_is_only_asked_gets_the_question_and_nothing_else(he
         assert (await memory.status())["outbox"]["pending"] == 0
         assert "earlier" not in (await memory.status())["outbox"]
     assert {call.name for call in here.team.calls} == {"connect", "search"}
-    assert enrolled(PromptStore(here.disk.home)) == []
+    assert added(PromptStore(here.disk.home)) == []
 
 
 # --- once -----------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ async def test_what_follows_from_a_store_does_not_go_to_a_remote_that_is_used_on
     assert held(here.team) == ["the last straw"]
 
 
-# --- enrolled -------------------------------------------------------------------------------------------------------
+# --- added ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("N3")
@@ -167,7 +167,7 @@ async def test_the_remotes_id_is_read_after_a_delivery_in_the_background_whoever
             assert explained is not None
             told = {"endpoint": "fake://team", "delivery": "delivered", "remote_id": remote_id}
             assert explained["remotes"] == [told]
-    assert name_of("team") in enrolled(PromptStore(here.disk.home))
+    assert name_of("team") in added(PromptStore(here.disk.home))
 
 
 @pytest.mark.requirement("L2")

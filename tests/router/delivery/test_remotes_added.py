@@ -70,7 +70,7 @@ def test_verbs_that_read_send_a_remote_nothing_but_the_question(run: Run, server
 
 
 @pytest.mark.requirement("N3")
-def test_verbs_that_read_enrol_no_remote_of_the_environment_and_verbs_that_write_do(
+def test_verbs_that_read_add_no_remote_of_the_environment_and_verbs_that_write_do(
     run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("store", "before")
@@ -106,12 +106,12 @@ def test_a_store_with_a_remote_sends_that_memory_alone_and_says_so(run: Run, ser
 
 
 @pytest.mark.requirement("N3")
-def test_sync_names_the_way_to_enrol_a_remote_that_is_not(run: Run, server: ScriptedRemote) -> None:
+def test_sync_names_the_way_to_add_a_remote(run: Run, server: ScriptedRemote) -> None:
     run("store", "mine")
     refused = run("sync", "--remote", server.url)
     assert (refused.code, refused.out, server.effects) == (2, "", [])
     add = f"`kingly-memory remotes add NAME {server.url}`"
-    assert f"{server.url} is not enrolled here. {add} sends new memories there from then on" in refused.err
+    assert f"{server.url} is no remote of this project; {add} makes it one" in refused.err
 
 
 @pytest.mark.requirement("N17")
