@@ -26,6 +26,7 @@ from tests.files.samples import LIMIT, parted
         ("old.json", '{"memories": {"a": "b"}}', FileFormat.LEGACY),
         ("old.json", '{"key": "a", "value": "b"}', FileFormat.LEGACY),
         ("one.json", '{"content": "a", "messages": []}', FileFormat.JSONL),
+        ("renamed.json", '{"layout": "kingly", "memories": []}', FileFormat.KINGLY),
         ("note.md", "# Title", FileFormat.NOTES),
         ("mem0.json", '{"results": [{"id": "1", "memory": "likes tea"}]}', FileFormat.MEM0),
         ("memory", '{"type":"entity","name":"Ann","entityType":"person","observations":[]}', FileFormat.JSONL),

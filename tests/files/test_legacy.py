@@ -80,11 +80,11 @@ def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
     assert problems == [
         "item 1: item: is not an object with key and value",
         "item 2: item: is not an object with key and value",
-        "item 3: content: is empty; say what is to be remembered",
+        "item 3: value: is empty; say what is to be remembered",
         "item 4: key: contains control characters",
-        "item 5: created_at: 'soon' is not an ISO 8601 date or time",
-        "item 6: created_at: nan is no point in time",
-        f"item 7: created_at: {10**39} is no point in time",
-        "item 8: created_at: expected a date and time, not bool",
-        "item 9: tags: expected text, not list",
+        "item 5: timestamp: 'soon' is not an ISO 8601 date or time",
+        "item 6: timestamp: nan is no point in time",
+        f"item 7: timestamp: {10**39} is no point in time",
+        "item 8: timestamp: expected a date and time, not bool",
+        "item 9: category: expected text, not list",
     ]

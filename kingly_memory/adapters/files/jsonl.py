@@ -128,14 +128,19 @@ def entries(
     content_limit_bytes: int,
     format_name: str = FORMAT,
     as_line: Callable[[Any], JsonObject] | None = None,
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Entry]:
     """The memories of a list of values, each named by its place. `as_line` says what a value of another format would
-    be as a line; it raises InvalidInput."""
+    be as a line, where it raises InvalidInput, and `called` what that format calls the fields, so that a problem names
+    one that the file has."""
 
     def made(item: Any) -> Imported | Beside:
         if as_line is None:
             return _made(item, content_limit_bytes, False)
-        return imported(as_line(item), content_limit_bytes=content_limit_bytes, format_name=format_name)
+        try:
+            return imported(as_line(item), content_limit_bytes=content_limit_bytes, format_name=format_name)
+        except InvalidInput as error:
+            raise InvalidInput(called.get(error.field, error.field), error.problem) from None
 
     if not isinstance(items, list):
         yield Problem(path, "", "is no list or object of memories")

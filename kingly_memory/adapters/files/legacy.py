@@ -14,6 +14,7 @@ from kingly_memory.models import JsonObject
 FORMAT = "legacy"
 NAME = "memory.json"
 _FIELDS = {"key", "value", "category", "timestamp"}
+_CALLED = {"content": "value", "title": "key", "tags": "category", "created_at": "timestamp"}
 
 
 def looks_like(content: Any) -> bool:
@@ -37,7 +38,9 @@ def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[E
     if isinstance(content, Mapping):
         is_pair = {key: isinstance(value, Mapping) and "value" in value for key, value in content.items()}
         content = [{"key": key, **(one if is_pair[key] else {"value": one})} for key, one in content.items()]
-    return jsonl.entries(content, path, content_limit_bytes=content_limit_bytes, format_name=FORMAT, as_line=_as_line)
+    return jsonl.entries(
+        content, path, content_limit_bytes=content_limit_bytes, format_name=FORMAT, as_line=_as_line, called=_CALLED
+    )
 
 
 def _as_line(item: Any) -> JsonObject:
