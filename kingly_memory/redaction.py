@@ -1,7 +1,8 @@
 """Taking secrets out of a text. Rather one word too many than one too few.
 
-Each rule says where in a text a secret stands. A rule is tried only where one of its hints occurs, so that ordinary
-text costs little, and its pattern is compiled only then, so that a command that stores a sentence starts fast.
+Each rule says where in a text a secret stands. Every text that is stored is looked at, so ordinary text has to cost
+little: a rule is tried only where one of its hints occurs, and where it needs a digit or a long word only in a text
+that has one. Its pattern is compiled only then, so that a command that stores a sentence starts fast.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from base64 import b64decode
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -58,10 +59,10 @@ def _spots(text: str) -> list[tuple[int, int, str]]:
     seen, places = _seen(text)
     if "[redacted " in seen:
         seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
-    lowered = seen.lower()
-    rules = dict.fromkeys(rule for hint, rules in _hinted().items() if hint in lowered for rule in rules)
-    found = [spot for rule in rules for spot in _RULES[rule].spots(seen)]
-    if _RUN.search(seen):
+    is_long = max(map(len, seen.split()), default=0) >= _LONG
+    hints = _hints(is_long, _DIGIT.search(seen) is not None, seen.isascii())
+    found = [spot for rule in hints.rules(seen.lower()) for spot in rule.spots(seen)]
+    if is_long and _RUN.search(seen):
         found += [*_near_names(seen), *_coded(seen)]
     if not found:
         return []
@@ -78,18 +79,20 @@ def _spots(text: str) -> list[tuple[int, int, str]]:
 def _seen(text: str) -> tuple[str, list[int] | None]:
     """The text as a reader sees it: without invisible letters, and with full-width ones as usual ones. And the place
     that each letter has in the text, unless it is the same."""
-    if text.isascii():
+    if text.isascii() or not _compiled(f"[{_INVISIBLE}\u3000\uff01-\uff5e]", re.NOFLAG).search(text):
         return text, None
-    places = [place for place, letter in enumerate(text) if letter not in _INVISIBLE]
+    places = [match.start() for match in _compiled(f"[^{_INVISIBLE}]", re.NOFLAG).finditer(text)]
     return "".join([text[place] for place in places]).translate(_WIDE), places
 
 
 _REDACTED = re.compile(r"\[redacted [a-z ]+\]")
 _GONE = "\0"
 """Stands for each letter of a placeholder while rules look at a text."""
-_INVISIBLE = frozenset(map(chr, (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
-_INVISIBLE |= frozenset(map(chr, (*range(0x2060, 0x2070), 0xFEFF, *range(0xE0000, 0xE0080))))
+_INVISIBLE = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 _WIDE = {0x3000: 0x20} | {one + 0xFEE0: one for one in range(0x21, 0x7F)}
+_LONG = 15
+"""Characters of the shortest word that is a secret by its shape alone."""
+_DIGIT = re.compile(r"\d")
 
 
 # --- what stands where -----------------------------------------------------------------------------------------------
@@ -183,7 +186,7 @@ def _is_made(value: str, shortest: int = 8) -> bool:
     bare = value.strip("\"'`")
     return (
         len(bare) >= shortest
-        and any(map(str.isdigit, bare))
+        and any(map(str.isdecimal, bare))
         and any(map(str.isalpha, bare))
         and not re.search(r"[(\[{<]|://|^[~./]", bare)
     )
@@ -216,11 +219,13 @@ def _is_dense(value: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rule:
     """A secret stands where `pattern` has its group `secret`, or matches at all, if `check` says so of that.
 
-    Looked for only where one of the hints, which spaces part, occurs in the text in lower case.
+    Looked for only where one of the hints, which spaces part, occurs in the text in lower case; a rule without hints
+    everywhere. `is_long`: the secret, or what says that it is one, is a word of 15 characters or more. `has_digit`: a
+    digit belongs to it.
     """
 
     kind: str
@@ -228,6 +233,8 @@ class _Rule:
     pattern: str
     check: Callable[[str], bool] | None = None
     flags: re.RegexFlag = re.IGNORECASE
+    is_long: bool = False
+    has_digit: bool = False
 
     def spots(self, seen: str) -> Iterator[tuple[int, int, str]]:
         pattern = _compiled(self.pattern, self.flags)
@@ -237,13 +244,33 @@ class _Rule:
                 yield (*match.span(group), self.kind)
 
 
+class _Hints:
+    """The hints of some rules. One search tells that a text has none of them, which is what most texts have."""
+
+    def __init__(self, rules: Sequence[_Rule], is_ascii: bool) -> None:
+        self._always = [rule for rule in rules if not rule.hints]
+        self._of: dict[str, list[_Rule]] = {}
+        for rule in rules:
+            for hint in rule.hints.split():
+                if hint.isascii() or not is_ascii:
+                    self._of.setdefault(hint, []).append(rule)
+        endings: dict[str, list[str]] = {}  # of hints that begin alike, which makes the search twice as fast
+        for hint in self._of:
+            endings.setdefault(hint[0], []).append(re.escape(hint[1:]))
+        self._any = re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in endings.items()))
+
+    def rules(self, lowered: str) -> Iterable[_Rule]:
+        """Those that may find something."""
+        if self._any.search(lowered) is None:
+            return self._always
+        hinted = [rule for hint in filter(lowered.__contains__, self._of) for rule in self._of[hint]]
+        return dict.fromkeys([*self._always, *hinted])
+
+
 @cache
-def _hinted() -> dict[str, list[int]]:
-    """The places of the rules that each hint is a hint of."""
-    return {
-        hint: [place for place, rule in enumerate(_RULES) if hint in rule.hints.split()]
-        for hint in dict.fromkeys(hint for rule in _RULES for hint in rule.hints.split())
-    }
+def _hints(is_long: bool, has_digit: bool, is_ascii: bool) -> _Hints:
+    """Of the rules that may find something in such a text."""
+    return _Hints([one for one in _RULES if is_long >= one.is_long and has_digit >= one.has_digit], is_ascii)
 
 
 @cache
@@ -253,22 +280,24 @@ def _compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
 
 _CHOSEN_HINTS = "pass pw secret safe"
 _ISSUED_HINTS = "token key api psk signature credential bearer cookie session sessid"
-_DIGITS = "0 1 2 3 4 5 6 7 8 9"
 _RULES = (
     # what has a shape of its own; ASCII, so that a letter of another script may stand beside it
     _Rule(
         "private key",
-        "private",
+        "-----begin",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
         r"(?:-----END [A-Z0-9 ]{0,40}(?:KEY(?: BLOCK)?-----)?|\Z)",
         flags=re.DOTALL,
     ),
-    _Rule("private key", "age-secret-", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", flags=re.IGNORECASE | re.ASCII),
-    _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", flags=re.ASCII),
+    _Rule(
+        "private key", "age-secret-", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}", None, re.IGNORECASE | re.ASCII, is_long=True
+    ),
+    _Rule("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?", None, re.ASCII, is_long=True),
     _Rule(
         "key",
-        "akia asia abia acca gh github_ gl xox xapp- aiza ya29 gocspx sk- _live_ _test_ whsec_ hf_ npm_ pypi- dckr_"
-        " _v1_ dapi shp sg. key- lin_ hvs. hvb. pmak- sq0 nrak- rubygems_",
+        "akia asia abia acca ghp_ gho_ ghu_ ghs_ ghr_ github_ glpat- gldt- glrt- glcbt- glptt- glsoat- glc_ xox xapp-"
+        " aiza ya29 gocspx sk- _live_ _test_ whsec_ hf_ npm_ pypi- dckr_ _v1_ dapi shp sg. key- lin_ hvs. hvb. pmak-"
+        " sq0 nrak- rubygems_",
         r"\b(?:"
         r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,}"
         r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
@@ -283,42 +312,57 @@ _RULES = (
         r"|sq0(?:atp|csp)-[\w-]{20,}|NRAK-[A-Z0-9]{20,}|glc_[\w+/=]{20,}|rubygems_[0-9a-f]{40,}"
         r")",
         flags=re.ASCII,
+        is_long=True,
     ),
-    _Rule("token", _DIGITS, r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", flags=re.ASCII),  # Telegram
-    _Rule("token", _DIGITS, r"\b[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", flags=re.ASCII),  # Discord
+    # of Telegram and Discord
+    _Rule("token", ":", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", None, re.ASCII, is_long=True, has_digit=True),
+    _Rule("token", ".", r"\b[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", None, re.ASCII, is_long=True),
     _Rule(
         "secret",
         "services/ webhooks/",
         r"(?:slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{10,})",
+        is_long=True,
     ),
-    _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", flags=re.ASCII),
+    _Rule("secret", "$", r"\$(?:[1567y]|2[abxy]|argon2id?)\$[\w./$=,+-]{20,}", None, re.ASCII, is_long=True),
+    # these begin with a letter, and look behind it then: so Python jumps over all that is none
     _Rule(
         "secret",
-        _DIGITS,
-        r"(?<![\w.,+-])(?:(?:4\d|5[1-5]|2[2-7]|35|6\d)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -]?)\d{6}\2\d{5})"
-        r"(?![\w-]|[.,]\d)",
+        "",
+        r"[2-6](?<![\w.,+-].)(?:(?:(?<=[46])\d|(?<=5)[1-5]|(?<=2)[2-7]|(?<=3)5)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}"
+        r"|(?<=3)[47]\d\d([ -]?)\d{6}\2\d{5})(?![\w-]|[.,]\d)",
         _is_card,
-        flags=re.ASCII,
+        re.ASCII,
+        has_digit=True,
     ),
     _Rule(
         "secret",
-        _DIGITS,
-        r"(?<![A-Z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])",
+        "",
+        r"[A-Z](?<![A-Z0-9].)[A-Z]\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Z0-9])",
         _is_account,
-        flags=re.ASCII,
+        re.ASCII,
+        has_digit=True,
     ),
-    _Rule("secret", _DIGITS, r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, flags=re.ASCII),
-    _Rule("secret", _DIGITS, r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}", _is_dense),
+    _Rule(
+        "secret", "", r"(?<![\w-])(?:[a-z2-7]{4}[ -]){5,}[a-z2-7]{4}(?![\w-])", _has_digits, re.ASCII, has_digit=True
+    ),
+    _Rule(
+        "secret",
+        "",
+        r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}",
+        _is_dense,
+        is_long=True,
+        has_digit=True,
+    ),
     # addresses
     _Rule(
         "secret",
         "://",
         r"\b[a-z][a-z0-9+.-]{1,20}://(?:[^\s/:@?#\"'<>]{0,200}:(?!\d{1,5}/)(?P<secret>[^\s\"'<>\0]{1,400}?)(?=@[\w.\[-]+(?:[:/?#\s]|$)))",
     ),
-    _Rule("secret", "://", r"://(?P<secret>[^\s/:@?#\"'<>\[\0]{16,400})(?=@)"),
+    _Rule("secret", "://", r"://(?P<secret>[^\s/:@?#\"'<>\[\0]{16,400})(?=@)", is_long=True),
     _Rule(
         "secret",
-        "?& =",
+        "=",
         r"[?&;](?:[\w.-]{0,40}(?:token|key|secret|password|passwd|pwd|signature|credential)|sig|auth|code|jwt|sid)="
         r"(?P<secret>[^\s&#\"'<>${\0][^\s&#\"'<>\0]{3,2000})",
     ),
@@ -334,7 +378,7 @@ _RULES = (
     _Rule("secret", "bearer basic", r"\b(?:bearer|basic)\s++(?=\S*[\d=+/._-])(?P<secret>[\w+/=.~-]{12,})"),
     _Rule(
         "secret",
-        "-u --user --proxy",
+        "-u",
         r"(?<!\S)(?:-u|--user|--proxy-user)[ =]?[\"']?(?!\d+:\d+(?!\S))[^\s:\"']{1,100}:(?P<secret>[^\s\"'\0]{1,400})",
     ),
     _Rule(
@@ -343,13 +387,18 @@ _RULES = (
         r"(?:(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?)"
         r"(?P<secret>'[^'\n]{1,400}'|\"[^\"\n]{1,400}\"|[^\s\"'\0]{1,400})",
     ),
-    _Rule("secret", "--", rf"--?[\w-]{{0,30}}{_CHOSEN}[ =](?!-|(?-i:[A-Z]+(?![\w-]))){_NO_VALUE}(?P<secret>{_VALUE})"),
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        rf"--?[\w-]{{0,30}}{_CHOSEN}[ =](?!-|(?-i:[A-Z]+(?![\w-]))){_NO_VALUE}(?P<secret>{_VALUE})",
+    ),
     # the names of what machines issue, and something made soon after
     _Rule(
         "secret",
         _ISSUED_HINTS,
         rf"{_ISSUED}{_WHICH}(?:\s{{0,3}}{_SIGN}\s{{0,3}}|{_WHOSE}{_IS}[: ]\s?|\s)(?P<secret>{_VALUE})",
         _is_made,
+        has_digit=True,
     ),
     _Rule(
         "secret",
@@ -372,7 +421,13 @@ _RULES = (
         rf"{_CHOSEN}{_WHICH}(?:\s{{0,3}}{_SIGN}[ \t]{{1,3}}|\s{{0,3}}{_SIGN}\n\s{{0,3}}|"
         rf"{_WHOSE}{_IS}[: ]\s{{0,2}}){_NO_VALUE}(?!{_STATE})(?P<secret>{_QUOTED}|{_CLAUSE})",
     ),
-    _Rule("secret", _CHOSEN_HINTS, rf"{_CHOSEN} (?P<secret>{_VALUE})", lambda value: _is_made(value, 6)),
+    _Rule(
+        "secret",
+        _CHOSEN_HINTS,
+        rf"{_CHOSEN} (?P<secret>{_VALUE})",
+        lambda value: _is_made(value, 6),
+        has_digit=True,
+    ),
     _Rule(
         "secret",
         _CHOSEN_HINTS,
@@ -397,7 +452,7 @@ _RULES = (
     ),
     _Rule(
         "secret",
-        "passwort kennwort mot contrase senha parola wachtwoord hasło lösenord adgangskode şifre пароль كلمة סיסמה"
+        "passe passwort kennwort contraseña senha parola wachtwoord hasło lösenord adgangskode şifre пароль كلمة סיסמה"
         " 密码 密碼 口令 パスワード 暗証番号 비밀번호",
         rf"{_FOREIGN}[^\n.:;=!?]{{0,40}}?{_FOREIGN_IS}(?!{_FOREIGN_STATE}|{_STATE}){_NO_VALUE}"
         rf"(?P<secret>{_QUOTED}|[!-~]{{4,400}}?{_END}|(?<=[\s:=])[^\W\d_][\w!-/-]{{2,80}}(?={_CLAUSE_END}))",
@@ -409,6 +464,7 @@ _RULES = (
         rf"\b(?:pin(?:[ -]?code)?s?|otp|tan|(?:verification|security|access|door|gate|alarm) code|cv[cv])\b"
         rf"(?: [\w'-]+){{0,3}}?(?:{_IS}|\slautet|\sist|\sest|\ses|\s?[:=]|(?<=cv[cv]))"
         r"[: ]{0,3}(?P<secret>\d{3,10})\b",
+        has_digit=True,
     ),
     _Rule(
         "secret",
@@ -417,6 +473,7 @@ _RULES = (
         r"|codes? (?:de (?:secours|récupération|respaldo|recuperación)|di recupero))\b[^\n:]{0,60}?[:\s]\s?"
         r"(?P<secret>(?:\s{0,4}(?=[\w-]{0,20}\d)[A-Za-z0-9]{4,20}(?:[ -][A-Za-z0-9]{3,20}){0,3}[,;]?){1,20})",
         _has_digits,
+        has_digit=True,
     ),
     _Rule(
         "secret",

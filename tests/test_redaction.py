@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
 import string
+from collections.abc import Sequence
+from itertools import islice
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kingly_memory import redaction
+from kingly_memory.dataclass import replace
 from kingly_memory.hosts.statements import statements
 from kingly_memory.hosts.transcript import Message
 from kingly_memory.redaction import Redacted, redact
+from tests.secret_samples import ordinary, secrets
 
 BASE64 = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -256,6 +262,55 @@ def test_redacting_again_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once.text).text == once.text
     assert (once.count > 0) == (once.text != text)
+
+
+class _EveryRule:
+    """Takes the place of the first test, which leaves out the rules that can find nothing."""
+
+    def rules(self, _: str) -> Sequence[object]:
+        return redaction._RULES
+
+
+def by_every_rule(text: str) -> Redacted:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_hints", lambda *_: _EveryRule())
+        patch.setattr(redaction, "_LONG", 0)
+        return redact(text)
+
+
+LINES = list(islice(ordinary(), 3_600, 6_000))
+shaped = st.one_of(*SHAPED.values())
+named = st.tuples(st.sampled_from([*NAMED.values()]), word, unguessable).map(
+    lambda said: said[0].format(said[1]).format(said[2])
+)
+some = st.one_of(shaped, named, st.sampled_from([*TOLD, *(one.text for one in secrets())]))
+
+
+@pytest.mark.requirement("N25")
+@given(
+    pieces=st.lists(st.one_of(some, st.sampled_from(LINES), around, word), min_size=1, max_size=4),
+    between=st.sampled_from([" ", "\n", ". ", "", "\u3000", " \u2014 "]),
+)
+def test_no_rule_is_left_out_that_would_find_something(pieces: list[str], between: str) -> None:
+    text = between.join(pieces)
+    assert redact(text) == by_every_rule(text)
+
+
+@pytest.mark.requirement("N25")
+@pytest.mark.parametrize("rule", redaction._RULES, ids=lambda rule: rule.hints[:20])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_a_rule_finds_has_a_hint_of_it(rule: redaction._Rule, data: st.DataObject) -> None:
+    alphabet = st.characters(codec="ascii" if rule.hints.isascii() else "utf-8")
+    text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags), alphabet=alphabet))
+    if any(rule.spots(text)):
+        asked: list[bool] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(redaction, "_RULES", [replace(rule, check=lambda _: bool(asked.append(True)))])
+            redaction._hints.cache_clear()
+            redact(text)
+        redaction._hints.cache_clear()
+        assert asked
 
 
 @given(unguessable)

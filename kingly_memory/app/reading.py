@@ -123,9 +123,7 @@ class LocalReader(View):
             tiers=self._settings.tiers,
             redacts=self._settings.redact_secrets,
         )
-        stored = self._store.write(
-            lambda transaction: write.store(transaction, draft, context, if_revision=if_revision, folds=True)
-        )
+        stored = self._store.write(write.store(draft, context, if_revision=if_revision, folds=True))
         return stored.result().receipt
 
     def note_used(self, memory_ids: Sequence[str]) -> None:

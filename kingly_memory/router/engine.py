@@ -197,11 +197,7 @@ class Engine:
         """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
         RevisionConflict."""
         placed, context = self._placed(draft), self.write_context()
-        return await self.keep(
-            lambda transaction: write.store(
-                transaction, placed, context, noted=noted, if_revision=if_revision, folds=folds
-            )
-        )
+        return await self.keep(write.store(placed, context, noted=noted, if_revision=if_revision, folds=folds))
 
     def _placed(self, draft: Draft) -> Draft:
         """In the context that is meant by what it says. Most say none."""
@@ -211,10 +207,9 @@ class Engine:
 
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
-        placed, context = [self._placed(draft) for draft in drafts], self.write_context()
-        stored = await self.write(
-            lambda transaction: [write.store(transaction, one, context, folds=True) for one in placed]
-        )
+        context = self.write_context()
+        changes = [write.store(self._placed(draft), context, folds=True) for draft in drafts]
+        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
         await self.follow(*stored)
         return [one.receipt for one in stored]
 

@@ -24,32 +24,37 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
     """Import entries, each for the user that it names, unless the importing view is of a user: then all are theirs.
     What is here already stays. The change raises InvalidInput for a link without its ends."""
     project, mine = project_and_user(context.space)
+    of_user: dict[str | None, list[Imported | Beside]] = {}
+    for one in entries:
+        of_user.setdefault(mine or one.user, []).append(one)
+    changes = [_take(some, replace(context, space=space_of(project, user))) for user, some in of_user.items()]
 
     def change(transaction: Transaction) -> Taken:
         counts = Counter[str]()
-        of_user: dict[str | None, list[Imported | Beside]] = {}
-        for one in entries:
-            of_user.setdefault(mine or one.user, []).append(one)
-        for user, some in of_user.items():
-            counts.update(_take(transaction, some, replace(context, space=space_of(project, user))))
+        for take_some in changes:
+            counts.update(take_some(transaction))
         return Taken(**counts)
 
     return change
 
 
-def _take(transaction: Transaction, entries: Sequence[Imported | Beside], context: WriteContext) -> Counter[str]:
-    memories = [one for one in entries if isinstance(one, Imported)]
-    counts = Counter(fate for _, fate in write.import_all(memories, context)(transaction))
-    for one in entries:
-        if isinstance(one, ImportedLink):
-            counts.update(_link(transaction, one, context))
-        elif isinstance(one, ImportedDocument):
-            counts["documents"] += _put(transaction.documents, one, context)
-        elif isinstance(one, ImportedItem):
-            counts["items"] += _append(transaction.documents, one, context)
-        elif isinstance(one, ImportedContext):
-            _note_context(transaction, one, context)
-    return counts
+def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callable[[Transaction], Counter[str]]:
+    import_memories = write.import_all([one for one in entries if isinstance(one, Imported)], context)
+
+    def change(transaction: Transaction) -> Counter[str]:
+        counts = Counter(fate for _, fate in import_memories(transaction))
+        for one in entries:
+            if isinstance(one, ImportedLink):
+                counts.update(_link(transaction, one, context))
+            elif isinstance(one, ImportedDocument):
+                counts["documents"] += _put(transaction.documents, one, context)
+            elif isinstance(one, ImportedItem):
+                counts["items"] += _append(transaction.documents, one, context)
+            elif isinstance(one, ImportedContext):
+                _note_context(transaction, one, context)
+        return counts
+
+    return change
 
 
 class _Undone(Exception):

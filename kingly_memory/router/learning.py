@@ -97,15 +97,17 @@ def _stored(
 ) -> Callable[[Transaction], tuple[Stored, MemoryId | None]]:
     """The whole text stays on this machine: with a significance of 0.3 at most no remote ever gets it."""
     context = engine.write_context()
+    if summary.content == original.content:
+        store_whole = write.store(summary, context)
+        return lambda transaction: (store_whole(transaction), None)
+    original_id = MemoryId(new_id(context.now))
+    store = write.store(replace(summary, metadata={**summary.metadata, "original_id": original_id}), context)
+    resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
+    put_away = write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], context)
 
     def change(transaction: Transaction) -> tuple[Stored, MemoryId | None]:
-        if summary.content == original.content:
-            return write.store(transaction, summary, context), None
-        original_id = MemoryId(new_id(context.now))
-        pointing = replace(summary, metadata={**summary.metadata, "original_id": original_id})
-        stored = write.store(transaction, pointing, context)
-        resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
-        write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], context)(transaction)
+        stored = store(transaction)
+        put_away(transaction)
         reason, figures = "a summary is remembered in its place", {"compression_ratio": ratio}
         why = Archived(context.now_s, LEARNED, reason, figures, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())

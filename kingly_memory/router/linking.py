@@ -62,7 +62,7 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
     def change(transaction: Transaction) -> Recorded:
         where = thoughts.place(transaction, said, context.space, context.now, found)
         draft = thoughts.placed(said, where)
-        stored = write.store(transaction, draft, context)
+        stored = write.store(draft, context)(transaction)
         thoughts.note(transaction, context.space, where, stored.receipt.id)
         receipt = stored.receipt
         thought = Thought(

@@ -93,40 +93,48 @@ def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
 
 
 def store(
-    transaction: Transaction,
     told: Draft,
     context: WriteContext,
     *,
     noted: bool = True,
     if_revision: int | None = None,
     folds: bool = False,
-) -> Stored:
+) -> Callable[[Transaction], Stored]:
     """A new memory, or a new revision of the one that has the key already, unless that says the same; `noted` in its
-    working context. What `folds` goes into a live memory that says just that, where neither has a key. Raises
-    RevisionConflict."""
-    draft, secrets = _looked_through(told, context)
-    before = _by_key(transaction, context.space, draft.key)
-    if if_revision is not None:
-        if before is None and if_revision and draft.key is not None:
-            find_own(transaction, context.space, draft.key)
-        _check_revision(draft.key, before, if_revision)
-    memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
-    lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-    twin = _twin(transaction, memory, context) if folds and draft.key is None else None
-    if twin is not None:
-        memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
-    elif before is not None and _is_there(transaction, before, memory, context):
-        memory = before.memory
-        receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
-    else:
-        if before is not None:
-            _unsay(transaction, before, memory, context)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
-    if secrets:
-        receipt = replace(receipt, secrets=secrets)
+    working context. What `folds` goes into a live memory that says just that, where neither has a key. The change
+    raises RevisionConflict."""
+    draft, secrets = _looked_through(told, context)  # here, so that no writer waits for it
+
+    def change(transaction: Transaction) -> Stored:
+        before = _by_key(transaction, context.space, draft.key)
+        if if_revision is not None:
+            if before is None and if_revision and draft.key is not None:
+                find_own(transaction, context.space, draft.key)
+            _check_revision(draft.key, before, if_revision)
+        memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
+        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+        twin = _twin(transaction, memory, context) if folds and draft.key is None else None
+        if twin is not None:
+            memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
+        elif before is not None and _is_there(transaction, before, memory, context):
+            memory = before.memory
+            receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
+        else:
+            if before is not None:
+                _unsay(transaction, before, memory, context)
+            receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+        if secrets:
+            receipt = replace(receipt, secrets=secrets)
+        return _noted(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
+
+    return change
+
+
+def _noted(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
+    """Note a memory in its context, if it has one, and consolidate what then has no place there any more."""
     context_id = memory.scope.context_id
-    if not noted or context_id is None:
-        return Stored(receipt, context_id)
+    if context_id is None:
+        return Stored(receipt, None)
     after = contexts.note(
         transaction,
         memory,
@@ -203,13 +211,13 @@ def update(
 ) -> Callable[[Transaction], Stored | None]:
     """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
     nothing. None when there is no such memory. Raises RevisionConflict."""
+    draft, secrets = _looked_through(told, context)
 
     def change(transaction: Transaction) -> Stored | None:
         before = find_own(transaction, context.space, key_or_id)
         if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
-        draft, secrets = _looked_through(told, context)
         said = draft.revising(before.memory)
         author = said.agent if "agent" in draft.unsaid else context.agent
         memory = _memory(said, before, replace(context, agent=author))
@@ -241,12 +249,12 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
 
 def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
     """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
+    if context.redacts:
+        items = [replace(item, draft=_looked_through(item.draft, context)[0]) for item in items]
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
         found, whole = [], {item.id for item in items if not item.is_earlier}
         for item in items:
-            if context.redacts:
-                item = replace(item, draft=_looked_through(item.draft, context)[0])  # noqa: PLW2901
             if item.is_earlier and item.id in whole:
                 _import_earlier(transaction, item, context)
             elif not item.is_earlier:

@@ -408,7 +408,7 @@ class Sweepings(RuleBasedStateMachine):
         elif does == "store":
             said = self.said(key, MemoryType.SEMANTIC, 0.5, "x")
             words = draft(said.content, content_limit_bytes=10_000, key=key, metadata={"category": "x"})
-            self.write(lambda transaction: write.store(transaction, words, self.desk))
+            self.write(write.store(words, self.desk))
             row = self.row(key)
             assert row is not None
             said.type, said.significance = row.memory.type, row.memory.significance

@@ -59,7 +59,7 @@ class ConsensusMemory:
                     "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
                 )
             draft = dissent_draft(record, row.memory, content_limit_bytes=self._content_limit_bytes)
-            stored = write.store(transaction, draft, context, noted=False)
+            stored = write.store(draft, context, noted=False)(transaction)
             linking.link(stored.receipt.id, row.memory.id, links.draft("contradicts"), context)(transaction)
             return stored
 

@@ -101,9 +101,10 @@ class ContinuumMemory:
             metadata=continuum.metadata(metadata, source, topic),
         )
         context = self._access.write_context()
+        store = write.store(draft, context)
 
         def change(transaction: Transaction) -> Stored:
-            stored = write.store(transaction, draft, context)
+            stored = store(transaction)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 

@@ -228,7 +228,7 @@ class Attention:
             thread_id = pins.thread_id(context.now, urandom(3))
             while transaction.facet(ATTENTION, owner(context.space, thread_id)) is not None:
                 thread_id = pins.thread_id(context.now, urandom(3))
-            receipt = write.store(transaction, replace(draft, context_id=thread_id), context, noted=False).receipt
+            receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
             for whose in (owner(context.space, thread_id), receipt.id):
                 transaction.set_facet(ATTENTION, whose, {"weight": weight.value, "pinned": True})
             lifetimes.stop(transaction, receipt.id)

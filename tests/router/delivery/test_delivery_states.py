@@ -218,7 +218,7 @@ def words(number: int, significance: float) -> Draft:
 
 
 def storing(told: Draft) -> Callable[[Transaction], Stored]:
-    return lambda transaction: write.store(transaction, told, DESK)
+    return write.store(told, DESK)
 
 
 def first() -> State:
