@@ -304,9 +304,14 @@ def test_what_a_rule_finds_has_a_hint_of_it(rule: redaction._Rule, data: st.Data
     alphabet = st.characters(codec="ascii" if rule.hints.isascii() else "utf-8")
     text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags), alphabet=alphabet))
     if any(rule.spots(text)):
-        asked: list[bool] = []
+        asked: list[str] = []
+
+        def refuse(value: str) -> bool:
+            asked.append(value)
+            return False
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(redaction, "_RULES", [replace(rule, check=lambda _: bool(asked.append(True)))])
+            patch.setattr(redaction, "_RULES", [replace(rule, check=refuse)])
             redaction._hints.cache_clear()
             redact(text)
         redaction._hints.cache_clear()
