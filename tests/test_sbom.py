@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 
-from tools.sbom import ROOT, bill, plain
+from tools import sbom
+from tools.sbom import ROOT, NotInstalled, bill, plain
 
 FOLDER = Path(__file__).parents[1]
 PROJECT = tomllib.loads((FOLDER / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -36,3 +38,19 @@ def test_versions_are_the_pinned_ones() -> None:
     assert len(components) > 20
     assert all(one["purl"] == f"pkg:pypi/{one['name']}@{one['version']}" for one in components)
     assert set(versions) >= {one["name"] for one in components}
+
+
+def test_extras_that_a_dependency_asks_for_are_followed() -> None:
+    names = {one["name"] for one in bill(["mcp"])["components"]}
+    assert {"pyjwt", "cryptography", "cffi", "pycparser"} <= names  # `mcp` needs `pyjwt[crypto]`
+
+
+def test_a_bill_fails_where_something_that_is_needed_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_cffi(name: str) -> Distribution:
+        if name == "cffi":
+            raise PackageNotFoundError(name)
+        return distribution(name)
+
+    monkeypatch.setattr(sbom, "distribution", without_cffi)
+    with pytest.raises(NotInstalled, match="cffi is needed and not installed here"):
+        bill(["mcp"])

@@ -17,31 +17,41 @@ from packaging.requirements import Requirement
 ROOT = "kingly-memory"
 
 
-def needs(name: str, extras: Iterable[str] = ()) -> Iterator[str]:
-    """What that package needs on this machine with these extras, without what is not installed."""
-    for line in distribution(name).requires or ():
+class NotInstalled(Exception):
+    """Something that the package needs is not there, so that nobody can say which version of it is."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is needed and not installed here; run make venv, or ask for fewer extras")
+
+
+def needs(name: str, extra: str) -> Iterator[Requirement]:
+    """What that package needs on this machine with this extra, or with none if it is "". Raises NotInstalled."""
+    try:
+        lines = distribution(name).requires or ()
+    except PackageNotFoundError:
+        raise NotInstalled(name) from None
+    for line in lines:
         wanted = Requirement(line)
-        markers = [{"extra": one} for one in ("", *extras)]
-        if wanted.marker is not None and not any(wanted.marker.evaluate(one) for one in markers):
-            continue
-        if plain(wanted.name) == ROOT:  # one extra is made of others
-            yield from needs(ROOT, wanted.extras)
-            continue
-        try:
-            distribution(wanted.name)
-        except PackageNotFoundError:
-            continue
-        yield plain(wanted.name)
+        if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+            yield wanted
 
 
 def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
-    """The package and everything that it needs, directly or not."""
-    edges, waiting = {ROOT: sorted(set(needs(ROOT, extras)))}, [ROOT]
+    """The package and everything that it needs, directly or not, with the extras that each asks of another. Raises
+    NotInstalled: a bill that leaves something out would be believed."""
+    waiting, seen = [(ROOT, one) for one in ("", *extras)], set()
+    edges: dict[str, set[str]] = {}
     while waiting:
-        for one in edges[waiting.pop()]:
-            if one not in edges:
-                edges[one] = sorted(set(needs(one)))
-                waiting.append(one)
+        if (one := waiting.pop()) in seen:
+            continue
+        seen.add(one)
+        name = one[0]
+        edges.setdefault(name, set())
+        for wanted in needs(*one):
+            needed = plain(wanted.name)
+            waiting += [(needed, extra) for extra in ("", *wanted.extras)]
+            if needed != name:  # one extra may be made of others
+                edges[name].add(needed)
     found = {name: distribution(name) for name in sorted(edges)}
     refs = {name: f"pkg:pypi/{name}@{one.version}" for name, one in found.items()}
     components = {name: component(name, one, refs[name]) for name, one in found.items()}
@@ -51,7 +61,9 @@ def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
         "version": 1,
         "metadata": {"component": components[ROOT]},
         "components": [one for name, one in components.items() if name != ROOT],
-        "dependencies": [{"ref": refs[name], "dependsOn": [refs[one] for one in edges[name]]} for name in found],
+        "dependencies": [
+            {"ref": refs[name], "dependsOn": [refs[one] for one in sorted(edges[name])]} for name in found
+        ],
     }
 
 
@@ -69,4 +81,7 @@ def plain(name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(bill(sys.argv[1:]), indent=1))
+    try:
+        print(json.dumps(bill(sys.argv[1:]), indent=1))
+    except NotInstalled as error:
+        sys.exit(f"sbom: {error}")
