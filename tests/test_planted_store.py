@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.recovery import recover
+from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.trusted import MOST_GONE
 from kingly_memory.place import user_data_folder
 from kingly_memory.trust import FILE
@@ -92,6 +95,32 @@ def test_a_planted_store_that_calls_itself_new_is_not_quoted(run: Run, planted: 
         database.execute("PRAGMA user_version = 0")
     run("store", SAID, "--origin", "user")
     assert recalled(run, planted) == ""
+
+
+def test_a_planted_store_that_passes_for_an_interrupted_recovery_is_not_quoted(run: Run, planted: Path) -> None:
+    memory = planted / ".kingly" / "memory"
+    (memory / "store").rename(memory / "store.salvaged")
+    assert recalled(run, planted) == ""
+    assert PLANTED[:40] in run("list").out  # which puts it in its place
+    assert not (memory / "store.salvaged").exists()
+    assert recalled(run, planted) == ""
+    assert "it was not made here" in run("doctor").out
+
+
+def test_a_recovery_of_a_home_made_here_that_was_interrupted_is_quoted_when_it_is_finished(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("store", SAID, "--origin", "user")
+    folder = Folder(project / ".kingly" / "memory")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            recover(folder, Malformed("", "broken", folder.inode()))
+    folder.store.rename(folder.aside("corrupt"))
+    assert run("list").code == 0
+    assert SAID in recalled(run, project)
+    (listed,) = run("trust", "--list", "--json").json["trusted"]
+    assert (listed["path"], listed["state"]) == (str(folder.home), "as trusted")
 
 
 def test_a_copy_of_a_trusted_store_with_its_name_is_not_quoted(run: Run, project: Path) -> None:

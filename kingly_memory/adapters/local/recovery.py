@@ -66,13 +66,15 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 def _replace(folder: Folder, damage: Malformed) -> None:
     fresh, saved = folder.salvaged, "what could be read was saved before"
-    was_trusted = not folder.exists() or is_trusted(folder)
     fresh.check()
+    was_trusted = is_trusted(folder if folder.exists() else fresh)
     if folder.exists():
         folder.check()
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         saved = _refill(folder, fresh)
+        if was_trusted:
+            vouch(fresh)  # a store.salvaged that is found later may have come with a clone
     folder.take(fresh, "corrupt")
     if was_trusted:
         vouch(folder)

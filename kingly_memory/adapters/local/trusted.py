@@ -31,7 +31,8 @@ _LOCK_WAIT_S = 2.0
 def check_trusted(home: Path) -> None:
     """Raise StoreUntrusted for a store that this user has neither made nor trusted."""
     folder = Folder(home)
-    if folder.exists() and not is_trusted(folder):
+    found = folder if folder.exists() else folder.salvaged  # which the next reader would put in its place
+    if found.exists() and not is_trusted(found):
         raise StoreUntrusted(
             str(home),
             "it was not made here, so it may hold words that nobody here has said",
@@ -57,8 +58,12 @@ def vouch(folder: Folder) -> None:
     """List the home as it is called just now: this user has made it, or says that it is his. Where the list cannot be
     written hooks put in nothing of it, and `doctor` says so."""
     if not _is_own(folder.home):
+        named, salvaged = entry(_named(folder)), place(folder.salvaged.store)
         with suppress(StoreError, InvalidInput, OSError):
-            change_list({place(folder.home): entry(_named(folder))})
+            if place(folder.store) == salvaged:
+                change_list({salvaged: named})  # beside the one that it replaces, which is still in its place
+            else:
+                change_list({place(folder.home): named}, removed=[salvaged])
 
 
 def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None:
