@@ -101,7 +101,9 @@ def test_a_planted_store_that_passes_for_an_interrupted_recovery_is_not_quoted(r
     memory = planted / ".kingly" / "memory"
     (memory / "store").rename(memory / "store.salvaged")
     assert recalled(run, planted) == ""
-    assert PLANTED[:40] in run("list").out  # which puts it in its place
+    listed = run("list")  # which puts it in its place
+    assert PLANTED[:40] in listed.out
+    assert "what could be read was saved before\n" in listed.err  # and no damaged files were kept
     assert not (memory / "store.salvaged").exists()
     assert recalled(run, planted) == ""
     assert "it was not made here" in run("doctor").out

@@ -76,14 +76,15 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         if was_trusted:
             vouch(fresh)  # a store.salvaged that is found later may have come with a clone
     folder.take(fresh, "corrupt")
+    kept = folder.quarantined
     if was_trusted:
         vouch(folder)
     log.warning(
-        "the memory store in %s was damaged (%s) and has been replaced: %s. The damaged files are kept in %s",
+        "the memory store in %s was damaged (%s) and has been replaced: %s%s",
         folder.store,
         damage.problem,
         saved,
-        folder.quarantined,
+        f". The damaged files are kept in {kept}" if kept else "",
     )
 
 
