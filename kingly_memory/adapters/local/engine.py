@@ -58,6 +58,7 @@ class Engine:
         self._lock_wait_s = lock_wait_s
         self._recover = recover
         self._number: int | None = None
+        """Of the last commit; None when it changed nothing, and others may have committed since the one before."""
         self._data_version: int | None = None
         """SQLite's number of what others have written; None until the first commit after opening."""
         self._cache: Cache | None = None
@@ -113,6 +114,7 @@ class Engine:
         them, and SQLite's number of what others had written before. Raises _ChangeRaisedError where one of all does:
         then they have to be run apart."""
         outcomes: list[Outcome] = []
+        self._number = None
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             as_of = connection.execute("PRAGMA data_version").fetchone()[0]
@@ -154,7 +156,6 @@ class Engine:
         if cache is not None:
             cache.close()
         self._folder.sentinel.close()
-        self._number = None
 
     def _opened(self) -> sqlite3.Connection:
         if self._cache is not None and (now := self._files_now()) != self._files:

@@ -447,6 +447,22 @@ def test_database_without_the_wal_it_was_killed_with_is_said_to_have_lost_someth
     again.close()
 
 
+@pytest.mark.requirement("A5")
+def test_number_of_the_last_commit_never_falls_when_two_write(home: Path) -> None:
+    first, second, sentinel = opened(home), opened(home), Folder(home).sentinel
+    put(first, memory("first"))
+    for number in range(3):
+        put(second, memory(f"second {number}"))
+    before = sentinel.read()
+    first.write(lambda _: None).result()  # changes nothing
+    assert sentinel.read() == before
+    put(first, memory("first again"))
+    assert before is not None
+    assert sentinel.read() == before + 1
+    first.close()
+    second.close()
+
+
 @pytest.mark.requirement("A5", "D7")
 @pytest.mark.parametrize("at", [8, 16, 40, 5_000, 100_000])
 def test_one_flipped_bit_in_the_wal_of_a_killed_writer_loses_nothing_that_reads(
