@@ -216,7 +216,7 @@ class Sentinel:
             number = int(found[:_DIGITS], 16)
         except ValueError:
             number = -1
-        if found == _sealed(number):
+        if found == _sealed(number) and number < _NUMBERS:
             return number
         if found:
             import logging  # loaded when there is something to say
@@ -227,6 +227,8 @@ class Sentinel:
 
 
 _DIGITS, _SENTINEL_BYTES = 16, 16 + 1 + 8 + 1
+_NUMBERS = 2**62
+"""No home makes so many commits, and SQLite counts on from every number below."""
 
 
 def _sealed(number: int) -> bytes:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from zlib import crc32
 
 import pytest
 
@@ -167,6 +168,20 @@ def test_sentinel_is_neither_read_through_a_link_nor_waited_for_in_a_pipe_nor_re
     assert sentinel.read() is None
     assert "made anew" in caplog.text
     sentinel.close()
+
+
+@pytest.mark.requirement("A5")
+@pytest.mark.parametrize("number", [2**62, 2**64 - 1])
+def test_sentinel_with_a_number_that_no_home_reaches_stops_nothing(home: Path, number: int) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+    digits = b"%016x" % number
+    Folder(home).sentinel.path.write_bytes(b"%s %08x\n" % (digits, crc32(digits)))
+    assert stored_contents(opened(home)) == ["before"]
+    put(store, memory("after"))
+    assert Folder(home).sentinel.read() is not None
+    store.close()
+    assert stored_contents(opened(home)) == ["before", "after"]
 
 
 @pytest.mark.parametrize("name", ["$HOME", "a$b", "${x}"])
