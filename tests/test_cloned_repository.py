@@ -153,6 +153,19 @@ def test_a_link_in_the_way_of_a_memory_is_named_in_one_sentence(
     assert "Remove it; to keep memories in another folder, name that folder with --home or KINGLY_HOME" in ran.err
 
 
+@pytest.mark.requirement("A17")
+def test_a_sentinel_without_a_store_that_a_clone_brought_along_is_named(run: Run, clone: Path) -> None:
+    run("store", "The deploy needs two reviews")
+    shutil.rmtree(clone / ".kingly" / "memory" / "store")
+    sentinel = clone / ".kingly" / "memory" / "sentinel"
+    for verb in (("store", "Staging lives on port 6432"), ("list",)):
+        ran = run(*verb)
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert f"If it came with a clone or an archive, nothing of yours is lost: remove {sentinel}" in ran.err
+    sentinel.unlink()
+    assert run("store", "Staging lives on port 6432").code == 0
+
+
 @pytest.mark.requirement("A1")
 @pytest.mark.parametrize("name", ["write.lock", "sentinel"])
 def test_a_second_name_that_another_user_may_have_made_is_named(

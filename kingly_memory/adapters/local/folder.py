@@ -111,7 +111,12 @@ class Folder:
         self._check_not_gone()
         if self._was_there or self.sentinel.is_written():
             problem = f"{self.name}/cache.db is missing or empty, although memories were kept here"
-            raise StoreDamaged(str(self.home), problem)
+            to_do = "Restore the folder from a backup, or move it aside to begin with an empty one"
+            if not self._was_there:
+                to_do += (
+                    f". If it came with a clone or an archive, nothing of yours is lost: remove {self.sentinel.path}"
+                )
+            raise StoreDamaged(str(self.home), problem, to_do)
 
     def check_complete(self, last_commit: int, acknowledged: int | None) -> None:
         """Raise Malformed when the database that was opened ends before what had been acknowledged by then."""
