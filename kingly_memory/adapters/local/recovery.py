@@ -72,7 +72,11 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         folder.check()
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
-        saved = _refill(folder, fresh)
+        try:
+            saved = _refill(folder, fresh)
+        except BaseException:
+            shutil.rmtree(fresh.store, ignore_errors=True)
+            raise
         if was_trusted:
             vouch(fresh)  # a store.salvaged that is found later may have come with a clone
     folder.take(fresh, "corrupt")
@@ -127,6 +131,8 @@ def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
     with TemporaryDirectory(prefix="salvage-", dir=damaged.home) as scratch:
         copy = _folded_in(damaged, Path(scratch))
         with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
+            with closing(safety.connect_read_only(copy)) as strict:
+                strict.execute("SELECT name FROM sqlite_master").fetchall()  # else broken entries count as foreign ones
             if safety.check_table(connection, damaged.store):
                 yield from _rows_of(connection)
                 return

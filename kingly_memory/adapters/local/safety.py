@@ -91,6 +91,8 @@ def check_objects(connection: sqlite3.Connection, path: Path) -> None:
     is_newer, has_settings = layout > sql.LAYOUT, False
     for kind, name, text in connection.execute("SELECT type, name, sql FROM sqlite_master"):
         if not _is_ours(kind, name, text) and (name == "Cache" or not is_newer):
+            if "\0" in (text or ""):  # no statement holds one
+                raise _broken("its list of tables is damaged")
             raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")
         has_settings |= name == "Settings"
     if is_newer or not has_settings:

@@ -364,6 +364,7 @@ def test_store_stays_as_it_is_when_the_new_one_cannot_be_written(home: Path, mon
     with pytest.raises(StoreUnwritable, match="full"):
         recovery.recover(folder, Malformed("", "broken", folder.inode()))
     assert database(home).read_bytes() == before
+    assert not folder.salvaged.store.exists()
     monkeypatch.undo()
     assert len(match(store, "note", limit=HELD).found) == HELD
     store.close()
@@ -511,6 +512,23 @@ def test_damaged_byte_of_the_header_is_called_damage(home: Path, at: int) -> Non
     put(store, memory("afterwards"))
     assert len(stored_contents(store)) == HELD + 1
     store.close()
+
+
+@pytest.mark.requirement("A5", "A17")
+@pytest.mark.parametrize("does_write", [False, True], ids=["read", "write"])
+@pytest.mark.parametrize("statement", ["CREATE TABLE Cache", "CREATE VIEW km_text_source", "CREATE TABLE km_memory"])
+def test_damaged_statement_in_the_list_of_tables_is_damage_and_loses_nothing(
+    home: Path, statement: str, does_write: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = database(home).read_bytes().index(statement.encode())
+    overwrite(home, at + 30, bytes(64))
+    store = opened(home)
+    if does_write:
+        put(store, memory("afterwards"))
+    assert len(stored_contents(store)) == HELD + does_write
+    assert len(loudly(caplog)) == 1
+    store.close()
+    check_integrity(home)
 
 
 @pytest.mark.requirement("A7")
