@@ -153,12 +153,14 @@ def sync(options: Options, out: Output) -> Answer:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()
     lines = [f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"]
-    if told["reason"] and "remotes" not in told:
-        how = "did not take everything" if told["link"] == "connected" else f"is {told['link']}"
-        lines.append(f"the remote {how}: {told['reason']}")
+    remotes = told.get("remotes", {})
+    [(who, only), *several] = remotes.items() or [("the remote", told)]
+    if told["reason"] and not several:
+        how = "did not take everything" if only["link"] == "connected" else f"is {only['link']}"
+        lines.append(f"{who} {how}: {only['reason']}")
     elif told["dead"] and not told["reason"]:
         lines.append("what is dead was refused before: `kingly-memory outbox list --remote …` shows why")
-    for label, one in told.get("remotes", {}).items():
+    for label, one in remotes.items() if several else ():
         done = f"{one['delivered']:,} delivered, {one['pending']:,} waiting, {one['dead']:,} dead"
         lines.append(f"{label}: {done}; {one['link']}" + (f": {one['reason']}" if one["reason"] else ""))
     return Answer(told, lines, 1 if report.reason else 0)

@@ -121,6 +121,7 @@ class RemoteConnection:
                 self._undone.set()
         is_backfilled = await self._services.clock.wait(self._added, timeout_s)
         waited, died = self._sender.waiting(self._name), self._sender.dead(self._name)
+        delivered = self._sender.delivered
         work = asyncio.ensure_future(self._sync(end_s))
         over = asyncio.Event()
         work.add_done_callback(lambda _: over.set())
@@ -130,7 +131,7 @@ class RemoteConnection:
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-        report = self._report(waited, died)
+        report = self._report(waited, died, delivered)
         return report if is_backfilled or report.reason else replace(report, reason=NO_TIME)
 
     def wake(self) -> None:
@@ -243,8 +244,9 @@ class RemoteConnection:
                 return
             await self._services.clock.sleep(min(left, self._services.settings.pace.poll_s / 10))
 
-    def _report(self, waited: int, died: int) -> SyncReport:
-        """`waited` and `died` are how many memories were waiting and dead before."""
+    def _report(self, waited: int, died: int, had_delivered: int) -> SyncReport:
+        """`waited` and `died` are how many memories were waiting and dead before, `had_delivered` how many this process
+        had delivered."""
         link = as_shown(self._link.current())
         waiting, dead = self._sender.waiting(self._name), self._sender.dead(self._name)
         reason = None
@@ -254,7 +256,8 @@ class RemoteConnection:
             reason = "the remote refused some; see `kingly-memory outbox list --remote …`"
         elif self._sender.waiting(self._sender.outboxes[1]):
             reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
-        delivered = max(waited - waiting - max(dead - died, 0), 0)
+        # Another process may have sent them; and a remote that was put back is sent what did not wait before.
+        delivered = max(waited - waiting - max(dead - died, 0), self._sender.delivered - had_delivered)
         return SyncReport(delivered, waiting, dead, link.state, reason)
 
     async def _add(self, begun: Future[bool]) -> None:

@@ -76,6 +76,8 @@ class Sender:
     def __init__(self, part: RemotePart, link: LinkKeeper, services: Services) -> None:
         self.outboxes = (part.name, outbox_of_links(part.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
+        self.delivered = 0
+        """Memories, by this process."""
         self.settled = asyncio.Event()
         self.turn = asyncio.Lock()
         self.to_whom = "" if part.label == UNNAMED else f" to {part.label}"
@@ -221,15 +223,18 @@ class Sender:
 
         settle = outbox.settle(item, self.owner, move)
 
-        def change(transaction: Transaction) -> None:
-            if settle(transaction) is not None and is_memory and not item.forgotten:
+        def change(transaction: Transaction) -> bool:
+            settled = settle(transaction)
+            if settled is not None and is_memory and not item.forgotten:
                 was_elsewhere = item.leased.remote_id not in (None, remote_id)
                 outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
+            return settled is not None and settled.state is DeliveryState.DELIVERED
 
         if is_memory:
             self._services.events.emit(MemorySent(MemoryId(item.id)))
-        await self._services.write(change)
+        is_delivered = await self._services.write(change)
         if is_memory:
+            self.delivered += is_delivered
             self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
 
     async def _postpone(self, item: Leased, error: RemoteUnavailable, began_s: float) -> bool:

@@ -359,6 +359,13 @@ class View:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""
         known = self._station.remotes
         if not known:
+            from kingly_memory.router import known_remotes
+
+            if waiting := known_remotes.elsewhere(self._store.reader, ()):
+                there = " and ".join(one["endpoint"] for one in waiting)
+                raise InvalidInput(
+                    "remote", f"none is named here, and memories wait for {there}; name it with --remote"
+                )
             adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
             raise InvalidInput("remote", f"this home has none; {adds}")
         chosen = tuple(route for route in known if remote in (None, route.label))

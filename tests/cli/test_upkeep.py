@@ -63,6 +63,31 @@ def test_verbs_about_a_remote_need_one(run: Run, argv: list[str]) -> None:
     assert ran.err == f"kingly-memory: remote: {said}\n"
 
 
+@pytest.mark.parametrize("argv", [["outbox", "list"], ["outbox", "retry"], ["outbox", "drop", "k"]])
+def test_the_outbox_names_the_remote_that_an_earlier_command_named(run: Run, argv: list[str]) -> None:
+    run("store", "x", "--key", "k", "--remote", NOBODY)
+    ran = run(*argv)
+    assert (ran.code, f"none is named here, and memories wait for {NOBODY}; name it with --remote" in ran.err) == (
+        2,
+        True,
+    )
+
+
+def test_a_sync_with_one_remote_says_its_figures_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_REMOTE", f"team={NOBODY}")
+    run("store", "x")
+    said, why = run("sync", "--timeout", "5").out.splitlines()
+    assert (said, why.startswith("team is offline: ")) == ("0 memories delivered, 1 waiting, 0 dead", True)
+
+
+@pytest.mark.parametrize("command", ["config", "doctor"])
+def test_a_variable_that_nothing_reads_is_named(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    for name in ("KINGLY_FOO", "KINGLY_TOKEN_TEAM", "KINGLY_HOOK_TOKENS"):
+        monkeypatch.setenv(name, "99")
+    ran = run(command)
+    assert f"{ran.out}{ran.err}".count("nothing reads KINGLY_FOO\n") == 1
+
+
 ADDRESS = "an address begins with http:// or https://, as in http://localhost:8000"
 
 

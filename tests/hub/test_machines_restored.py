@@ -74,7 +74,7 @@ async def test_a_hub_that_was_put_back_gets_again_what_it_lost(tmp_path: Path) -
         team.store.close()
         backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
         team.start()
-        await memory.sync(timeout=5)
+        assert (await memory.sync(timeout=5)).delivered == 3
         assert held(team) == {port.id: "The port is 2", later.id: "Deploys need two reviews"}
         linked = team.engine.answer(SCOPE, parsed("get_linked_memories", {"memory_ids": [_remote_id(team, port.id)]}))
         assert len(linked["links"]) == 1
