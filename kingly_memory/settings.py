@@ -47,6 +47,15 @@ class Range(NamedTuple):
         return f"{limits}, or never" if self.endless else limits
 
 
+_OF_PLACES = frozenset(
+    f"KINGLY_{name}"
+    for name in (
+        *("AGENT", "CONFIG", "HOME", "PROJECT", "REMOTE", "TOKEN", "TOKEN_FILE", "USER"),
+        *("HUB_TOKEN", "HUB_TOKEN_FILE", "LLM_MODEL", "LLM_TOKEN", "LLM_URL", "MCP_TOKEN"),
+    )
+)
+"""The variables that are no settings; a remote's own begin with KINGLY_TOKEN_."""
+
 Choices = tuple[str, ...]
 """What a setting that is a word may be."""
 
@@ -329,6 +338,13 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
                 raise InvalidSetting(name, f"{variable} has it and there is no such setting; {nearest(name, known)}")
             found[name] = Said(_parsed(f"{name} in {variable}", text, known[name]), variable)
     return found
+
+
+def unknown_variables() -> list[str]:
+    """Those of the environment that begin as ours do, and that nothing here reads."""
+    known = _OF_PLACES | {f"KINGLY_{one.name.upper()}" for one in PUBLIC}
+    ours = (name for name in os.environ if name.startswith("KINGLY_") and not name.startswith("KINGLY_TOKEN_"))
+    return sorted(name for name in ours if name not in known)
 
 
 def _pairs(variable: str, text: str) -> Iterator[tuple[str, str]]:

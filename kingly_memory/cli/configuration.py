@@ -21,7 +21,7 @@ from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
 from kingly_memory.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place, nearest_project, token_variable, user_data_folder
 from kingly_memory.remote_names import UNNAMED, RemotePlace
-from kingly_memory.settings import Settings, said, settings_by_name, written
+from kingly_memory.settings import Settings, said, settings_by_name, unknown_variables, written
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
@@ -144,6 +144,8 @@ def _absolute(path: str) -> str:
 
 def _settings(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
+    if unknown := unknown_variables():
+        out.note(f"nothing reads {', '.join(unknown)}")
     settings, told = Settings.from_environment(home=place.home), said(home=place.home)
     rows = [
         *_place_rows(options, place),

@@ -36,7 +36,7 @@ from kingly_memory.models import JsonObject, LinkState, whose
 from kingly_memory.own_files import check_folder
 from kingly_memory.place import Place
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
-from kingly_memory.settings import Settings, inert
+from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.version import __version__
 
 HOOKS_LOOKED_BACK = timedelta(days=1)
@@ -136,6 +136,8 @@ def _trust(home: Path) -> Findings:
 
 
 def _settings(home: str | None) -> Findings:
+    if unknown := unknown_variables():
+        yield _NOTE("settings", f"nothing reads {', '.join(unknown)}", "`kingly-memory config` lists what is read")
     try:
         place = Place.resolve(home)
         Settings.from_environment(home=place.home)
