@@ -58,7 +58,10 @@ def purge(options: Options, out: Output) -> Answer:
         if options.everywhere:
             each = "what is kept for every project, and --user alone purges what is in each; leave it out"
             raise InvalidInput("everywhere", f"is {each}, or add --whole-project for that alone")
-        said["user"] = options.user  # and nothing else is said: all that is theirs
+        if options.project is None:
+            said["user"] = options.user  # and nothing else is said: all that is theirs
+        else:
+            said["whole_project"] = True
     with routing(place, out) as router:
         return _purged(options, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
 

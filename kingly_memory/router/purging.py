@@ -29,7 +29,8 @@ AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was purged, or would be where it was a `dry_run`; then `names` are the keys, or ids where there is none.
+    """What was purged, or would be where it was a `dry_run`; then `names` are the keys, or ids where there is none,
+    with the project where there are several.
 
     `documents` counts documents and items of logs, which go with a whole project. `remotes` says how many memories each
     remote is told of, by its address. `log_lines` were emptied in the audit. `is_complete` is False while another
@@ -82,18 +83,25 @@ def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purg
     """What purging those would take away, with the documents and logs of the `whole` spaces."""
     alive = [row for row in rows if not row.is_tombstone]
     found = [row.memory for row in alive]
+    first = {one.scope.project for one in found[:1]}
+    is_one = all(one.scope.project in first for one in found)
     whose = {one.id: {one.id, owner(one.scope.space, one.scope.context_id or "")} for one in found}
     facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
     pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
     return Purged(
         tuple(one.id for one in found),
         dry_run=True,
-        names=tuple(one.key or one.id for one in found),
+        names=tuple(one.key or one.id if is_one else _name_among_projects(one) for one in found),
         documents=sum(map(reader.documents.count, whole)),
         elsewhere=sum(row.standing is Standing.CACHED for row in alive),
         users=tuple(sorted({one.scope.user for one in found if one.scope.user is not None})),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
+
+
+def _name_among_projects(memory: Memory) -> str:
+    project = memory.scope.project
+    return f"{memory.key or memory.id}, {'every project' if project is None else f'project {project}'}"
 
 
 def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Erased]:

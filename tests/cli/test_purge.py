@@ -97,3 +97,15 @@ def test_a_user_who_has_nothing_or_every_project_beside_a_user_is_not_purged(run
     assert (refused.code, "add --whole-project for that alone" in refused.err) == (2, True)
     alone = run("purge", "--whole-project", "--user", "ben", "--everywhere", "--dry-run")
     assert alone.out.splitlines()[1:] == ["  habit"]
+
+
+@pytest.mark.requirement("N10")
+def test_a_user_and_a_project_together_purge_what_the_user_has_in_that_project_alone(run: Run) -> None:
+    for project in ("e5", "e6"):
+        run("store", "a text", "--user", "ann", "--project", project, "--key", "habit")
+    both = ["  habit, project e5", "  habit, project e6"]
+    assert sorted(run("purge", "--user", "ann", "--dry-run").out.splitlines()[1:]) == both
+    assert run("purge", "--user", "ann", "--project", "e5", "--yes").out.splitlines()[0].startswith("purged 1 memory;")
+    assert run("get", "habit", "--user", "ann", "--project", "e5").code == 2
+    assert run("get", "habit", "--user", "ann", "--project", "e6").code == 0
+    assert run("get", "one").code == 0
