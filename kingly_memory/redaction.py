@@ -49,9 +49,18 @@ def redacted(value: Any) -> tuple[Any, int]:
         pairs = [redacted(one) for one in value]
         return [one for one, _ in pairs], sum(count for _, count in pairs)
     if isinstance(value, Mapping):
-        named = {name: redacted(one) for name, one in value.items()}
-        return {name: one for name, (one, _) in named.items()}, sum(count for _, count in named.values())
+        names, count = redacted(list(value))
+        pairs = [_named(name, one) for name, one in value.items()]
+        return dict(zip(names, (one for one, _ in pairs), strict=True)), count + sum(one for _, one in pairs)
     return value, 0
+
+
+def _named(name: str, value: Any) -> tuple[Any, int]:
+    """A value without secrets. What is one only by its name, as in `password: …`, is one here too."""
+    found = redacted(value)
+    if isinstance(value, str) and not found[1] and redact(f"{name}: {value}").count > redact(name).count:
+        return "[redacted secret]", 1
+    return found
 
 
 def _spots(text: str) -> list[tuple[int, int, str]]:

@@ -81,15 +81,16 @@ class Gone(NamedTuple):
 
 
 def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
-    """The draft and how many secrets seem to stand in it: none where they are to be taken out. Every face's texts come
-    in here; hooks have taken out those of captured text before."""
+    """The draft and how many secrets seem to stand in it: where they are taken out, only those in what it is found by,
+    which stays. Every face's texts come in here; hooks have taken out those of captured text before."""
     from kingly_memory.redaction import redacted  # most commands store nothing
 
     said = {name: redacted(told) for name in ("content", "title", "metadata") if (told := getattr(draft, name))}
     count = sum(found for _, found in said.values())
+    _, in_names = redacted([one for one in (draft.key, draft.context_id, *draft.tags) if one])
     if not count or not context.redacts:
-        return draft, count
-    return replace(draft, **{name: text for name, (text, _) in said.items()}), 0
+        return draft, count + in_names
+    return replace(draft, **{name: text for name, (text, _) in said.items()}), in_names
 
 
 def store(

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.requirement("N25")
 SAID = "The deploy password is hunter2."
 KEPT = "The deploy password is [redacted secret]."
 CLEAN = "Deploys need two reviews."
+TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"  # made up
 
 
 @pytest.mark.parametrize(("redacts", "kept", "seems"), [(False, SAID, 1), (True, KEPT, 0)])
@@ -29,13 +30,33 @@ def test_every_verb_of_python_says_how_many_secrets_it_kept(
             memory.store(SAID),
             memory.store(CLEAN, title=SAID),
             memory.store(CLEAN, metadata={"said": [SAID]}),
+            memory.store(CLEAN, metadata={"notes": {SAID: 1}}),
             *memory.store_many([{"content": SAID, "key": "one of many"}]),
         ]
         assert memory.store(CLEAN).secrets == 0
         texts = str([memory.get(one.id).to_json() for one in (edited, *stored)])  # type: ignore[union-attr]
-    assert [one.secrets for one in (edited, *stored)] == [seems] * 5  # type: ignore[union-attr]
-    assert texts.count(kept) == 5
+    assert [one.secrets for one in (edited, *stored)] == [seems] * 6  # type: ignore[union-attr]
+    assert texts.count(kept) == 6
     assert redacts == ("hunter2" not in texts)
+
+
+@pytest.mark.parametrize("redacts", [False, True])
+def test_what_a_memory_is_found_by_stays_and_is_counted(tmp_path: Path, redacts: bool) -> None:
+    settings = Settings(redact_secrets=redacts)
+    with SyncMemoryRouter.open(tmp_path / "home", remote=False, settings=settings) as memory:
+        stored = [memory.store(CLEAN, key=TOKEN), memory.store(CLEAN, tags=[TOKEN], context_id=TOKEN)]
+        found = memory.get(TOKEN)
+    assert [one.secrets for one in stored] == [1, 2]
+    assert found is not None
+    assert found.key == TOKEN
+
+
+def test_metadata_whose_name_makes_them_a_secret_are_redacted(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", settings=Settings(redact_secrets=True), remote=False) as memory:
+        memory.store(CLEAN, key="k", metadata={"password": "hunter2sEcret9", "user": "ann", "port": 5432})
+        found = memory.get("k")
+    assert found is not None
+    assert found.metadata == {"password": "[redacted secret]", "user": "ann", "port": 5432}
 
 
 @pytest.mark.parametrize("redacts", [False, True])
