@@ -717,6 +717,7 @@ class MemoryVerbs(Family):
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project and of the view's user, in the order they were first stored."""
+        self._engine.check_open()
         return self._engine.view.export()
 
     @verb("context", "memory_get_working_context", "memory", "Read the working context", reads=True)

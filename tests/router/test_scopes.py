@@ -198,6 +198,8 @@ def test_code_that_does_not_await_has_views_too_and_the_environment_names_a_user
         bob.close()
         with pytest.raises(RouterClosed):
             bob.get("drink")
+        with pytest.raises(RouterClosed):
+            list(bob.export())
         assert memory.get("drink") is not None
     assert Place.resolve(tmp_path, environment={"KINGLY_USER": "ann"}, start=tmp_path).user == "ann"
 
