@@ -80,7 +80,9 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
         lines = [f"would purge {_what_goes(planned, options)}", *(f"  {one}" for one in planned.names)]
         return Answer(planned.to_json(), [*lines, *_kept_elsewhere(planned), *pinned])
     if not options.yes and not sys.stdin.isatty():
-        raise InvalidInput("yes", "is missing, so nothing was purged; --dry-run shows what it would be")
+        raise InvalidInput(
+            "yes", "say --yes to purge without being asked; nothing was purged, and --dry-run shows what it would be"
+        )
     if not options.yes and not _says_yes(f"purge {_what_goes(planned, options)} for good?"):
         return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
     done = purge(False)

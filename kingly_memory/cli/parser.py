@@ -34,6 +34,10 @@ _VALUE = re.compile(rf"{_TEXT.pattern}|-\d.*", re.DOTALL)
 """What an option takes: also what begins like a negative number, of which the option itself says what is wrong."""
 
 
+_UTF8 = ("key", "key_or_id", "content")
+"""What may not have other bytes: two keys would become one. Names of files may."""
+
+
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
@@ -164,6 +168,8 @@ class _Line:
     def _meant(self, one: Parameter, text: str) -> Any:
         kinds: dict[str, tuple[type, str]] = {"number": (float, "a number"), "integer": (int, "a whole number")}
         if one.type not in kinds:
+            if one.name in _UTF8 and not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                self._refuse("has bytes that are no UTF-8", one)
             return text
         kind, what = kinds[one.type]
         try:

@@ -38,7 +38,7 @@ def test_a_dry_run_names_what_would_go_and_nothing_goes_unasked(run: Run) -> Non
         "  two",
     ]
     refused = run("purge", "--tag", "private")
-    assert (refused.code, "yes: is missing, so nothing was purged" in refused.err) == (2, True)
+    assert (refused.code, "say --yes to purge without being asked; nothing was purged" in refused.err) == (2, True)
     assert run("get", "one").code == 0
 
 
