@@ -173,7 +173,9 @@ def restore(options: Options, out: Output) -> Answer:
         is_there = row is not None and row.standing is Standing.LIVE and reader.get(name) is not None
     with routing(place, out) as router:
         memory = named(router.restore(name, options.revision), options)
-    if options.revision is not None:
+    if options.revision is not None and is_there and row is not None and row.memory.revision == memory.revision:
+        said = "nothing was restored, it says that already"
+    elif options.revision is not None:
         said = f"restored as revision {memory.revision}"
     else:
         said = "there already, neither forgotten nor archived" if is_there else "restored"

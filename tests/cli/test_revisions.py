@@ -59,6 +59,8 @@ def test_tags_of_what_has_been_archived_are_not_said_to_be_nowhere(run: Run, dep
 @pytest.mark.requirement("N5", "D2")
 def test_an_earlier_text_comes_back_as_a_new_revision(run: Run, deploy: str) -> None:
     assert run("restore", "deploy", "--revision", "1").out == "restored as revision 3: one review\n"
+    again = run("restore", "deploy", "--revision", "1").out
+    assert again == "nothing was restored, it says that already: one review\n"
     memory = run("get", "deploy", "--json").json
     assert (memory["content"], memory["revision"], memory["id"]) == ("one review", 3, deploy)
 
