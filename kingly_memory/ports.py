@@ -284,6 +284,10 @@ class Transaction(Protocol):
 
     def row(self, memory_id: str) -> Row | None: ...
 
+    def remains(self, memory_id: str) -> Row | None:
+        """See `MemoryReader.remains`. The caller has to save or erase the memory in the same change."""
+        ...
+
     def id_of_key(self, space: str, key: str) -> MemoryId | None: ...
 
     def same_as(self, memory: Memory) -> Row | None:
@@ -406,6 +410,11 @@ class MemoryReader(Protocol):
 
     def is_there(self, memory_id: str) -> bool:
         """Whether the store has a row for that id, readable or not."""
+        ...
+
+    def remains(self, memory_id: str) -> Row | None:
+        """What is known of a memory whose record is damaged: it says what it said last, as far as that is kept, or that
+        it is damaged. None for one that can be read, or of which nothing is known."""
         ...
 
     def damaged(self) -> list[str]:

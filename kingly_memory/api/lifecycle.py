@@ -175,7 +175,7 @@ class LifecycleVerbs(Family):
         whole = await self._whole(user) if whole_project or user is not None else []
         names = [one.name for one in whole]
         if key_or_id is not None:
-            row = await engine.read(lambda: engine.view.find(key_or_id))
+            row = await engine.read(lambda: engine.view.find(key_or_id) or engine.view.remains(key_or_id))
             if row is None and await engine.read(lambda: engine.view.readable(key_or_id)) is not None:
                 raise KeptForEveryProject(key_or_id)
             rows = [] if row is None else [row]

@@ -76,7 +76,9 @@ def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
 
 def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
     """Everything in those spaces, whatever its standing."""
-    return [row for space in spaces for row in chosen(reader, Query("", space))]
+    found = [row for space in spaces for row in chosen(reader, Query("", space))]
+    remains = map(reader.remains, reader.damaged())
+    return [*found, *(one for one in remains if one is not None and one.memory.scope.space in spaces)]
 
 
 def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purged:
@@ -111,7 +113,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
     def change(transaction: Transaction) -> Erased:
         gone, told, copies = list[Memory](), dict[str, int](), 0
         for memory_id in ids:
-            row = transaction.row(memory_id)
+            row = transaction.row(memory_id) or _mended(transaction, memory_id)
             if row is not None and row.standing is Standing.CACHED:
                 _drop_copy(transaction, row.memory)
                 gone.append(row.memory)
@@ -157,6 +159,12 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
         ids = [memory_id, *halves, *summaries.whole_texts(transaction, row.memory)]
     rows = (transaction.row(one) for one in dict.fromkeys(ids))
     return [one for one in rows if one is not None and not one.is_tombstone]
+
+
+def _mended(transaction: Transaction, memory_id: MemoryId) -> Row | None:
+    """A damaged memory, sound again, so that it goes as any other does."""
+    remains = transaction.remains(memory_id)
+    return None if remains is None else write.mend(transaction, remains.memory.scope.space, memory_id)
 
 
 def _drop_copy(transaction: Transaction, memory: Memory) -> None:

@@ -92,7 +92,8 @@ class View:
         reader = self._store.reader
         memory_id = reader.id_of_key(self._station.space, key_or_id)
         if memory_id is not None or (reader.row(key_or_id) is None and reader.is_there(key_or_id)):
-            raise RecordDamaged(memory_id or key_or_id)
+            earlier = reader.revisions(memory_id or key_or_id)
+            raise RecordDamaged(memory_id or key_or_id, earlier[0].revision if earlier else None)
 
     def damaged(self, *, in_all: bool = False) -> list[str]:
         """The ids of memories whose records are not as they were written, of every project. `in_all`: and the names of
@@ -172,6 +173,12 @@ class View:
         row = reader.row(memory_id or name)
         is_it = row is not None and row.memory.scope.space == space and (memory_id is None or row.memory.key == name)
         return row if is_it else None
+
+    def remains(self, key_or_id: str) -> Row | None:
+        """What is known of the space's memory under that name whose record is damaged."""
+        reader, space = self._store.reader, self._station.space
+        row = reader.remains(reader.id_of_key(space, key_or_id) or key_or_id)
+        return row if row is not None and row.memory.scope.space == space else None
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""

@@ -443,6 +443,19 @@ def _by_id(transaction: Transaction, space: str, memory_id: str) -> Row | None:
     return row if row is not None and row.memory.scope.space == space else None
 
 
+def mend(transaction: Transaction, space: str, key_or_id: str, revision: int | None = None) -> Row | None:
+    """Have a damaged memory of the space say again what it said last, or as that `revision`, as its next revision.
+    None where none of that name is damaged. Raises InvalidInput for a revision that is not there."""
+    remains = transaction.remains(transaction.id_of_key(space, key_or_id) or key_or_id)
+    if remains is None or remains.memory.scope.space != space:
+        return None
+    before = remains.memory
+    earlier = _earlier(transaction, replace(before, revision=0), revision)
+    said = before if earlier is None else replace(earlier, key=before.key, scope=before.scope)
+    transaction.save(replace(said, revision=before.revision + 1), remains.standing)
+    return transaction.row(before.id)
+
+
 # --- forgetting and restoring -----------------------------------------------------------------------------------------
 
 
@@ -451,7 +464,7 @@ def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gon
     Summaries tell no more of it; a text that was learned is forgotten whole."""
 
     def change(transaction: Transaction) -> Gone | None:
-        row = find_own(transaction, context.space, key_or_id)
+        row = find_own(transaction, context.space, key_or_id) or mend(transaction, context.space, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
@@ -475,6 +488,12 @@ def restore(
 
     def change(transaction: Transaction) -> Memory | None:
         row = find_own(transaction, context.space, key_or_id, or_forgotten=True)
+        if row is None and revision is not None:
+            row = mend(transaction, context.space, key_or_id, revision)
+            if row is not None:
+                revive(transaction, [row.memory], context)
+                _deliver(transaction, row.memory, context)
+                return row.memory
         if row is None or row.is_tombstone:
             return None
         earlier = _earlier(transaction, row.memory, revision)

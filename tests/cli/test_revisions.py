@@ -275,3 +275,63 @@ def test_a_sweep_says_how_many_revisions_it_lets_go(run: Run, deploy: str, monke
     assert "1 earlier revision would be let go" in run("sweep", "--dry-run").out
     assert "1 earlier revision let go" in run("sweep").out
     assert len(run("history", "deploy").out.splitlines()) == 2
+
+
+def _flip(home: Path, memory_id: str, old: str, new: str) -> None:
+    with closing(sqlite3.connect(home / "store/cache.db")) as raw:
+        changed = "UPDATE Cache SET value = replace(value, ?, ?) WHERE key = ?"
+        raw.execute(changed, (old, new, f"m:{memory_id}"))
+        raw.commit()
+
+
+@pytest.fixture
+def plan(run: Run, tmp_path: Path) -> str:
+    """Stored three times and damaged since, in `home`; its id."""
+    ids = [
+        run("store", f"version {number}", "--key", "plan", "--home", str(tmp_path / "home"), "--json").json["id"]
+        for number in ("one", "two", "three")
+    ]
+    _flip(tmp_path / "home", ids[-1], "three", "thrce")
+    return str(ids[-1])
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_damaged_memory_says_again_what_it_said_before(run: Run, plan: str, tmp_path: Path, is_json: bool) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    if not is_json:
+        _flip(tmp_path / "home", plan, '"content"', '"content')
+    assert f"`kingly-memory restore {plan} --revision 2`" in run("get", "plan", *home).err
+    assert run("restore", "plan", "--revision", "1", *home).code == 0
+    now = run("get", "plan", *home, "--json").json
+    assert (now["id"], now["revision"], now["content"]) == (plan, 4, "version one")
+    assert "damaged on disk" not in run("doctor", *home).out
+    assert run("search", "three", *home, "--json").json["hits"] == []
+    assert [one["id"] for one in run("search", "version", *home, "--json").json["hits"]] == [plan]
+
+
+@pytest.mark.requirement("D7", "N10")
+@pytest.mark.parametrize("how", [("forget", "plan"), ("purge", "plan", "--yes"), ("purge", "--whole-project", "--yes")])
+def test_a_damaged_memory_is_taken_away_with_what_it_said_before(
+    run: Run, plan: str, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    gone = run(*how, *home)
+    assert gone.code == 0
+    assert how[0] == "forget" or gone.out.startswith("purged 1 memory;")
+    assert "damaged on disk" not in run("doctor", *home).out
+    assert run("history", plan, *home).code
+    if how[0] == "purge":
+        left = (tmp_path / "home/store/cache.db").read_bytes()
+        assert [text for text in (b"version one", b"version two", b"thrce") if text in left] == []
+
+
+@pytest.mark.requirement("D7")
+def test_a_damaged_memory_that_said_nothing_before_is_not_sent_to_its_history(run: Run, tmp_path: Path) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    alone = run("store", "said once", "--key", "alone", *home, "--json").json["id"]
+    _flip(tmp_path / "home", alone, "once", "ance")
+    told = run("get", "alone", *home).err
+    assert ("history" in told, f"`kingly-memory forget {alone}`" in told) == (False, True)
+    assert run("forget", alone, *home).code == 0
+    assert "damaged on disk" not in run("doctor", *home).out

@@ -84,6 +84,11 @@ class Reader:
     def damaged(self) -> list[str]:
         return list(dict.fromkeys(str(memory_id) for (memory_id,) in self._all(sql.DAMAGED, ())))
 
+    def remains(self, memory_id: str) -> Row | None:
+        for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, (memory_id,)):
+            return rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, (memory_id,))])
+        return None
+
     def revisions(self, memory_id: str) -> list[Memory]:
         found = (rows.read_record(record) for (record,) in self._all(sql.REVISIONS, (memory_id,)))
         return [one for one in found if one is not None and one.id == memory_id]

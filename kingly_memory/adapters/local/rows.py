@@ -12,14 +12,17 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
+from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b, sha256
-from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.writing import has_unbroken
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _DIGEST = ',"digest":"'
 _STATES = {state.value: state for state in DeliveryState}
+DAMAGED = "(what this memory said was damaged on disk)"
+"""Said by a memory of which no text is left, until it is let go."""
 _STANDINGS = {standing.value: standing for standing in Standing}
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _ID = re.compile(r'\{"id":"([0-9a-f-]{36})"')
@@ -185,6 +188,28 @@ def read_row(position: int, value: Any, standing: Any, memory_id: str | None = N
         return row
     except _UNREADABLE as error:
         _leave_out(f"row {position}", value, error)
+        return None
+
+
+def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
+    """What is known of a memory whose record is damaged, given the columns of `REMAINS`: it says what it said last
+    among its earlier records, or that it is damaged. None where these columns are damaged, too."""
+    from datetime import UTC, datetime  # few stores are damaged
+
+    try:
+        position, standing, memory_id, space, context, kind, key, revision, significance, created_s, updated_s = columns
+        scope = Scope.within(space, context_id=context)
+        created, updated = (datetime.fromtimestamp(at_s, UTC) for at_s in (created_s, updated_s))
+        said = next((one for one in map(read_record, earlier) if one is not None and one.id == memory_id), None)
+        if said is None:
+            said = Memory(
+                memory_id, key, DAMAGED, MemoryType(kind), significance, 1.0, (), None, scope, Origin.USER,
+                created, updated, revision,
+            )  # fmt: skip
+        scope = replace(said.scope, project=scope.project, user=scope.user, context_id=context)
+        return Row(position, replace(said, key=key, scope=scope, revision=revision), _STANDINGS[standing])
+    except _UNREADABLE as error:
+        _leave_out("what lies beside a damaged row", None, error)
         return None
 
 

@@ -174,6 +174,14 @@ SALVAGE_LOG = "SELECT rowid, space, session, item, at_s FROM km_log NOT INDEXED 
 # --- rows --------------------------------------------------------------------------------------------------------
 
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = 'm:' || ? AND raw = 1"
+REMAINS = (
+    "SELECT m.position, m.standing, m.id, m.space, m.context, m.type, m.key, m.revision, m.significance, m.created_s, "
+    "m.updated_s FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position WHERE m.id = ?1 AND c.key = 'm:' || ?1 "
+    "AND c.raw = 1"
+)
+"""What queries are told of a memory whose record is damaged."""
+IS_BROKEN = "SELECT 1 FROM Cache AS c JOIN km_memory AS m ON m.position = c.rowid WHERE NOT json_valid(c.value) LIMIT 1"
+REBUILD = ("INSERT INTO km_text(km_text) VALUES ('rebuild')", "INSERT INTO km_pieces(km_pieces) VALUES ('rebuild')")
 FORGOTTEN = (
     "SELECT m.id, m.space, c.value FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
     "WHERE m.standing = 'forgotten'"

@@ -109,6 +109,7 @@ class DiskTransaction:
         self._connection = connection
         self._vocabulary = vocabulary
         self._unindexed: set[int] = set()
+        self._has_stale_words = False
         self._unbroken: set[int] = set()
         self._long: set[int] = set()
         self._counted: Counter[tuple[str, str]] = Counter()
@@ -138,9 +139,13 @@ class DiskTransaction:
 
     def finish(self) -> None:
         """Write what all changes have left to do."""
-        if self._unindexed:
+        is_rebuilt = self._has_stale_words and not self._all(sql.IS_BROKEN)  # a broken row is in the way of that
+        if is_rebuilt:
+            for statement in sql.REBUILD:
+                self._connection.execute(statement)
+        if self._unindexed and not is_rebuilt:
             self._connection.execute(sql.INDEX, (_listed(self._unindexed),))
-        if unbroken := self._unindexed & self._unbroken:
+        if (unbroken := self._unindexed & self._unbroken) and not is_rebuilt:
             self._connection.execute(sql.INDEX_PIECES, (_listed(unbroken),))
         if long := self._unindexed & self._long:
             for position, content, scope in self._all(sql.TEXTS, _listed(long)):
@@ -164,6 +169,16 @@ class DiskTransaction:
     def row(self, memory_id: str) -> Row | None:
         for position, record, standing in self._all(sql.GET_MEMORY, memory_id):
             return rows.read_row(position, record, standing, memory_id)
+        return None
+
+    def remains(self, memory_id: str) -> Row | None:
+        for columns in [] if self.row(memory_id) else self._all(sql.REMAINS, memory_id):
+            found = rows.read_remains(columns, [record for (record,) in self._all(sql.REVISIONS, memory_id)])
+            if found is not None:
+                # The text indexes want the very words again that they are to drop, and those are lost.
+                self._unindexed.add(found.position)
+                self._has_stale_words = True
+            return found
         return None
 
     def id_of_key(self, space: str, key: str) -> MemoryId | None:

@@ -51,6 +51,9 @@ class Shelf:
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         return next((MemoryId(one) for one in self.rows), None)
 
+    def remains(self, memory_id: str) -> Row | None:
+        return None
+
     def same_as(self, memory: Memory) -> Row | None:
         raise NotImplementedError
 
