@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.adapters.local import recovery
+from kingly_memory.adapters.local import recovery, sql
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.safety import Malformed, failure
@@ -516,12 +516,16 @@ def test_damaged_byte_of_the_header_is_called_damage(home: Path, at: int) -> Non
 
 @pytest.mark.requirement("A5", "A17")
 @pytest.mark.parametrize("does_write", [False, True], ids=["read", "write"])
-@pytest.mark.parametrize("statement", ["CREATE TABLE Cache", "CREATE VIEW km_text_source", "CREATE TABLE km_memory"])
+@pytest.mark.parametrize(
+    "statement",
+    [b"CREATE TABLE Cache", sql.SCHEMA["km_memory"].encode(), sql.SCHEMA["km_text_source"].partition(",")[0].encode()],
+    ids=["memories", "columns", "view"],
+)
 def test_damaged_statement_in_the_list_of_tables_is_damage_and_loses_nothing(
-    home: Path, statement: str, does_write: bool, caplog: pytest.LogCaptureFixture
+    home: Path, statement: bytes, does_write: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at = database(home).read_bytes().index(statement.encode())
-    overwrite(home, at + 30, bytes(64))
+    at = database(home).read_bytes().index(statement) + len(statement)
+    overwrite(home, at, bytes(64))
     store = opened(home)
     if does_write:
         put(store, memory("afterwards"))
