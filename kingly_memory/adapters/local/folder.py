@@ -122,7 +122,8 @@ class Folder:
         """Raise Malformed when the database that was opened ends before what had been acknowledged by then."""
         self._was_there = True
         if acknowledged is not None and last_commit < acknowledged:
-            problem = f"its last {acknowledged - last_commit} commits are missing"
+            lost = acknowledged - last_commit
+            problem = "its last commit is missing" if lost == 1 else f"its last {lost} commits are missing"
             raise Malformed(str(self.store), problem, self.inode())
 
     def _check_not_gone(self) -> None:
