@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
-from kingly_memory.errors import InvalidSetting
+from kingly_memory.errors import InvalidSetting, StoreError
 from kingly_memory.observe import log
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
@@ -151,7 +151,7 @@ class Gate:
             self._seen = looks
             try:
                 self._access = self._allowed()
-            except InvalidSetting as error:
+            except (InvalidSetting, StoreError) as error:
                 log.warning("the tokens stay as they were: %s", error)
         return self._access
 
@@ -166,16 +166,17 @@ class Gate:
             await self._sleep(_PAUSE_S * len(self._failures_s))
         return caller
 
-    def _looks(self) -> list[tuple[int, int, int] | None]:
+    def _looks(self) -> list[tuple[int, ...] | None]:
         return [_look(path) for path in self._files]
 
 
-def _look(path: Path) -> tuple[int, int, int] | None:
+def _look(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file. `st_ctime_ns` does when only its mode changes, from one that was refused."""
     try:
         status = path.stat()
     except (OSError, ValueError):
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def is_loopback(host: str) -> bool:

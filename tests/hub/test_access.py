@@ -167,3 +167,8 @@ async def test_a_token_in_a_file_is_replaced_without_a_restart(
     path.write_text("half of")
     assert isinstance(await gate.admit(brings("the-second-token-of-ada")), Caller)
     assert "the tokens stay as they were" in caplog.text
+    path.chmod(0o644)
+    path.write_text('{"the-third-token-of-ada": "ada"}')
+    assert isinstance(await gate.admit(brings("the-third-token-of-ada")), Refusal)
+    path.chmod(0o600)
+    assert isinstance(await gate.admit(brings("the-third-token-of-ada")), Caller)
