@@ -53,7 +53,14 @@ def own_token(home: Path) -> tuple[str, Path]:
             _write_once(path, secrets.token_urlsafe(_TOKEN_BYTES))
         except OSError as error:
             raise StoreUnwritable(str(home), error.strerror or "error") from error
-    return secret(path, "mcp_token_file"), path
+    return kept_token(path), path
+
+
+def kept_token(path: Path) -> str:
+    """The token in a home's file, which is never made here: a home that was moved away stays away. Raises
+    InvalidSetting or StoreError."""
+    check_no_link(path)
+    return secret(path, "mcp_token_file")
 
 
 def _write_once(path: Path, token: str) -> None:

@@ -15,7 +15,7 @@ from kingly_memory.hub.access import Gate
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.secret_file import secret
-from kingly_memory.server.gate import access_of, check_bind, own_token
+from kingly_memory.server.gate import TOKEN_FILE, access_of, check_bind, kept_token, own_token
 from kingly_memory.server.memory_server import MemoryServer
 
 Run = Callable[[Coroutine[Any, Any, None]], object]
@@ -72,7 +72,7 @@ def serve(
         taken = stack.enter_context(listener(host, port))
         place = None if given is not None else own_token(home)[1]
         gate = Gate(
-            lambda: access_of(given_now() or own_token(home)[0], allowed_hosts),
+            lambda: access_of(given_now() or kept_token(home / TOKEN_FILE), allowed_hosts),
             [path for path in (token_file, place) if path is not None],
         )
         web = quiet_server(application(server, gate), lifespan=True)

@@ -117,6 +117,18 @@ def test_a_server_makes_a_token_says_where_it_is_and_keeps_it(tmp_path: Path) ->
     assert own_token(home)[0] == token
 
 
+@pytest.mark.requirement("A19")
+def test_a_home_that_was_moved_away_is_not_made_again_by_a_call(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with served(home) as web:
+        bearer = f"Bearer {own_token(home)[0]}"
+        home.rename(tmp_path / "elsewhere")
+        assert web.post(call("list", "{}"), Authorization="Bearer x").status_code == 401
+        assert not home.exists()
+        (tmp_path / "elsewhere").rename(home)
+        assert web.post(call("list", "{}"), Authorization=bearer).status_code == 200
+
+
 def test_a_home_that_gets_a_token_first_is_kept_out_of_git(tmp_path: Path) -> None:
     own_token(tmp_path / "home")
     assert (tmp_path / "home" / ".gitignore").read_text() == "*\n"
