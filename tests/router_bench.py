@@ -102,10 +102,11 @@ def router_over(
     leads: Callable[[], bool] = lambda: True,
     stop_leading: Callable[[], None] = lambda: None,
     earlier: bool = False,
+    token_mark: str = "",
     **how: Any,
 ) -> MemoryRouter:
     """`how` as for `router_of`."""
-    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
+    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading, token_mark=token_mark)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     return router_of(store, parts, routes, clock, **how)
 

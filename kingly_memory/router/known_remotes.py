@@ -16,6 +16,7 @@ from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import KEPT, REMOTE_ABOVE, JsonObject, Memory, Query, RemoteUse
 from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.link import SEEN
 from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
 from kingly_memory.router.routes import UNNAMED, Route, Routes
 
@@ -290,6 +291,8 @@ def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
         for token in transaction.owners("link") if is_over else ():
             if token.partition(":")[0] == remote:
                 transaction.set_facet("link", token, None)
+        if is_over:
+            transaction.set_facet(SEEN, remote, None)
         transaction.set_facet("remote", remote, None if is_over or known is None else unused(known["endpoint"]))
         return is_over
 

@@ -21,6 +21,9 @@ from typing import Any
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import JsonObject, LinkState
 
+SEEN = "seen"
+"""The facet `seen:<remote>` has the `incarnation` that the remote was when it was last connected to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -38,7 +41,6 @@ class Link:
     effects: str | None = None
     failures: int = 0
     server: str | None = None
-    incarnation: str | None = None
 
     def to_json(self) -> JsonObject:
         return {**vars(self), "state": self.state.value}
@@ -69,9 +71,9 @@ def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthor
     )
 
 
-def mended(effects: str, server: str, incarnation: str | None) -> Link:
+def mended(effects: str, server: str) -> Link:
     """Connected. Nothing of the trouble is left."""
-    return Link(LinkState.CONNECTED, effects=effects, server=server, incarnation=incarnation)
+    return Link(LinkState.CONNECTED, effects=effects, server=server)
 
 
 def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:

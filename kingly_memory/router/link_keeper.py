@@ -7,7 +7,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable, StoreError
@@ -15,7 +15,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
 from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.link import Link, broken, mended, probe_is_due, probed_sooner
+from kingly_memory.router.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner
 from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
 
@@ -212,20 +212,35 @@ class LinkKeeper:
     async def _go_connected(self, info: RemoteInfo) -> None:
         self._answered_s = self._probed_s = self._services.clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
-        before = self.current()
-        incarnation = info.incarnation or before.incarnation
-        said = (effects, str(info), incarnation)
-        if before.state is LinkState.CONNECTED and (before.effects, before.server, before.incarnation) == said:
+        with suppress(StoreError):  # what was not written is compared again when the remote is next connected to
+            await self._compare(info.incarnation)
+        before, said = self.current(), (effects, str(info))
+        if before.state is LinkState.CONNECTED and (before.effects, before.server) == said:
             return
-        if before.incarnation not in (None, incarnation):
-            log.warning("%s was put back to an earlier state: all that is for it is sent once more", self._part.label)
-            links, now_s = outbox_of_links(self._part.name), self._services.now_s()
-            anew = self._services.store.write(lambda tx: tx.send_anew(self._part.name, links, now_s))
-            await asyncio.wrap_future(anew)
         await self._change(lambda _: mended(*said))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._part.label))
             self._tell(LinkState.CONNECTED, None)
+
+    async def _compare(self, incarnation: str) -> None:
+        """Send everything once more to a remote that is another incarnation than the one last seen. That is kept per
+        remote, since the token may be replaced while the remote is put back."""
+        name, now_s = self._part.name, self._services.now_s()
+        seen = self._services.reader.facets(SEEN, [name]).get(name)
+        if not incarnation or seen == {"incarnation": incarnation}:
+            return
+
+        def change(transaction: Transaction) -> bool:
+            seen = transaction.facet(SEEN, name)
+            transaction.set_facet(SEEN, name, {"incarnation": incarnation})
+            if seen is None or seen["incarnation"] == incarnation:
+                return False
+            transaction.send_anew(name, outbox_of_links(name), now_s)
+            return True
+
+        if await self._services.write(change):
+            remote = called(self._part.label)
+            log.warning("%s was put back to an earlier state: all that is for it is sent once more", remote)
 
     async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
         """Move the shared row. Where the store cannot be written, this process keeps its own."""

@@ -74,10 +74,14 @@ class Team:
         self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1.2.3")
 
     @asynccontextmanager
-    async def machine(self, name: str, project: str = "app", *, is_synced: bool = True) -> AsyncIterator[MemoryRouter]:
+    async def machine(
+        self, name: str, project: str = "app", *, is_synced: bool = True, token_mark: str = ""
+    ) -> AsyncIterator[MemoryRouter]:
         wire = self.wires[name] = Wire(self, project)
         remote = HubRemote(wire, Persistence(self.clock, tries=1))
-        async with router_over(PromptStore(self.folder / name), remote, self.clock, project=project) as memory:
+        async with router_over(
+            PromptStore(self.folder / name), remote, self.clock, project=project, token_mark=token_mark
+        ) as memory:
             if is_synced:
                 await memory.sync(timeout=5)
             yield memory

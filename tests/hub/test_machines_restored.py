@@ -84,6 +84,21 @@ async def test_a_hub_that_was_put_back_gets_again_what_it_lost(tmp_path: Path) -
         assert (await memory.status())["outbox"] | {"dead": 0, "pending": 0} == (await memory.status())["outbox"]
 
 
+@pytest.mark.requirement("A9")
+async def test_a_hub_that_was_put_back_gets_again_what_it_lost_under_another_token(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("laptop", token_mark="first") as memory:
+        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        later = await memory.store("Deploys need two reviews")
+        await memory.sync(timeout=5)
+    team.store.close()
+    backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
+    team.start()
+    async with team.machine("laptop", token_mark="second") as memory:
+        await memory.sync(timeout=5)
+        assert held(team) == {later.id: "Deploys need two reviews"}
+
+
 def _remote_id(team: Team, key: str) -> str:
     found = team.store.reader.id_of_key(SCOPE, key)
     assert found is not None

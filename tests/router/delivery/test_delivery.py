@@ -257,12 +257,12 @@ def test_no_jump_of_the_clock_keeps_a_probe_away_for_longer_than_an_interval(int
 @given(st.floats(0, 2 * NOW))
 def test_a_link_that_stands_is_not_probed(now_s: float) -> None:
     assert not probe_is_due(Link(), now_s, 301)
-    assert not probe_is_due(mended("exactly_once", "hub", None), now_s, 301)
+    assert not probe_is_due(mended("exactly_once", "hub"), now_s, 301)
 
 
 @given(st.booleans(), intervals)
 def test_a_broken_link_keeps_what_is_known_of_the_server(unauthorised: bool, interval_s: float) -> None:
-    known = mended("exactly_once", "hub", None)
+    known = mended("exactly_once", "hub")
     link = broken(known, "HTTP 401", NOW, interval_s, unauthorised=unauthorised)
     assert (link.effects, link.server) == ("exactly_once", "hub")
 

@@ -147,7 +147,7 @@ async def test_order_holds_when_another_process_connects_while_the_failure_is_wr
     async def and_then_somebody_connects(sender: Sender, *arguments: Any) -> Any:
         moved = await settle(sender, *arguments)
         if not sender._link.is_connected:
-            await sender._link._change(lambda _: mended("exactly_once", "the same", None))
+            await sender._link._change(lambda _: mended("exactly_once", "the same"))
         return moved
 
     monkeypatch.setattr(Sender, "_settle", and_then_somebody_connects)
