@@ -13,6 +13,7 @@ from kingly_memory import MemoryRouter, RouterClosed, SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, RemoteRefused
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Event
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -88,6 +89,24 @@ async def test_closing_lets_go_of_everything_even_when_the_store_fails(disk: Pro
     assert released == ["lock"]
     with pytest.raises(RouterClosed):
         await memory.get("k")
+
+
+async def test_a_close_that_is_cancelled_while_something_is_sent_leaves_nothing_open(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    remote = FakeRemote(clock=clock)
+    memory = router_over(disk, remote, clock, settings=Settings(durability="process", pace=Pace(closing_s=60.0)))
+    await memory.sync(timeout=5)
+    remote.hang()
+    await memory.store("on its way", significance=0.9)
+    await clock.settle()
+    closing = asyncio.create_task(memory.close())
+    await clock.settle()
+    assert not closing.done()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert remote.closed
 
 
 def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -144,6 +145,13 @@ def test_a_home_on_a_network_or_in_a_synced_folder_is_a_problem(home: str, said:
     found = list(doctor._disk(Path(home), mounts))
     assert [one.level for one in found] == [doctor.Level.PROBLEM] * bool(said)
     assert all(said in one.what for one in found)
+
+
+def test_doctor_says_where_a_home_lies_and_that_it_was_not_made_here(run: Run, home: Path, tmp_path: Path) -> None:
+    there = tmp_path / "Dropbox" / "memory"
+    shutil.copytree(home, there)
+    assert "lies in 'Dropbox'" in problems(run, "--home", str(there))["disk"]["what"]
+    assert "it was not made here" in about(run, "trust", "--home", str(there))["what"]
 
 
 def test_a_store_that_vanished_is_a_problem(run: Run, home: Path) -> None:

@@ -67,6 +67,19 @@ async def test_items_leave_half_an_hour_after_the_last_use(
         assert len((await memory.working_context("c")).items) == expected
 
 
+@pytest.mark.requirement("KNG-022")
+async def test_reading_a_context_and_storing_in_it_keep_what_is_at_hand_alive(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("first", context_id="c", type="working")
+        clock.jump(HALF_AN_HOUR - 600)
+        await memory.working_context("c")
+        clock.jump(HALF_AN_HOUR - 600)
+        await memory.store("second", context_id="c", type="working")
+        clock.jump(HALF_AN_HOUR - 600)
+        assert contents((await memory.working_context("c")).items) == ["second", "first"]
+
+
 @pytest.mark.requirement("KNG-024")
 async def test_a_hundred_items_become_twenty_at_hand_and_eighty_episodic_ones(tmp_path: Path) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:

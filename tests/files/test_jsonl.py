@@ -78,6 +78,11 @@ def test_a_plain_line_may_say_everything_a_memory_has(file: Path) -> None:
     assert draft.origin is Origin.IMPORT
 
 
+def test_that_somebody_here_said_or_derived_it_is_not_taken_from_a_file(file: Path) -> None:
+    found, _ = drafts(file, *({"content": "x", "origin": one} for one in ("user", "agent", "derived")))
+    assert [draft.origin for draft in found] == [Origin.IMPORT] * 3
+
+
 def test_an_origin_that_gives_no_trust_is_kept_and_an_unknown_one_is_a_problem(file: Path) -> None:
     found, problems = drafts(file, *({"content": "x", "origin": one} for one in ("tool", "web", "remote", "boss")))
     assert [draft.origin for draft in found] == [Origin.TOOL, Origin.WEB, Origin.REMOTE]

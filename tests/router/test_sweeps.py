@@ -168,20 +168,27 @@ async def test_tiers_are_asked_when_they_are_switched_on(
         assert (await memory.sweep(["tiers"], dry_run=True)).demoted == 1 - demoted
 
 
-async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path, clock: ManualClock) -> None:
+async def test_open_router_sweeps_all_its_spaces_once_per_interval_when_told_to(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     settings = Settings(durability="process", sweep_interval_s=3_600.0, pace=Pace(usage_flush_s=100_000.0))
+    seen: list[Event] = []
     swept = asyncio.Event()
 
     def note(event: Event) -> None:
-        if event == MemoriesSwept(archived=1, erased=0, promoted=0, demoted=0):
+        seen.extend([event] if isinstance(event, MemoriesSwept) else [])
+        if len(seen) == 2:
             swept.set()
 
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock, settings=settings, observers=(note,)) as memory:
+        view = memory.scoped(user="ann")
         await memory.store("an episode", key="episode", type="conversation_context")
+        await view.store("a note")
         clock.jump(8 * DAY_S)
         await clock.advance(3_600)
         await asyncio.wait_for(swept.wait(), 10)
+        assert MemoriesSwept(archived=1, erased=0, promoted=0, demoted=0) in seen
         assert (await memory.status())["memories"]["archived"] == 1
 
 
@@ -228,10 +235,34 @@ def _setting(event: asyncio.Event) -> Callable[[Event], None]:
 # --- what can be taken back -----------------------------------------------------------------------------------------
 
 
-# --- what is protected ----------------------------------------------------------------------------------------------
+async def fade(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(3):
+        await memory.store(f"note {number}", key=f"note-{number}", significance=0.4)
+    clock.jump(200 * DAY_S)
 
 
-# --- one or several -------------------------------------------------------------------------------------------------
+@pytest.mark.requirement("SMT-045")
+async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await fade(memory, clock)
+    await memory.sweep(["strength"])
+    clock.jump(60)
+    assert (await memory.sweep(["strength"])).archived == 0
+    assert memory._engine.sweeper.last_s("app") == clock.now().timestamp()
+    assert await memory.undo_sweep() == (2, 0)
+
+
+@pytest.mark.requirement("SMT-045")
+async def test_undo_leaves_away_what_was_put_away_by_hand_since(memory: MemoryRouter, clock: ManualClock) -> None:
+    await fade(memory, clock)
+    await memory.sweep(["strength"])
+    mine, other = (one.memory for one in (await memory.archived()).entries)
+    await memory.restore(mine.id)
+    await memory.archive(mine.id, "done with it")
+    assert await memory.undo_sweep() == (1, 0)
+    assert [one.memory.id for one in (await memory.archived()).entries] == [mine.id]
+    assert other.key in await keys(memory)
 
 
 @pytest.mark.requirement("ARG-029")

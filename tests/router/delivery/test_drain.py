@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.app.parts import Leadership
-from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import DeliveryState, LinkState, Source
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -188,6 +188,13 @@ async def test_a_clear_refusal_kills_at_once_and_a_retry_revives(at: At) -> None
     assert await at.memory.outbox_retry() == 1
     await at.clock.settle()
     assert held(at.remote) == ["poison"]
+
+
+async def test_what_the_remote_holds_otherwise_is_sent_again_at_once_and_not_in_a_circle(at: At) -> None:
+    at.remote.script(*[RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN)] * 9)
+    await at.memory.store("contested")
+    await at.clock.settle()
+    assert len(at.remote.named("store")) == 4
 
 
 async def test_a_refused_token_pauses_everything_and_nothing_dies(at: At) -> None:

@@ -61,6 +61,15 @@ async def test_significant_memory_reaches_both_layers_and_is_linked(
     assert await memory.get("deploys") is not None
 
 
+@pytest.mark.requirement("N25", "N30")
+async def test_a_receipt_that_was_waited_for_says_what_the_store_saw(memory: MemoryRouter) -> None:
+    said = "The deploy password is hunter2."
+    first = await memory.store(said, wait=5)
+    again = await memory.store(said, tags=["ops"], wait=5)
+    assert again.delivery is DeliveryState.DELIVERED
+    assert (again.id, again.sightings, again.secrets) == (first.id, 2, 1)
+
+
 @pytest.mark.requirement("KNG-002")
 @pytest.mark.parametrize(("significance", "leaves"), [(0, 0), (0.29, 0), (0.3, 0), (0.3000001, 1), (1, 1)])
 async def test_only_memories_above_the_threshold_leave_the_machine(
