@@ -686,7 +686,8 @@ class SyncMemoryRouter(Portal):
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
-        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError.
+        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError, and
+        StoreUntrusted for a home that was neither made here nor trusted since.
         """
         return self._call(lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session))
 

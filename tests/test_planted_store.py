@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.recovery import recover
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.trusted import MOST_GONE
+from kingly_memory.errors import StoreUntrusted
 from kingly_memory.place import user_data_folder
 from kingly_memory.trust import FILE
 from tests.cli_runner import Run
@@ -66,6 +68,15 @@ def test_hooks_quote_nothing_of_a_planted_store_and_put_nothing_into_it(run: Run
     assert (started.out, recalled(run, planted), captured.code) == ("", "", 0)
     assert [one["content"] for one in run("list", "--json").json["memories"]] == [PLANTED]  # who looks for it sees it
     assert "it was not made here" in run("doctor").out
+
+
+def test_python_quotes_nothing_of_a_planted_store_until_it_is_trusted(run: Run, planted: Path) -> None:
+    with SyncMemoryRouter.open(planted / ".kingly" / "memory", remote=False, project="shop") as memory:
+        assert [one.content for one in memory.list()] == [PLANTED]
+        with pytest.raises(StoreUntrusted, match="kingly-memory trust"):
+            memory.inject("what does the deploy need?")
+        assert run("trust").code == 0
+        assert PLANTED in memory.inject("what does the deploy need?").text
 
 
 def test_storing_there_does_not_make_it_trusted_and_trusting_does(run: Run, planted: Path) -> None:

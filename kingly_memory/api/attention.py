@@ -60,7 +60,8 @@ class AttentionVerbs(Family):
 
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
-        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError.
+        told twice of what has not changed. Asks no remote and counts as no use. Raises InvalidInput, StoreError, and
+        StoreUntrusted for a home that was neither made here nor trusted since.
         """
         from kingly_memory.router.attention.candidates import Surroundings
         from kingly_memory.router.attention.inject import checked, injected
@@ -69,6 +70,7 @@ class AttentionVerbs(Family):
         engine = self._engine
 
         def look() -> Injection:
+            engine.runtime.check_trusted()
             around = Surroundings(engine.reader, self._prompt_layer, engine.space, engine.station.agent, engine.now_s())
             budget_s, log = engine.settings.local_search_s, engine.injections
             return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log)

@@ -110,6 +110,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
             erase_records=parts.record_eraser(place),
+            check_trusted=parts.trust_check(place),
         )
         return cls(Engine(runtime))
 

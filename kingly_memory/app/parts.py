@@ -154,6 +154,17 @@ def injections(place: Place) -> InjectionLog:
     return InjectionFiles(place.home, place.space)
 
 
+def trust_check(place: Place) -> Callable[[], None]:
+    """What raises StoreUntrusted where this user has neither made the home nor trusted it."""
+
+    def check() -> None:
+        from kingly_memory.adapters.local.trusted import check_trusted
+
+        check_trusted(place.home)
+
+    return check
+
+
 def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
     """What takes records with one of some texts out of the home's audit."""
 

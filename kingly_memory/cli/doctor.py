@@ -48,8 +48,10 @@ _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 """sqlite.org/wal.html, the WAL-reset bug: mended in these versions of their lines, and in all after the last."""
 
 _NETWORKS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "davfs", "glusterfs", "rclone"})
-_SYNCED = ("dropbox", "onedrive", "google drive", "icloud", "mobile documents", "nextcloud", "owncloud", "pcloud")
-"""How the folders of programs begin that keep files the same on several machines."""
+_SYNCED = frozenset(
+    {"dropbox", "onedrive", "google drive", "icloud drive", "mobile documents", "nextcloud", "owncloud", "pclouddrive"}
+)
+"""Folders of programs that keep files the same on several machines: of OneDrive also `OneDrive - Company`."""
 
 
 class Level(StrEnum):
@@ -196,7 +198,7 @@ def _disk(home: Path, mounts: str) -> Findings:
     to_do = "keep the home on a disk of this machine; take it there with `kingly-memory backup`"
     if kind.removeprefix("fuse.") in _NETWORKS:
         yield _PROBLEM("disk", f"{home} lies on a network file system ({kind}), whose locks may fail", to_do)
-    if synced := next((part for part in home.parts if part.lower().startswith(_SYNCED)), None):
+    if synced := next((part for part in home.parts if part.lower().partition(" - ")[0] in _SYNCED), None):
         what = f"{home} lies in {synced!r}, where a program copies files one by one that change together"
         yield _PROBLEM("disk", what, to_do)
 

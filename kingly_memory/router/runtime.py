@@ -76,12 +76,14 @@ class Runtime:
         language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
         name_at: Callable[[str], str | None] = lambda _: None,
         erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
+        check_trusted: Callable[[], None] = lambda: None,
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
         `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
         answered by besides the words; `injections` remembers what sessions of a space were told; `name_at` says what
         the store calls the remote at an address; `erase_records` takes records with one of these texts out of the
-        audit, and counts them."""
+        audit, and counts them; `check_trusted` raises StoreUntrusted where the user has neither made the home nor
+        trusted it."""
         self.station = station
         self.services = Services(store, clock, settings, Events(observers), chance)
         self.rules = LifecycleRules.of(settings)
@@ -90,6 +92,7 @@ class Runtime:
         self.language_model = language_model
         self.name_at = name_at
         self.erase_records = erase_records
+        self.check_trusted = check_trusted
         self.threads = SharedThreads("kingly-reader", 4)
         self.embedding_thread = SharedThreads("kingly-vectors", 1)
         self.sweeper = Sweeper(self.services, sweeping or Lock())

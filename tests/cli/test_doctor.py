@@ -138,6 +138,7 @@ def test_every_row_and_index_is_read_when_asked(run: Run, home: Path, damage: st
         ("/users/ada/OneDrive - Acme/app", "lies in 'OneDrive - Acme'"),
         ("/users/ada/app/.kingly", ""),
         ("/network/app", ""),
+        ("/users/ada/dropbox-sdk/.kingly", ""),
     ],
 )
 def test_a_home_on_a_network_or_in_a_synced_folder_is_a_problem(home: str, said: str) -> None:
