@@ -77,11 +77,12 @@ def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
     assert process("store").code == 2
 
 
-def test_bytes_that_are_not_utf_8_are_accepted_as_arguments() -> None:
+def test_bytes_that_are_not_utf_8_are_refused_as_arguments_in_one_sentence() -> None:
     argv = [sys.executable.encode(), b"-m", b"kingly_memory", b"store", b"caf\xe9", b"--key", b"k"]
-    assert subprocess.run(argv, env=environment(), capture_output=True, check=False).returncode == 0
-    [row] = process("export").rows
-    assert row["content"] == "caf\ufffd"
+    ran = subprocess.run(argv, env=environment(), capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout, b"has bytes that are no UTF-8" in ran.stderr) == (2, b"", True)
+    assert len(ran.stderr.splitlines()) == 1
+    assert process("export").rows == []
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
