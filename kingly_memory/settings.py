@@ -244,7 +244,7 @@ class Settings(_Checked):
     )
     probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
     redact_secrets: bool = _setting(
-        False, "whether secrets are taken out of all that is stored or imported; off, a receipt says how many it seems"
+        False, "whether secrets are taken out of what is stored or imported; off, a receipt counts them"
     )
     revisions_kept: int = _setting(100, "earlier revisions of a memory that a sweep leaves", _COUNT)
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)

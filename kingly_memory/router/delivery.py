@@ -172,8 +172,9 @@ class Leased:
         """Our id for the first store, `<id>.<change>` for every later change. Never anything random.
 
         A restored home numbers its changes as it did after the backup, when it said something else: there it is
-        `<id>.<incarnation>.<change>`. So does a change that another one covers at the remote, though its text is not
-        there: whoever knows an id could number a change of his so high that no later one of ours would count.
+        `<id>.<incarnation>.<change>`. Where the remote said that it has a later change already and holds another text,
+        this one is sent again as `<id>.r<attempts>.<change>`: whoever knows an id could number a change of his so high
+        that no later one of ours would count.
         """
         if isinstance(self.subject, Memory):
             is_first, change = self.leased.remote_id is None and not self.forgotten, self.leased.wanted

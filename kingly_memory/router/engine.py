@@ -1,4 +1,4 @@
-"""The engine of one router: its parts, its background tasks, and the verbs as work on values that were checked."""
+"""What one space of a router sees, and the verbs as work on values that were checked."""
 
 from __future__ import annotations
 

@@ -391,8 +391,8 @@ class DeliveryBatch:
 
 
 def goes_at_once(error: RemoteError, item: Leased) -> bool:
-    """True when the next try, which is another one, can be made at once. A remote that says so again and again is not
-    asked in a circle."""
+    """Whether the next try need not wait: the remote has a later change already, so this one goes under another key.
+    That is tried a few times, since a remote may say so for ever."""
     is_overtaken = isinstance(error, RemoteRefused) and error.code == OVERTAKEN
     return is_overtaken and item.leased.attempts < OVERTAKEN_AT_ONCE
 

@@ -21,7 +21,6 @@ from kingly_memory.ports import Row, StoreReader
 from kingly_memory.validation import shown
 
 THREAD, ATTENTION, RATINGS = "thread", "attention", "ratings"
-"""A thread shows its archived memories too."""
 _PAGE, _FACET_PAGE = 64, 1_000
 
 

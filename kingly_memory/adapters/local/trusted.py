@@ -67,8 +67,8 @@ def vouch(folder: Folder) -> None:
 
 
 def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None:
-    """Change the list of what this user trusts. Raises InvalidInput for a list that
-    cannot be used, and what writing it may raise."""
+    """Change the list of what this user trusts. Raises InvalidInput for a list that cannot be used, and what writing it
+    may raise."""
     folder = user_data_folder()
     make_folder(folder)
     with locked(folder / "trusted.lock", _LOCK_WAIT_S):
