@@ -178,9 +178,24 @@ class Tiers:
     half_lives: Mapping[Tier, float] = field(
         default_factory=lambda: {Tier.FAST: 1.0, Tier.MEDIUM: 24.0, Tier.SLOW: 168.0, Tier.GLACIAL: 720.0}
     )
-    promotion_accesses: int = 5
-    surprise_threshold: float = 0.6
-    success_references: int = 2
+    promotion_accesses: int = _setting(5, "uses", _COUNT)
+    surprise_threshold: float = _setting(0.6, "a surprise", _SHARE)
+    success_references: int = _setting(2, "successes", _COUNT)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.metadata:
+                _check(one, value, f"tiers.{one.name}")
+            elif not isinstance(value, Mapping) or value.keys() != set(Tier):
+                raise InvalidSetting(
+                    f"tiers.{one.name}", f"needs a value for each of {', '.join(Tier)} and nothing else"
+                )
+        if not all(isinstance(one, TierConfig) for one in self.configs.values()):
+            raise InvalidSetting("tiers.configs", "needs a TierConfig for each tier")
+        hours: list[Any] = list(self.half_lives.values())
+        if not all(isinstance(one, int | float) and _DAYS.holds(one) for one in hours):
+            raise InvalidSetting("tiers.half_lives", "needs a number of hours above 0 for each tier")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import InvalidSetting
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import Tier
 from kingly_memory.settings import Pace, Tiers
@@ -84,3 +85,21 @@ async def test_a_store_from_before_there_were_strengths_has_them_without_another
         assert await router.restore(old[1].id) is not None
     with behind(home) as connection:
         assert connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == layout
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        ({"configs": {}}, "tiers.configs: needs a value for each of fast, medium, slow, glacial"),
+        ({"configs": dict.fromkeys(Tier, 1)}, "tiers.configs: needs a TierConfig"),
+        ({"half_lives": {Tier.FAST: 1.0}}, "tiers.half_lives: needs a value for each"),
+        ({"half_lives": dict.fromkeys(Tier, 0)}, "tiers.half_lives: needs a number of hours above 0"),
+        ({"half_lives": dict.fromkeys(Tier, "1")}, "tiers.half_lives: needs a number of hours above 0"),
+        ({"promotion_accesses": -1}, "tiers.promotion_accesses: -1 is not a whole number of 1 or more"),
+        ({"surprise_threshold": 7}, "tiers.surprise_threshold: 7 is not a number from 0 to 1"),
+        ({"success_references": "x"}, "tiers.success_references: 'x' is not a whole number"),
+    ],
+)
+def test_figures_of_tiers_that_cannot_be_used_are_refused(figures: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said):
+        Tiers(**figures)
