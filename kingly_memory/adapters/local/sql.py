@@ -411,7 +411,7 @@ EARLY_IN_TURN = f"{_EARLY} ORDER BY max(attempts, 1), item LIMIT ?"
 first each time and be the end of that."""
 NEXT_DUE = f"SELECT min(due_s) {_OUTBOX} AND state = ?"
 OUTBOX_COUNTS = f"SELECT state, count(*) {_OUTBOX} GROUP BY state"
-OUTBOX_PAGE = f"SELECT item, {DELIVERY} {_OUTBOX} AND state = ? ORDER BY item LIMIT ?"
+OUTBOX_PAGE = f"SELECT item, {DELIVERY} {_OUTBOX} AND state IN (SELECT value FROM json_each(?)) ORDER BY item LIMIT ?"
 DELIVERED_COUNT = (
     "SELECT count(*) FROM km_delivery AS d INDEXED BY km_remote_id JOIN km_memory AS m ON m.id = d.item "
     "WHERE d.remote = ? AND d.remote_id IS NOT NULL AND d.state = 'delivered' AND m.standing IN ('live', 'archived')"

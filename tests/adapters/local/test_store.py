@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RouterClosed
-from kingly_memory.models import DeliveryState, MemoryType, Standing
+from kingly_memory.models import OUTBOX_STATES, DeliveryState, MemoryType, Standing
 from kingly_memory.ports import Delivery, Transaction
 from tests.store_samples import (
     NOON,
@@ -160,6 +161,21 @@ def test_early_takes_pending_ones_too_oldest_memory_first_but_no_held_lease(stor
     deliver(store, "held", "leased", NOON_S + 10)
     assert due(store, early=True) == ["m1", "m2", "m3"]
     assert due(store, limit=1, early=True) == ["m1"]
+
+
+def test_a_delivery_that_is_claimed_while_the_outbox_is_read_stands_there_once(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(store, "m1", "pending", NOON_S)
+    asked = Connections.rows
+
+    def claimed_behind(self: Connections, *said: Any, **more: Any) -> list[tuple[Any, ...]]:
+        found = asked(self, *said, **more)
+        deliver(store, "m1", "leased", NOON_S + 60)
+        return found
+
+    monkeypatch.setattr(Connections, "rows", claimed_behind)
+    assert [one for one, _ in store.reader.outbox_page(REMOTE, OUTBOX_STATES, 10)] == ["m1"]
 
 
 # --- lifetimes, pages, counts -------------------------------------------------------------------------------------
