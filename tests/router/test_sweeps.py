@@ -188,7 +188,7 @@ async def test_open_router_sweeps_all_its_spaces_once_per_interval_when_told_to(
         clock.jump(8 * DAY_S)
         await clock.advance(3_600)
         await asyncio.wait_for(swept.wait(), 10)
-        assert MemoriesSwept(archived=1, erased=0, promoted=0, demoted=0) in seen
+        assert len(seen) == 2
         assert (await memory.status())["memories"]["archived"] == 1
 
 
