@@ -79,11 +79,12 @@ class SameFolder:
 
 @dataclass(frozen=True, slots=True)
 class NotesPlan:
-    """What a sync of a folder does, links last; the other notes are `unchanged`. `stays` says how many memories a
-    folder without any note would lose, which it does not."""
+    """What a sync of a folder does, links last. The other notes are `unchanged`, or forgotten here and `stay_away`.
+    `stays` says how many memories a folder without any note would lose, which it does not."""
 
     steps: tuple[NoteStep | NoteLinks | SameFolder, ...]
     unchanged: int
+    stay_away: int = 0
     stays: int = 0
 
 

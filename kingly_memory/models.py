@@ -600,9 +600,9 @@ _OF_MEMORIES = ("stored", "revised", "unchanged", "kept")
 
 class Taken(NamedTuple):
     """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
-    meanwhile, that one is `kept`; those that were `purged` here stay away. Of a folder's notes some `moved` to another
-    file or heading, and some were forgotten with theirs. The others are links, documents and items of logs that are new
-    here, and links that are `left_out`, since one of their ends was forgotten or purged here."""
+    meanwhile, that one is `kept`; what was forgotten or purged here `stays_away`. Of a folder's notes some `moved` to
+    another file or heading, and some were `forgotten` with theirs. The others are links, documents and items of logs
+    that are new here, and links that are `left_out`, since one of their ends was forgotten or purged here."""
 
     stored: int = 0
     revised: int = 0
@@ -610,7 +610,7 @@ class Taken(NamedTuple):
     kept: int = 0
     moved: int = 0
     forgotten: int = 0
-    purged: int = 0
+    stays_away: int = 0
     links: int = 0
     documents: int = 0
     items: int = 0

@@ -235,10 +235,14 @@ def query(
     origin: object = None,
     filter: object = None,
     wide: bool = False,
+    needs_words: bool = False,
 ) -> Query:
-    """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
+    """Check what a search asks for. Any text is a sensible query, an empty one too unless it `needs_words`; filters
+    that make no sense are refused."""
     if not isinstance(text, str):
         raise InvalidInput("query", f"expected text, not {_name(text)}")
+    if needs_words and not text.strip():
+        raise InvalidInput("query", "is empty; say what to look for")
     said = text
     if not is_short(text):
         from kingly_memory.query_extraction import extract_query  # few texts are long, and a hook is in a hurry

@@ -234,12 +234,7 @@ VERBS = (
             Parameter(
                 name="query",
                 type="text",
-                arg=Arg(
-                    words="what to look for, in plain words",
-                    is_sentence=True,
-                    reads_input=True,
-                    if_empty="say what to look for",
-                ),
+                arg=Arg(words="what to look for, in plain words", is_sentence=True, reads_input=True),
                 is_option=False,
             ),
             Parameter(
@@ -508,6 +503,12 @@ VERBS = (
                 name="include_archived",
                 type="flag",
                 arg=Arg(words="show archived memories as well", option="archived"),
+                default=False,
+            ),
+            Parameter(
+                name="forgotten",
+                type="flag",
+                arg=Arg(words="show what was forgotten instead, which `restore` brings back"),
                 default=False,
             ),
             Parameter(
@@ -2033,12 +2034,7 @@ VERBS = (
         title="Search in a mode",
         says="Find memories for a purpose: the mode decides how many, what counts, and whether failures come along.",
         takes=lambda: (
-            Parameter(
-                name="query",
-                type="text",
-                arg=Arg(words="what to look for, in plain words", if_empty="say what to look for"),
-                is_option=False,
-            ),
+            Parameter(name="query", type="text", arg=Arg(words="what to look for, in plain words"), is_option=False),
             Parameter(
                 name="mode",
                 type="text",
@@ -2109,12 +2105,7 @@ VERBS = (
         title="Search and verify",
         says="Find memories and check each: which are verified, uncertain, contradicted or unverifiable.",
         takes=lambda: (
-            Parameter(
-                name="query",
-                type="text",
-                arg=Arg(words="what to look for, in plain words", if_empty="say what to look for"),
-                is_option=False,
-            ),
+            Parameter(name="query", type="text", arg=Arg(words="what to look for, in plain words"), is_option=False),
             Parameter(
                 name="ground_truth",
                 type="texts",

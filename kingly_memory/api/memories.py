@@ -273,12 +273,7 @@ class MemoryVerbs(Family):
         self,
         query: Annotated[
             str,
-            Arg(
-                "what to look for, in plain words",
-                is_sentence=True,
-                reads_input=True,
-                if_empty="say what to look for",
-            ),
+            Arg("what to look for, in plain words", is_sentence=True, reads_input=True),
         ],
         limit: Annotated[
             int,
@@ -386,6 +381,7 @@ class MemoryVerbs(Family):
             query,
             space=self._engine.space,
             wide=True,
+            needs_words=True,
             limit=limit,
             types=types,
             tags=tags,
@@ -462,6 +458,7 @@ class MemoryVerbs(Family):
             query,
             space=engine.space,
             wide=True,
+            needs_words=True,
             types=types,
             tags=tags,
             agent=agent,
@@ -474,8 +471,6 @@ class MemoryVerbs(Family):
             include_archived=include_archived,
             without_tags=validation.unsought(tags),
         )
-        if not asked.text.strip():
-            raise InvalidInput("query", "is empty; say what to look for")
         asked = replace(asked, context_id=engine.contexts.resolve(asked.context_id))
         is_in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
         in_mode = plan(
@@ -543,6 +538,7 @@ class MemoryVerbs(Family):
         agent: str | None = None,
         context_id: Annotated[str | None, _ONE_CONTEXT] = None,
         include_archived: Annotated[bool, Arg("show archived memories as well", option="archived")] = False,
+        forgotten: Annotated[bool, Arg("show what was forgotten instead, which `restore` brings back")] = False,
         since: Annotated[datetime | str | None, _SINCE] = None,
         until: Annotated[datetime | str | None, _UNTIL] = None,
         any_tags: Annotated[Sequence[str] | None, _ANY_TAGS] = None,
@@ -572,7 +568,7 @@ class MemoryVerbs(Family):
             filter=filter,
         )
         query = replace(query, context_id=engine.contexts.resolve(query.context_id))
-        return await engine.read(lambda: engine.view.page(query, before))
+        return await engine.read(lambda: engine.view.page(query, before, forgotten=forgotten))
 
     @verb("forget", "memory_forget", "memory", "Forget a memory", destroys=True)
     @example('{"key_or_id": "deploy"}', "success id key restore")

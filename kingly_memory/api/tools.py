@@ -21,7 +21,7 @@ MOST_RETRIEVED = 5
 LATEST_YEAR = 1_000_000
 RETRIEVE = "retrieve_memory"
 
-_QUERY = Arg("what to look for, in plain words", if_empty="say what to look for")
+_QUERY = Arg("what to look for, in plain words")
 _AGENT = Arg("only what this agent stored")
 _PROJECT = Arg("this server's project; no other one is shown")
 _BUDGET = Arg("most tokens of the results, about", least=1, most=validation.MOST_TOKENS)

@@ -84,7 +84,9 @@ class LocalReader(View):
         words, began = self._words, time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
         unsought = validation.unsought(filters.get("tags"))
-        asked = validation.query(query, space=self._place.space, wide=True, without_tags=unsought, **filters)
+        asked = validation.query(
+            query, space=self._place.space, wide=True, needs_words=True, without_tags=unsought, **filters
+        )
         asked = steps.continuing(asked, request, after)
         now_s, local_s = self._now_s(), self._settings.local_search_s
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
@@ -158,10 +160,10 @@ class LocalReader(View):
         """How many memories lie in each space of the home that has any."""
         return self._reader.counted_spaces()
 
-    def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
+    def list(self, limit: int = 50, before: int | None = None, *, forgotten: bool = False, **filters: Any) -> Page:
         unsought = validation.unsought(filters.get("tags"))
         query = validation.query("", space=self._place.space, wide=True, limit=limit, without_tags=unsought, **filters)
-        return self.page(query, before)
+        return self.page(query, before, forgotten=forgotten)
 
     def of_users(self) -> Iterator[tuple[str | None, LocalReader]]:
         """Readers for all that the project holds: this one and one for each of its users, or this one alone where it

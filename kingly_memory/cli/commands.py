@@ -187,8 +187,8 @@ OWN = (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),
             _takes(
                 "--layout LAYOUT",
-                "jsonl: a line each; kingly: quick_cache, session_state and task_history.json; "
-                "ai: threads/*.json and focus.json",
+                "jsonl: a line each, with everything; for other programs, with less than everything, kingly: "
+                "quick_cache, session_state and task_history.json; ai: threads/*.json and focus.json",
                 "jsonl",
             ),
         ),
@@ -201,8 +201,8 @@ OWN = (
         (
             _takes(
                 "path PATH",
-                "folder of notes or one, JSONL, an export of mem0, file of the reference memory server, old "
-                "memory.json, quick_cache.json, .ai folder, or home of an earlier version; - for standard input",
+                "folder of notes or one, text (.txt), JSONL, an export of mem0, file of the reference memory server, "
+                "old memory.json, quick_cache.json, .ai folder, or home of an earlier version; - for standard input",
                 NOT_GIVEN,
             ),
             _takes("--format FORMAT", "jsonl, notes, mem0, text, legacy, kingly, ai or home (default: found out)"),

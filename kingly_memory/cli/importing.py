@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -20,7 +20,7 @@ from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted, duration
+from kingly_memory.cli.output import Output, counted, duration, shortened
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
@@ -48,6 +48,7 @@ REPORT_S = 3.0
 """Seconds between two lines that say how far an import is."""
 WATCH_S = 2.0
 """Seconds between two looks at the times of a watched folder's files."""
+_NAMES_WIDTH = 60
 STANDARD_INPUT = Path("standard input")
 _PLANNED = {"stored": "new", "revised": "changed", "moved": "moved", "forgotten": "gone"}
 
@@ -134,6 +135,7 @@ class ImportTally:
     focus_set: bool | None = None
     users: dict[str, None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict)
     steps: list[JsonObject] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -142,8 +144,8 @@ class ImportTally:
 
     @property
     def done(self) -> int:
-        """Memories."""
-        return sum(self.taken[: Taken._fields.index("links")])
+        """Memories, without those that stay away."""
+        return sum(self.taken[: Taken._fields.index("stays_away")])
 
     @property
     def has_threads(self) -> bool:
@@ -156,6 +158,7 @@ class ImportTally:
             **({"dry_run": True, "steps": self.steps} if self.dry_run else {}),
             **self.taken.to_json(),
             **({"users": [*self.users]} if self.users else {}),
+            **({"passed_over": self.passed_over} if self.passed_over else {}),
             **(of_threads if self.has_threads else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
@@ -171,13 +174,15 @@ class ImportTally:
         told += [f"{number:,} {what}" for number, what in rest if number]
         would = "; nothing was written" if self.dry_run else ""
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
+        for why, names in self.passed_over.items():
+            yield f"{counted(len(names), 'file')} passed over, {why}: {shortened(', '.join(names), _NAMES_WIDTH)}"
         if self.users:
             yield f"{counted(len(self.users), 'user')} among them: --user {next(iter(self.users))} shows what is theirs"
         if taken.kept:
             yield f"{counted(taken.kept, 'memory')} kept as written here: newer than in the file"
-        if taken.purged:
-            were = "was purged here and stays away" if taken.purged == 1 else "were purged here and stay away"
-            yield f"{counted(taken.purged, 'memory')} {were}"
+        if taken.stays_away:
+            many = counted(taken.stays_away, "memory was", "memories were")
+            yield f"{many} forgotten or purged here before, and not brought back; `list --forgotten` shows which"
         if self.has_threads:
             yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
@@ -217,7 +222,7 @@ class _Import:
         if self._options.path == "-":
             name = STANDARD_INPUT
             tally.problems = [replace(one, path=name) for one in tally.problems]
-        if again and not tally.problems and tally.taken == Taken(unchanged=tally.taken.unchanged):
+        if again and not tally.problems and tally.taken._replace(unchanged=0, stays_away=0) == Taken():
             return 0
         waiting = self._router.status()["outbox"]["pending"] if self._place.has_remote else 0
         out.show(tally.to_json(), tally.lines(waiting))
@@ -235,12 +240,15 @@ class _Import:
         read, root, tally = list(found.entries), Path(os.path.realpath(path)), self._tally
         tally.problems += [one for one in read if isinstance(one, Problem)]
         noted = [one for one in read if isinstance(one, ImportedNote)]
+        passed = [one for one in read if isinstance(one, notes.PassedOver)]
+        whys = dict.fromkeys(one.why for one in passed)
+        tally.passed_over = {why: [one.path.name for one in passed if one.why == why] for why in whys}
         folder, unread = root if root.is_dir() else root.parent, tuple(str(one.path) for one in tally.problems)
         plan = self._router.plan_notes(FoundNotes(str(root), str(folder), noted, unread))
         if plan.stays:
             stay = f"{counted(plan.stays, 'memory')} that came from it"
             tally.problems.append(Problem(path, "", f"holds no note any more; {stay} stay, `forget` forgets them"))
-        tally.add(Taken(unchanged=plan.unchanged))
+        tally.add(Taken(unchanged=plan.unchanged, stays_away=plan.stay_away))
         if tally.dry_run:
             steps = [one for one in plan.steps if isinstance(one, NoteStep) and one.fate != "unchanged"]
             tally.steps = [{"what": _PLANNED[one.fate], "key": one.key} for one in steps]

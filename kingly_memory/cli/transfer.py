@@ -49,6 +49,8 @@ def export(options: Options, out: Output) -> int:
             for line, _ in _lines(reader):
                 out.write_utf8(line)
         else:
+            if Path(target).is_file():
+                raise InvalidInput("file", f"{target} is there already; name a new file")
             written = 0
             with replacing(Path(target)) as file:
                 for line, is_memory in _lines(reader):

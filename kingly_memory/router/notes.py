@@ -76,7 +76,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
     of_note = _paired(notes, ours)
     keys = _Keys(reader, space, base.name, {one.id for one in ours})
     ids: dict[Place, MemoryId] = {}
-    steps, new, unchanged = list[NoteStep](), list[NoteStep](), 0
+    steps, new, unchanged, stays_away = list[NoteStep](), list[NoteStep](), 0, 0
     for note, one in zip(notes, of_note, strict=True):
         facet = {"folder": str(base), "path": note.path, "heading": note.heading, "text": note.text, "said": note.said}
         adopted = keys.holding(note) if one is None else None
@@ -84,6 +84,8 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
         if one is None:
             fate = "stored" if adopted is None else "revised"
             new.append(NoteStep(memory_id, note, keys.free(note, memory_id), facet, fate))
+        elif facet == one.facet and one.row.standing is Standing.FORGOTTEN:
+            stays_away += 1
         elif facet == one.facet:
             unchanged += 1
         else:
@@ -99,7 +101,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
             steps.append(NoteStep(one.id, None, one.row.memory.key, {**one.facet, "said": ""}, "forgotten"))
     is_elsewhere = ours and not folder.is_relative_to(base) and not base.is_relative_to(folder)
     same = [SameFolder(found.folder, str(base))] if is_elsewhere else []
-    return NotesPlan((*same, *steps, *new, *_links(notes, ids, reader)), unchanged)
+    return NotesPlan((*same, *steps, *new, *_links(notes, ids, reader)), unchanged, stays_away)
 
 
 def _under_its_first_name(found: FoundNotes, reader: StoreReader, space: str) -> FoundNotes:
@@ -250,7 +252,7 @@ def carry_out(
 def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) -> str:
     row, note = transaction.row(step.memory_id), step.note
     if row is not None and row.is_tombstone:
-        return "purged"
+        return "stays_away"
     fate = "unchanged"
     if note is None:
         write.forget(step.memory_id, context)(transaction)

@@ -192,16 +192,22 @@ class View:
         [memory] = self._ending([row.memory])
         return replace(receipt_of(row.memory, known, self._station.routes), ends_at=memory.ends_at)
 
-    def page(self, query: Query, before: int | None) -> Page:
-        """The most recently stored memories that pass the query's filters."""
+    def page(self, query: Query, before: int | None, *, forgotten: bool = False) -> Page:
+        """The most recently stored memories that pass the query's filters; or those that can be restored here."""
         start = None if before is None else validation.count("before", before, least=0, most=LAST_POSITION)
-        standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
+        if forgotten:
+            standings, query = [Standing.FORGOTTEN], replace(query, wide=False)
+        else:
+            standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
         rows = self._store.reader.page(query, standings, query.limit, start)
-        alive = self._local.shown(rows, query, self._now_s())
-        archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
         last = rows[-1].position if len(rows) == query.limit else None
-        remote_ids = self.remote_ids([row.memory.id for row in alive])
-        return Page(self._ending([row.memory for row in alive]), last, archived, remote_ids)
+        if forgotten:
+            shown = [row for row in rows if not row.is_tombstone]
+        else:
+            shown = self._local.shown(rows, query, self._now_s())
+        archived = frozenset(row.memory.id for row in shown if row.standing is Standing.ARCHIVED)
+        remote_ids = self.remote_ids([row.memory.id for row in shown])
+        return Page(self._ending([row.memory for row in shown]), last, archived, remote_ids)
 
     def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
         """What remotes call those of the memories that they have."""

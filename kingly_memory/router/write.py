@@ -249,7 +249,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
 
 
 def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
-    """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
+    """Many imported memories at once, each with what became of it: stored, revised, unchanged, kept or stays_away."""
     if context.redacts:
         items = [replace(item, draft=_looked_through(item.draft, context)[0]) for item in items]
 
@@ -283,7 +283,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
     if wanted_id is not None:
         wanted_id, there = in_space(transaction, wanted_id, context.space)
         if there is not None and there.is_tombstone:
-            return _receipt(transaction, there.memory, context.routes), "purged"
+            return _receipt(transaction, there.memory, context.routes), "stays_away"
         before = before or there
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at or context.now)
     if before is None:
@@ -297,7 +297,8 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
     if before is not None:
         ends_otherwise = not has_ended and lifetimes.differs(transaction, item, lifetime, before)
         if _says_the_same(before.memory, memory) and not ends_otherwise:
-            return _receipt(transaction, before.memory, context.routes), "unchanged"
+            fate = "stays_away" if before.standing is Standing.FORGOTTEN else "unchanged"
+            return _receipt(transaction, before.memory, context.routes), fate
         # What somebody has written himself, and after the file's text, an import must not undo.
         said_at = item.updated_at or item.draft.created_at
         if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:

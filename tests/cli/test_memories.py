@@ -118,6 +118,18 @@ def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
     assert run("restore", "door").out == "there already, neither forgotten nor archived: the secret door\n"
 
 
+@pytest.mark.requirement("N10")
+def test_what_was_forgotten_is_listed_by_the_name_that_brings_it_back(run: Run) -> None:
+    run("store", "kept")
+    for key in ("tea", "coffee"):
+        run("store", key, "--key", key)
+        run("forget", key)
+    run("purge", "coffee", "--yes")
+    [line] = run("list", "--forgotten").out.splitlines()
+    assert run("restore", line.split()[0]).out == "restored: tea\n"
+    assert run("list", "--forgotten").out == "no memories\n"
+
+
 def test_storing_a_forgotten_key_again_says_that_it_is_back(run: Run) -> None:
     run("store", "the secret door", "--key", "door")
     assert "forgotten" not in run("store", "the open door", "--key", "door").out

@@ -74,7 +74,7 @@ def test_a_folder_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> No
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing.json", tmp_path / "nul\0"):
         with pytest.raises(InvalidInput, match="file"):
             load_agent_memory(path)
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(InvalidInput, match="is a folder; name a file"):
         save_agent_memory(sample(), tmp_path)
     with pytest.raises(InvalidInput, match="cannot be written"):
         save_agent_memory(sample(), tmp_path / "nowhere" / "H001.json")

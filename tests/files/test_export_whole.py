@@ -91,7 +91,7 @@ def test_a_named_user_exports_what_is_his_and_imports_everything_as_his(run: Run
     run("store", "nobody's", "--key", "a")
     run("store", "Ann's", "--key", "b", "--user", "ann")
     assert run("export", file, "--user", "ann", "--json").json["memories"] == 1
-    run("export", file)
+    run("export", file := str(tmp_path / "whole.jsonl"))
     run("import", file, "--user", "bob", "--home", str(tmp_path / "new"))
     listed = run("list", "--user", "bob", "--home", str(tmp_path / "new"), "--json").json["memories"]
     assert sorted(one["key"] for one in listed) == ["a", "b"]
@@ -112,7 +112,7 @@ def test_what_was_purged_here_stays_away_and_its_links_are_left_out(run: Run, tm
     told = run("import", file)
     assert (told.code, told.err) == (0, "")
     assert told.out.splitlines()[1:] == [
-        "1 memory was purged here and stays away",
+        "2 memories were forgotten or purged here before, and not brought back; `list --forgotten` shows which",
         "2 links left out: an end was forgotten or purged here",
     ]
 

@@ -146,13 +146,18 @@ def test_links_are_never_followed_and_are_named(folder: Path, tmp_path: Path) ->
     assert problems == [": is a symbolic link and was not followed"] * 3
 
 
-def test_hidden_folders_other_files_and_empty_notes_are_left_out(folder: Path) -> None:
+def test_hidden_files_are_left_out_and_other_files_and_empty_notes_are_said_to_be(folder: Path) -> None:
     for name in (".git/x.md", ".hidden.md", "picture.png", "list.txt"):
         write(folder / name, "text")
     write(folder / "empty.md", "---\ntags: a\n---\n  \n")
     write(folder / "Kept.MD", "text")
-    good, problems = drafts(folder)
-    assert ([draft.title for draft in good], problems) == (["Kept"], [])
+    found = list(notes.read(folder, content_limit_bytes=LIMIT))
+    assert [one.draft.title for one in found if isinstance(one, ImportedNote)] == ["Kept"]
+    assert {(one.path.name, one.why) for one in found if isinstance(one, notes.PassedOver)} == {
+        ("picture.png", "not Markdown (.md)"),
+        ("list.txt", "not Markdown (.md)"),
+        ("empty.md", "empty"),
+    }
 
 
 def test_notes_that_cannot_be_read_are_named_and_the_rest_is_read(folder: Path) -> None:

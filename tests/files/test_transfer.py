@@ -174,6 +174,7 @@ def test_many_problems_are_counted_rather_than_listed(run: Run, tmp_path: Path) 
         (["import", "."], None),
         (["import", ".", "--format", "csv"], "format"),
         (["export", "no/such/folder/out.jsonl"], "file"),
+        (["export", "."], "file"),
         (["export", "--layout", "kingly"], "file"),
         (["export", "--layout", "xml", "x"], "layout"),
     ],
@@ -184,18 +185,38 @@ def test_paths_and_formats_that_cannot_be_used_are_refused(run: Run, argv: list[
     assert ran.json.get("error", {}).get("field") == field
 
 
-def test_a_failed_export_leaves_the_old_file_alone(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_says_which_files_made_no_memory(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Garden\n\nWater it.")
+    (tmp_path / "b.md").touch()
+    (tmp_path / "c.txt").touch()
+    said = run("import", str(tmp_path)).out.splitlines()[1:]
+    assert said == ["1 file passed over, empty: b.md", "1 file passed over, not Markdown (.md): c.txt"]
+
+
+def test_an_import_does_not_count_what_was_forgotten_here(run: Run, tmp_path: Path) -> None:
+    run("store", "kept")
+    run("store", "gone", "--key", "gone")
+    run("export", str(tmp_path / "all.jsonl"))
+    run("forget", "gone")
+    said = run("import", str(tmp_path / "all.jsonl")).out.splitlines()
+    assert said[0].startswith("1 memory from jsonl in ")
+    assert said[1].startswith("1 memory was forgotten or purged here before, and not brought back; `list --forgotten`")
+
+
+def test_an_export_never_takes_the_place_of_a_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "out.jsonl"
     file.write_text("old")
     run("store", "x")
+    assert run("export", str(file)).err == f"kingly-memory: file: {file} is there already; name a new file\n"
+    assert file.read_text() == "old"
+    file.unlink()
 
     def failing(*_: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jsonl, "line", failing)
     assert run("export", str(file)).code == 130
-    assert file.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
 
 
 @pytest.mark.parametrize(("options", "told"), [((), True), (("--json",), False)])
@@ -222,7 +243,7 @@ def test_a_backup_that_comes_home_leaves_who_said_what_as_it_is(run: Run, tmp_pa
     ("name", "data", "code", "problem"),
     [
         ("empty.json", b" \n", 2, "json: empty.json is empty"),
-        ("latin.json", b"\xff{", 2, "json: latin.json is not UTF-8 text"),
+        ("latin.json", b"{\xff", 2, "json: latin.json is not UTF-8 text"),
         ("empty.jsonl", b"", 0, "empty.jsonl holds nothing to import"),
     ],
 )

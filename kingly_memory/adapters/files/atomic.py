@@ -23,8 +23,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
     mode = stat.S_IFREG
     with suppress(OSError, ValueError):  # a link may lead to a device, as /dev/stdout does
         mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # for a folder the system says that it is one
-        raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise InvalidInput("file", f"{path} is {what}; name a file")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     except (OSError, ValueError) as error:

@@ -41,7 +41,7 @@ class FoundFile:
     """A path with its format found; `entries` reads it, once."""
 
     format: FileFormat
-    entries: Iterator[Entry | AiEntry | ImportedNote]
+    entries: Iterator[Entry | AiEntry | ImportedNote | notes.PassedOver]
 
 
 def source(
@@ -70,9 +70,9 @@ def source(
         if found is None and _is_jsonl(path):
             found = FileFormat.JSONL
         else:
-            content = document(path)
+            content = None if found is None and foreign.is_text(path) else document(path)
             found = found or _by_value(content, path)
-    entries: Iterator[Entry | AiEntry | ImportedNote]
+    entries: Iterator[Entry | AiEntry | ImportedNote | notes.PassedOver]
     match found:
         case FileFormat.NOTES:
             entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)
@@ -97,6 +97,8 @@ def _by_name(path: Path) -> FileFormat | None:
         return FileFormat.NOTES
     if name.endswith(JSONL_SUFFIXES):
         return FileFormat.JSONL
+    if name.endswith(".txt") and foreign.is_text(path):
+        return FileFormat.TEXT
     return FileFormat.AI if ai.has_place(path) else None
 
 
@@ -114,7 +116,8 @@ def _by_value(content: Any, path: Path) -> FileFormat:
         raise InvalidInput(
             "file", f"{path} may hold anything; `--format legacy` imports each of its fields as the memory of that key"
         )
-    raise InvalidInput("file", f"{path} holds nothing that can be imported; name its format with --format")
+    what = "is neither a Markdown note (.md), nor text (.txt), nor JSON or JSONL of a known form"
+    raise InvalidInput("file", f"{path} {what}; --format text imports any text as one memory")
 
 
 def _of_folder(path: Path, given: FileFormat | None, content_limit_bytes: int) -> FoundFile:

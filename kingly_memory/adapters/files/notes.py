@@ -67,6 +67,13 @@ class Front(NamedTuple):
         return {name: values[0] if len(values) == 1 else values for name, values in said.items()}
 
 
+class PassedOver(NamedTuple):
+    """A file of a folder that makes no note, and why."""
+
+    path: Path
+    why: str
+
+
 class Section(NamedTuple):
     """A part of a file: its text, which begins with its heading, the heading, "" for none, and what stands above."""
 
@@ -75,18 +82,19 @@ class Section(NamedTuple):
     above: str | None = None
 
 
-def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Problem]:
+def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | PassedOver | Problem]:
     """The notes of a folder and the folders in it, by path; or those of the one file that `root` is.
 
-    Hidden folders (`.git`, `.obsidian`) and empty notes are left out. Symbolic links are not followed: each makes a
-    Problem. A file that cannot be used makes one too, and the others are read.
+    Hidden files and folders (`.git`, `.obsidian`) are left out. Empty notes and files that are no notes are passed
+    over. Symbolic links are not followed: each makes a Problem. A file that cannot be used makes one too, and the
+    others are read.
     """
     folder = root if root.is_dir() else root.parent
     for one in _files(root):
-        yield from [one] if isinstance(one, Problem) else _file(one, folder, content_limit_bytes)
+        yield from _file(one, folder, content_limit_bytes) if isinstance(one, Path) else [one]
 
 
-def _files(root: Path) -> Iterator[Path | Problem]:
+def _files(root: Path) -> Iterator[Path | PassedOver | Problem]:
     if not root.is_dir():
         yield root
         return
@@ -106,6 +114,8 @@ def _files(root: Path) -> Iterator[Path | Problem]:
                 yield Problem(Path(one.path), "", "is a symbolic link and was not followed")
             elif is_note:
                 yield Path(one.path)
+            elif one in visible and one.is_file():
+                yield PassedOver(Path(one.path), "not Markdown (.md)")
 
 
 def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
@@ -175,7 +185,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             fence = mark if fence is None else None
 
 
-def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[ImportedNote | Problem]:
+def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[ImportedNote | PassedOver | Problem]:
     """The notes of a file. What is wrong with one makes a Problem in its place."""
     try:
         text, changed_at = _text(path)
@@ -187,7 +197,10 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
     headings = set[str]()
     for line in head.unread:
         yield Problem(path, "front matter", f"{shown(line)!r} is no YAML and was passed; the text is imported")
-    for number, section in enumerate(sections(head.body)):
+    parts = sections(head.body)
+    if not parts:
+        yield PassedOver(path, "empty")
+    for number, section in enumerate(parts):
         name = fields.title(section.heading) or ""
         numbered = chain([name], (f"{name} ({times})" for times in count(2)))
         heading = next(one for one in numbered if one not in headings)

@@ -78,9 +78,9 @@ def _store(
                 _set_facets(transaction, thread, ids[0], context)
         for item, memory_id, row in zip(items, ids, rows, strict=True):
             if row is not None and row.memory.content == item.draft.content:
-                fates.append("unchanged")  # and stays as it is here, wherever it has gone since
+                fates.append("stays_away" if row.standing is Standing.FORGOTTEN else "unchanged")
             elif row is not None and row.is_tombstone:
-                fates.append("purged")
+                fates.append("stays_away")
             elif row is not None and row.memory.origin is not Origin.IMPORT:
                 fates.append("kept")
             else:
