@@ -24,7 +24,6 @@ from kingly_memory.adapters.local.trusted import vouch
 from kingly_memory.digests import blake2b
 from kingly_memory.errors import InvalidInput, StoreError, StoreUnwritable
 from kingly_memory.models import Backup, project_and_user
-from kingly_memory.own_files import opened
 
 _FIRST_BYTES = b"SQLite format 3\x00"
 _VERSIONS = slice(18, 20)
@@ -171,11 +170,7 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 raise InvalidInput(
                     "home", f"{home} holds memories; --replace puts them aside and begins from the backup"
                 )
-            fresh.check()
-            if fresh.store.exists():
-                shutil.rmtree(fresh.store)  # of an attempt that was interrupted
-            fresh.store.mkdir(mode=0o700)
-            os.close(opened(fresh.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            fresh.begin()
             shutil.copyfile(file, fresh.database)
             with fresh.database.open("r+b") as copy:
                 end = copy.seek(-_SEAL_BYTES, os.SEEK_END)

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.adapters.local import rows, safety, sql
-from kingly_memory.adapters.local.folder import Folder, inode_of
+from kingly_memory.adapters.local.folder import Folder, Log
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
-from kingly_memory.errors import StoreError
+from kingly_memory.errors import StoreDamaged, StoreError
 from kingly_memory.filters import admits
 
 IsOver = Callable[[], bool]
@@ -33,12 +33,12 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 
 @dataclass(slots=True, eq=False)
 class _Opened:
-    """`wal`: None where the folder cannot be written to and has none, so that the file is taken as unchanging.
+    """`log` has None where the folder cannot be written to and has none, so that the file is taken as unchanging.
     `generation` says which `close` it belongs to."""
 
     connection: sqlite3.Connection
     inode: Inode | None
-    wal: Inode | None
+    log: Log
     generation: int
     is_over: IsOver | None = None
 
@@ -57,7 +57,6 @@ class Connections:
 
     def __init__(self, folder: Folder, recover: Recovery) -> None:
         self._folder = folder
-        self._wal = str(folder.wal)
         self._recover = recover
         self._local = _Local()
         self._lock = threading.Lock()
@@ -80,6 +79,8 @@ class Connections:
         except Malformed as damage:
             try:
                 self._recover(damage)
+            except StoreDamaged:
+                raise
             except StoreError as error:
                 raise damage from error
             found.clear()
@@ -152,14 +153,14 @@ class Connections:
 
     def _taken(self) -> _Opened | None:
         """A connection to the file that lies in the store now."""
-        inode, wal = self._folder.inode(), inode_of(self._wal)
+        inode, log = self._folder.inode(), self._folder.log()
         while self._idle:
             with self._lock:
                 opened = self._idle.pop() if self._idle else None
             if opened is None:
                 break
             # Of a WAL that was deleted we still see all; one that was made since has what is new.
-            if opened.inode == inode and wal in (None, opened.wal):
+            if opened.inode == inode and (log == opened.log or log[0] is None):
                 return opened
             opened.connection.close()
         if self._folder.is_empty():
@@ -174,7 +175,7 @@ class Connections:
             try:
                 connection = safety.connect_read_only(self._folder.database)
             except sqlite3.OperationalError:
-                if inode_of(self._wal) is not None or os.access(self._folder.store, os.W_OK):
+                if self._folder.wal.exists() or os.access(self._folder.store, os.W_OK):
                     raise
                 connection = safety.connect_read_only(self._folder.database, immutable=True)
         except sqlite3.Error as error:
@@ -197,7 +198,7 @@ class Connections:
             connection.close()
             self._folder.check_not_founded()
             return None
-        return _Opened(connection, inode, inode_of(self._wal), self._generation)
+        return _Opened(connection, inode, self._folder.log(), self._generation)
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return safety.failure(error, str(self._folder.store), inode, safety.READ_WAIT_S, writing=False)

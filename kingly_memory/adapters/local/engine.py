@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from diskcache import Cache
 
 from kingly_memory.adapters.local import rows, safety, sql, trusted
-from kingly_memory.adapters.local.folder import Folder, WriteLock, inode_of
+from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
 from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
@@ -63,7 +64,8 @@ class Engine:
         """SQLite's number of what others have written; None until the first commit after opening."""
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
-        self._files: tuple[Inode | None, Inode | None] = (None, None)
+        self._files: tuple[Inode | None, Log] = (None, (None, None))
+        self._held: list[int] = []
         self._versions: tuple[int, int] | None = None
         self._vocabulary = Vocabulary()
         self.lock = WriteLock(folder.write_lock, lock_wait_s)
@@ -91,6 +93,7 @@ class Engine:
     def commit_locked(self, changes: Sequence[Change]) -> list[Outcome]:
         """`commit` for a caller who holds the write lock and has made the folder."""
         with self._committing:
+            self._save_lost_log()
             try:
                 connection = self._opened()
                 acknowledged = self._folder.sentinel.before_commit()
@@ -142,8 +145,16 @@ class Engine:
         if self._cache is not None:
             # Without the lock the WAL stays, and whoever opens the store next folds it in.
             with suppress(StoreError), self.lock.held():
-                self.release()
+                try:
+                    self._save_lost_log()
+                finally:
+                    self.release()
         self.lock.close()
+
+    def forked(self) -> None:
+        """In a child, which must not touch SQLite: let go of what it would keep locked for its parent."""
+        self.lock.close()
+        self._let_go()
 
     def release(self) -> None:
         """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""
@@ -156,13 +167,40 @@ class Engine:
         if cache is not None:
             cache.close()
         self._folder.sentinel.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+
+    def _save_lost_log(self) -> None:
+        """Somebody deleted the WAL or its index, and others may have begun another. What is committed in ours is still
+        there for those who have it open: the first of them puts a whole copy in the store's place, where all find it by
+        its inode. Raises StoreError, and keeps ours open, when that fails.
+
+        Folded into the old file it would be read through indexes of two logs: SQLite shares one in each process.
+        """
+        database, log_now = self._files_now()
+        if self._connection is None or database != self._files[0] or log_now == self._files[1]:
+            return
+        try:
+            if self._connection.execute(sql.LAST_COMMIT).fetchone()[0] < (self._folder.sentinel.read() or 0):
+                return  # ours was folded in, and others have written to theirs
+            fresh = self._folder.salvaged
+            fresh.begin()
+            with closing(sqlite3.connect(fresh.database, isolation_level=None)) as copy:
+                self._connection.backup(copy)
+                was_trusted = trusted.is_trusted(self._folder, named_in=fresh)
+                name_incarnation(copy, fresh, restored=True)
+            aside = trusted.take(self._folder, fresh, "replaced", was_trusted=was_trusted)
+            if aside is not None:
+                shutil.rmtree(aside)  # the copy has all that it has, and more
+        except (sqlite3.Error, OSError) as error:
+            raise safety.failure(error, str(self._folder.store), database, self._lock_wait_s, writing=True) from error
+        log.warning("the log of the memory store in %s was deleted; all that was in it is saved", self._folder.store)
 
     def _opened(self) -> sqlite3.Connection:
-        if self._cache is not None and (now := self._files_now()) != self._files:
-            if self._connection is not None and now == (self._files[0], None):
-                # Somebody deleted the WAL. What is committed in it is still there for those who have it open: the first
-                # of them folds it in.
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if self._cache is not None and self._files_now() != self._files:
             self.release()
         if self._cache is None or self._connection is None:
             self._inspect()
@@ -184,11 +222,12 @@ class Engine:
                 self._found(connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
+            self._held = self._folder.hold()
         return self._connection
 
-    def _files_now(self) -> tuple[Inode | None, Inode | None]:
+    def _files_now(self) -> tuple[Inode | None, Log]:
         """Which files lie in the store: others than we opened when somebody recovered, restored or deleted it."""
-        return self._folder.inode(), inode_of(str(self._folder.wal))
+        return self._folder.inode(), self._folder.log()
 
     def _found(self, connection: sqlite3.Connection) -> None:
         """Make a new store, which would be one without its WAL too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from zlib import crc32
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import (
+    CAREFULLY,
     check_folder,
     check_no_link,
     check_one_name,
@@ -24,6 +26,8 @@ from kingly_memory.own_files import (
     make_folder,
     opened,
 )
+
+Log = tuple[Inode | None, Inode | None]
 
 
 class Folder:
@@ -39,6 +43,7 @@ class Folder:
         """What is committed and not yet folded into the database."""
         self.shared_memory = self.store / "cache.db-shm"
         """SQLite's index of the WAL."""
+        self._wal, self._shared_memory = str(self.wal), str(self.shared_memory)
         self.write_lock = home / "write.lock"
         self.sentinel = Sentinel(home / "sentinel")
         self._was_there = False
@@ -64,6 +69,15 @@ class Folder:
         others = (named.with_name(f"{named.name}-{number}") for number in count(2))
         return next(path for path in chain([named], others) if not path.exists())
 
+    def begin(self) -> None:
+        """Make the folder anew, with an empty database, for a store that will take another one's place. Raises OSError,
+        StoreUntrusted."""
+        self.check()
+        if self.store.exists():
+            shutil.rmtree(self.store)  # of an attempt that was interrupted
+        self.store.mkdir(mode=0o700)
+        os.close(opened(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
     def take(self, fresh: Folder, why: str) -> Path | None:
         """Put another store, which is finished, in the place of this one. Returns where this one lies from now on; None
         when there was none. The caller holds the write lock."""
@@ -80,6 +94,10 @@ class Folder:
     def inode(self) -> Inode | None:
         """Which file the database is just now; None when there is none."""
         return inode_of(self._database)
+
+    def log(self) -> Log:
+        """Which files SQLite's log and its index are just now. Others than we opened when somebody deleted ours."""
+        return inode_of(self._wal), inode_of(self._shared_memory)
 
     def files(self) -> str:
         """Which database in which folder this is. A move keeps both, and every copy has others; the device is no part
@@ -104,6 +122,8 @@ class Folder:
         self.check()
         if self.salvaged.exists() and not self.exists():
             raise Malformed(str(self.store), "its recovery was interrupted", None)
+        if self.exists() and self.wal.exists() and self.wal.stat().st_size > 0:
+            raise Malformed(str(self.store), "its database was emptied; its log still holds something", self.inode())
         self.check_not_founded()
 
     def check_not_founded(self) -> None:
@@ -162,6 +182,22 @@ class Folder:
             if not is_folder:
                 check_one_name(status, path)
             check_ours(status, path)
+
+    def hold(self) -> list[int]:
+        """Keep the folder and the WAL in it locked, shared with other writers, until the descriptors are closed. Where
+        the file system has no such locks, nobody is kept from anything."""
+        held = []
+        for path in (self.store, self.wal):
+            with suppress(OSError):
+                held.append(os.open(path, os.O_RDONLY | CAREFULLY))
+                fcntl.flock(held[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return held
+
+    def has_lost_log(self) -> bool:
+        """Whether some process writes to this store, and none of them to the WAL that lies in it: somebody deleted
+        theirs, which they still have open. The caller holds the write lock, so that nobody opens the store meanwhile.
+        """
+        return _is_held(self.store) and not _is_held(self.wal)
 
     def sync(self) -> None:
         """Make renames in the home survive a power cut."""
@@ -240,6 +276,20 @@ _NUMBERS = 2**62
 def _sealed(number: int) -> bytes:
     digits = b"%0*x" % (_DIGITS, max(number, 0))
     return b"%s %08x\n" % (digits, crc32(digits))
+
+
+def _is_held(path: Path) -> bool:
+    """Whether somebody has locked it. SQLite has no locks on either, which closing a file would drop."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | CAREFULLY)
+    except OSError:
+        return False
+    try:
+        return not lock(descriptor, 0)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def inode_of(path: str) -> Inode | None:

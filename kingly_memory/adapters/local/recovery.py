@@ -26,8 +26,8 @@ from kingly_memory.adapters.local.document_rows import kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
-from kingly_memory.adapters.local.trusted import is_trusted, vouch
-from kingly_memory.errors import StoreUnwritable
+from kingly_memory.adapters.local.trusted import is_trusted, take
+from kingly_memory.errors import StoreDamaged, StoreUnwritable
 from kingly_memory.ports import HOME, Transaction
 
 log = logging.getLogger("kingly_memory.store")
@@ -55,9 +55,13 @@ class Saved(NamedTuple):
 
 def recover(folder: Folder, damage: Malformed) -> None:
     """Put a whole store in the place of the damaged one, unless another process has done so already. The caller holds
-    the write lock. Raises StoreUnwritable, StoreUntrusted."""
+    the write lock. Raises StoreUnwritable, StoreUntrusted, and StoreDamaged while a process that writes to it has the
+    log that was deleted."""
     if folder.inode() != damage.inode:
         return
+    if folder.has_lost_log():
+        to_do = "Let that process store something, or end it as usual, and nothing is lost; a kill would lose the log"
+        raise StoreDamaged(str(folder.home), "its log was deleted, and a process that still runs has it", to_do)
     try:
         _replace(folder, damage)
     except OSError as error:
@@ -77,12 +81,8 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         except BaseException:
             shutil.rmtree(fresh.store, ignore_errors=True)
             raise
-        if was_trusted:
-            vouch(fresh)  # a store.salvaged that is found later may have come with a clone
-    folder.take(fresh, "corrupt")
+    take(folder, fresh, "corrupt", was_trusted=was_trusted)
     kept = folder.quarantined
-    if was_trusted:
-        vouch(folder)
     log.warning(
         "the memory store in %s was damaged (%s) and has been replaced: %s%s",
         folder.store,
@@ -171,7 +171,8 @@ def _folded_in(damaged: Folder, scratch: Path) -> Path:
     own = [frame for frame in frames if frame[2] == salts[0][0]]
     while own and not own[-1][1]:  # not committed
         own.pop()
-    most = copy.stat().st_size // _PAGE_BYTES + len(own)  # a page beyond has a damaged number
+    pages = copy.stat().st_size // _PAGE_BYTES or (own[-1][1] if own else 0)  # the last frame says it of an emptied one
+    most = pages + len(own)  # a page beyond has a damaged number
     with copy.open("r+b") as file:
         for page, _, _, content in own:
             if 0 < page <= most:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from weakref import WeakSet
@@ -15,7 +16,7 @@ from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.safety import Inode, Malformed
-from kingly_memory.errors import RouterClosed
+from kingly_memory.errors import RouterClosed, StoreError
 from kingly_memory.ports import Scrubbed, Transaction
 
 if TYPE_CHECKING:
@@ -155,6 +156,9 @@ class DiskStore:
         engine.close()
 
     def _recover(self, damage: Malformed) -> None:
+        if self._jobs is not None:
+            with suppress(StoreError, RouterClosed):  # our own writer may have a log that was deleted
+                self.write(lambda _: None).result()
         with locked(self._folder.write_lock, self._lock_wait_s):
             self._recover_locked(damage)
 
@@ -180,7 +184,7 @@ class DiskStore:
 
     def _in_child(self) -> None:
         if self._engine is not None:
-            self._engine.lock.close()
+            self._engine.forked()
         # SQLite must not even close what the parent has open.
         _inherited.append((self._engine, self._connections.forked()))
         self._begin()

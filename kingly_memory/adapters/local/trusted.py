@@ -40,11 +40,22 @@ def check_trusted(home: Path) -> None:
         )
 
 
-def is_trusted(folder: Folder) -> bool:
-    """Whether the list names the home as it is just now. What lies with the user's own data needs no list."""
+def take(folder: Folder, fresh: Folder, why: str, *, was_trusted: bool) -> Path | None:
+    """`Folder.take`, with the trust that the store had which is put aside."""
+    if was_trusted:
+        vouch(fresh)  # a store.salvaged that is found later may have come with a clone
+    aside = folder.take(fresh, why)
+    if was_trusted:
+        vouch(folder)
+    return aside
+
+
+def is_trusted(folder: Folder, named_in: Folder | None = None) -> bool:
+    """Whether the list names the home as it is just now, and as a copy of its store says that it is named. What lies
+    with the user's own data needs no list."""
     if _is_own(folder.home):
         return True
-    named = _named(folder)
+    named = _named(named_in or folder)
     entries = TrustList.read(user_data_folder()).entries
     return entry(named) in entries.values() and named.get("files") == folder.files()
 
@@ -91,6 +102,8 @@ def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None
 
 def _named(folder: Folder) -> JsonObject:
     """What the store calls its home; nothing where that cannot be read."""
+    if folder.is_empty():
+        return {}  # SQLite would delete the log of an emptied database, of which something can be saved
     with suppress(sqlite3.Error, StoreError), closing(safety.connect_read_only(folder.database)) as connection:
         found = connection.execute(sql.FACET, (HOME, INCARNATION)).fetchone()
         return (found and rows.read_facet(HOME, found[0])) or {}

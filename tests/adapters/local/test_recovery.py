@@ -17,6 +17,7 @@ from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.safety import Malformed, failure
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.trusted import is_trusted
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import Standing
 from kingly_memory.ports import HOME, INCARNATION
@@ -404,7 +405,7 @@ def replaced(home: Path) -> None:
     database(home).chmod(0o600)
 
 
-@pytest.mark.parametrize("loss", [emptied, removed, folder_removed, replaced])
+@pytest.mark.parametrize("loss", [removed, folder_removed, replaced])
 def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: Damage) -> None:
     store = opened(home)
     put(store, memory("before"))
@@ -415,6 +416,21 @@ def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: 
         put(store, memory("lost"))
     with pytest.raises(StoreDamaged):
         stored_contents(opened(home))
+    store.close()
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("does_write", [False, True], ids=["read", "write"])
+def test_database_emptied_under_a_writer_is_called_that_and_what_its_log_holds_is_saved(
+    tmp_path: Path, does_write: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(tmp_path)
+    put(store, memory("said last"))
+    emptied(tmp_path)
+    if does_write:
+        put(store, memory("afterwards"))
+    assert "said last" in stored_contents(store)
+    assert [line for line in loudly(caplog) if "its database was emptied" in line] == loudly(caplog) != []
     store.close()
 
 
@@ -552,6 +568,21 @@ def test_wal_removed_under_two_writers_loses_nothing(tmp_path: Path) -> None:
     theirs.close()
     assert elsewhere("answer = stored_contents(store)", home) == said
     check_integrity(home)
+
+
+@pytest.mark.requirement("A7", "A11")
+def test_store_whose_log_a_writer_still_has_is_replaced_by_nobody_else(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    store = opened(home)
+    put(store, memory("first"))
+    for name in ("cache.db-wal", "cache.db-shm"):
+        (home / "store" / name).unlink()
+    asks = "try: answer = stored_contents(store)\nexcept Exception as error: answer = str(error)"
+    assert "a process that still runs has it" in elsewhere(asks, home)
+    store.close()
+    assert elsewhere(asks, home) == ["first"]
+    assert sorted(path.name for path in home.glob("store*")) == ["store"]
+    assert is_trusted(Folder(home))
 
 
 def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> None:
