@@ -101,13 +101,15 @@ def store(
     if_revision: int | None = None,
     folds: bool = False,
 ) -> Callable[[Transaction], Stored]:
-    """A new memory, or a new revision of the one that has the key already, unless that says the same; `noted` in its
-    working context. What `folds` goes into a live memory that says just that, where neither has a key. The change
-    raises RevisionConflict."""
+    """A new memory, or a new revision of the one that has the key already, damaged or not, unless that says the same;
+    `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
+    The change raises RevisionConflict."""
     draft, secrets = _looked_through(told, context)  # here, so that no writer waits for it
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, context.space, draft.key)
+        if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
+            before = mend(transaction, context.space, draft.key)
         if if_revision is not None:
             if before is None and if_revision and draft.key is not None:
                 find_own(transaction, context.space, draft.key)

@@ -310,6 +310,15 @@ def test_a_damaged_memory_says_again_what_it_said_before(run: Run, plan: str, tm
     assert [one["id"] for one in run("search", "version", *home, "--json").json["hits"]] == [plan]
 
 
+@pytest.mark.requirement("D7")
+def test_storing_under_the_key_of_a_damaged_memory_revises_it(run: Run, plan: str, tmp_path: Path) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    assert run("store", "version two", "--key", "plan", *home, "--json").json["id"] == plan
+    now = run("get", "plan", *home, "--json").json
+    assert (now["id"], now["content"]) == (plan, "version two")
+    assert "damaged on disk" not in run("doctor", *home).out
+
+
 @pytest.mark.requirement("D7", "N10")
 @pytest.mark.parametrize("how", [("forget", "plan"), ("purge", "plan", "--yes"), ("purge", "--whole-project", "--yes")])
 def test_a_damaged_memory_is_taken_away_with_what_it_said_before(
