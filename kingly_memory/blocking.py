@@ -1190,7 +1190,9 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.remember_notes(steps))
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
-        """Every live and archived memory of the project and of the view's user, in the order they were first stored."""
+        """Every live and archived memory of the project and of the view's user, in the order they were first stored.
+        Raises RouterClosed once the router is closed, also from the iterator.
+        """
         return self._awaiting.export()
 
     def working_context(self, context_id: str = "current", include_related: bool = True) -> WorkingContext:

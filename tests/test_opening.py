@@ -108,10 +108,13 @@ def test_code_that_does_not_await_needs_no_with(tmp_path: Path, before: set[thre
     memory = opened_sync(tmp_path)
     memory.store("fog at sea", key="k")
     assert memory.status()["memories"]["total"] == 1
+    unread, begun = memory.export(), memory.export()
+    next(begun)
     memory.close()
     memory.close()
-    with pytest.raises(RouterClosed, match="was closed"):
-        memory.get("k")
+    for late in (lambda: memory.get("k"), lambda: next(unread), lambda: next(begun)):
+        with pytest.raises(RouterClosed, match="was closed"):
+            late()
     with pytest.raises(RouterClosed, match="was closed"), memory:
         pass
     assert our_threads() <= before

@@ -712,9 +712,17 @@ class MemoryVerbs(Family):
         return taken
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
-        """Every live and archived memory of the project and of the view's user, in the order they were first stored."""
+        """Every live and archived memory of the project and of the view's user, in the order they were first stored.
+        Raises RouterClosed once the router is closed, also from the iterator."""
+
+        def exported() -> Iterator[tuple[Memory, Standing]]:
+            self._engine.check_open()
+            for found in self._engine.view.export():
+                yield found
+                self._engine.check_open()
+
         self._engine.check_open()
-        return self._engine.view.export()
+        return exported()
 
     @verb("context", "memory_get_working_context", "memory", "Read the working context", reads=True)
     @example(

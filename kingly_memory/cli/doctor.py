@@ -8,7 +8,7 @@ import sqlite3
 import stat
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,6 @@ from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.version import __version__
 
-HOOKS_LOOKED_BACK = timedelta(days=1)
 DAMAGED_SHOWN = 5
 OLD_DELIVERY_S = 86_400.0
 _VERSIONS = f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
@@ -325,12 +324,12 @@ def _hooks(home: Path, now: datetime) -> Findings:
     """What hooks have kept quiet about."""
     from kingly_memory.hosts import hook_log
 
-    lately = [one for one in hook_log.failures(HOOKS_LOOKED_BACK, now) if one.home in (None, str(home))]
+    lately = [one for one in hook_log.failures(now) if one.home in (None, str(home))]
     if not lately:
-        yield _OK("hooks", "no failure in the last day")
+        yield _OK("hooks", "no failure in the last day that is not over")
     for (event, problem, where), count in Counter((one.event, one.problem, one.home) for one in lately).items():
         last = max(one.at for one in lately if (one.event, one.problem, one.home) == (event, problem, where))
         times = "once" if count == 1 else f"{count:,} times"
         there = " in this or another project" if where is None else ""
         what = f"the hook {event} failed {times}{there} in the last day, last {ago(last, now)}: {problem}"
-        yield _PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; after a day it is forgotten")
+        yield _PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; this ends when the hook works")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.dataclass import replace
 from kingly_memory.hosts import hooks
-from kingly_memory.place import Place
+from kingly_memory.place import Place, user_data_folder
 from kingly_memory.settings import Settings, settings_files
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CAPTURE_DEADLINE_S = 20.0
 """For capturing, which no prompt waits for. Hosts end hooks that capture after 30 s, see `hosts.config`."""
+A_DAY_S = 86_400.0
 START_DEADLINE_S = 1.0
 """For a session's start, unless `hook_deadline_s` is longer: it happens once, nobody has typed anything yet, and the
 first start of the interpreter on a busy machine takes longer than the 0.3 s that a prompt may wait."""
@@ -117,6 +118,8 @@ def _answer(options: SimpleNamespace, began: float) -> None:
                 _start_worker(call, options)
             else:
                 hooks.capture(call, place, settings)
+        if call.event not in hooks.DETACHED or options.wait:
+            _note_success(event, place.home)
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)
     except KeyboardInterrupt:
@@ -181,6 +184,18 @@ def _note(event: str, error: Exception, home: Path | None) -> None:
         from kingly_memory.hosts import hook_log
 
         hook_log.note(event, hook_log.worded(error), home)
+
+
+def _note_success(event: str, home: Path) -> None:
+    """`doctor` stops to speak of what is over. A day after the last failure nothing is read for it."""
+    with suppress(Exception):
+        written_s = (user_data_folder() / hooks.LOG).stat().st_mtime
+        if time.time() - written_s < A_DAY_S:
+            from datetime import UTC, datetime
+
+            from kingly_memory.hosts import hook_log
+
+            hook_log.note_success(event, home, datetime.now(UTC))
 
 
 def _leave() -> NoReturn:

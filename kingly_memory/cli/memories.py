@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeVar
 
 from kingly_memory import validation
@@ -26,7 +25,17 @@ from kingly_memory.cli.output import (
     table,
     width,
 )
-from kingly_memory.cli.place import arguments, author, command, is_about_a_token, links_of, place_of, reading, routing
+from kingly_memory.cli.place import (
+    arguments,
+    author,
+    command,
+    file_to_edit,
+    is_about_a_token,
+    links_of,
+    place_of,
+    reading,
+    routing,
+)
 from kingly_memory.declare import NothingUnder
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, KinglyMemoryError
 from kingly_memory.filters import NOTHING_FITS
@@ -235,8 +244,8 @@ def edit(options: Options, out: Output) -> Answer:
     """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
     import subprocess
     from shlex import split
-    from tempfile import mkstemp
 
+    from kingly_memory.own_files import opened
     from kingly_memory.place import editor
 
     try:
@@ -248,36 +257,35 @@ def edit(options: Options, out: Output) -> Answer:
         memory = named(router.get(options.key_or_id), options)
         if memory.scope.space != place.space:
             raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
-        descriptor, name = mkstemp(prefix="kingly-", suffix=".md")
-        file = Path(name)
-        with os.fdopen(descriptor, "wb") as begun:
-            begun.write(memory.content.encode() + b"\n")
-        try:
+        with file_to_edit(place.home) as file:
+            if file is None:
+                raise InvalidInput("edit", "another memory of this home is open in an editor; close that one first")
+            with os.fdopen(opened(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as begun:
+                begun.write(memory.content.encode() + b"\n")
             try:
-                code = subprocess.run([*command_line, name], check=False).returncode  # noqa: S603  # the caller's own
+                code = subprocess.run([*command_line, file], check=False).returncode  # noqa: S603  # the caller's own
             except OSError as error:
                 raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
-            if code:
-                raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
             try:
+                if code:
+                    raise InvalidInput(
+                        "EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed"
+                    )
                 text = file.read_bytes().decode().rstrip("\n")
+                if text == memory.content.rstrip("\n"):
+                    return Answer({"changed": False}, ["nothing was changed"])
+                changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+                receipt = named(changed, options)
             except OSError as error:
                 raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
-            except ValueError:
+            except (KinglyMemoryError, ValueError) as error:
+                written = file.read_bytes().strip() if file.exists() else b""
+                if written not in (b"", memory.content.encode().strip()):
+                    kept = file.rename(file.with_stem(f"edit-{os.getpid()}"))
+                    out.note(f"what you wrote is kept in {kept}")
+                if isinstance(error, KinglyMemoryError):
+                    raise
                 raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
-            if text == memory.content.rstrip("\n"):
-                file.unlink()
-                return Answer({"changed": False}, ["nothing was changed"])
-            changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
-            receipt = named(changed, options)
-        except KinglyMemoryError:
-            written = file.read_bytes().strip() if file.exists() else b""
-            if written in (b"", memory.content.encode().strip()):
-                file.unlink(missing_ok=True)
-            else:
-                out.note(f"what you wrote is kept in {file}")
-            raise
-        file.unlink()
     return Answer(receipt.to_json(), receipt_lines(receipt))
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 _BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
 """Of an id."""
+EDITED = "edit.md"
+"""In a home: the text that is open in an editor."""
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
@@ -152,7 +154,8 @@ def whole_ids(named: str | list[str] | None, options: Options, out: Output) -> s
 
 
 def standard_input(place: Place, field: str) -> str:
-    """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
+    """All of standard input. Raises InvalidInput beyond the limit, and for what is to be stored and is not UTF-8; in a
+    question such bytes become U+FFFD."""
     is_stored = field in ("content", "value")
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     if field == "value":  # of a document
@@ -163,7 +166,10 @@ def standard_input(place: Place, field: str) -> str:
     if len(read) > limit:
         remedy = "that are stored; split it" if is_stored else "that are read; give the part that matters"
         raise InvalidInput(field, f"has more than the {limit:,} bytes {remedy}")
-    return read.decode(errors="replace")
+    try:
+        return read.decode(errors="strict" if is_stored else "replace")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field, f"is not UTF-8 (byte {error.start + 1:,}); convert it first, as with iconv") from None
 
 
 def _parsed(field: str, text: str) -> Any:
@@ -284,6 +290,9 @@ def routing(
     """
     from kingly_memory.blocking import SyncMemoryRouter
 
+    if (place.home / EDITED).exists():
+        with file_to_edit(place.home):
+            pass  # the text of an `edit` that was killed goes
     if reads:
         place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
@@ -294,6 +303,25 @@ def routing(
         if by_meaning:
             router.await_vectors(VECTORS_WAIT_S)
         yield router
+
+
+@contextmanager
+def file_to_edit(home: Path) -> Iterator[Path | None]:
+    """Where a text can be edited, or None while another command has that place. What lies there is erased before and
+    at the end. Raises OSError, StoreUntrusted."""
+    from kingly_memory.adapters.local.folder import try_lock
+    from kingly_memory.own_files import unlock
+
+    descriptor, file = try_lock(home / "edit.lock"), home / EDITED
+    if descriptor is None:
+        yield None
+        return
+    try:
+        file.unlink(missing_ok=True)
+        yield file
+        file.unlink(missing_ok=True)
+    finally:
+        unlock(descriptor)
 
 
 class _Notes(logging.Handler):

@@ -130,7 +130,8 @@ def remotes_forget(options: Options, out: Output) -> Answer:
         home_remotes.drop(place, is_meant)
     if gone is None:
         return Answer({"forgotten": None}, [f"{named.name if named else said} is forgotten; nothing waited for it"])
-    told = [f"{gone.endpoint} is forgotten; {counted(gone.waiting, 'memory')} waited for it; all stay on this machine"]
+    waited = f"{counted(gone.waiting, 'memory')} waited for it; all stay on this machine"
+    told = [f"{gone.endpoint} is forgotten; {waited if gone.waiting else 'nothing waited for it'}"]
     if gone.delivered:
         told.append(f"  it keeps the {counted(gone.delivered, 'memory')} that it has got")
     return Answer({"forgotten": gone.to_json()}, told)
@@ -204,8 +205,8 @@ def status(options: Options, out: Output) -> Answer:
     ]
     if "vectors" in now:
         waiting = now["vectors"]["waiting"]
-        missing = "some may have" if waiting is None else f"{counted(waiting, 'memory')} with"
-        rows.append(("meaning", f"{now['vectors']['embedder']}; {missing} no vector yet"))
+        missing = "" if waiting is None else f"; {counted(waiting, 'memory')} found by words alone until then"
+        rows.append(("meaning", f"{now['vectors']['embedder']}; Python programs and `mcp` make vectors{missing}"))
     if memories["next_end"]:
         rows.append(("next end", f"{memories['next_end'][:19]} UTC"))
     if memories["ended"]:

@@ -122,7 +122,8 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False, budg
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
         for name, report in results.layers.items()
     )
-    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {results.source}: {layers}"
+    where = layers if [*results.layers] == [results.source] else f"{results.source}: {layers}"
+    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {where}"
     yield from notes(results.failures, results.asked, results.repaired)
     if results.mode not in (None, RetrievalMode.SIMILARITY):
         yield f"  mode {results.mode}: {results.mode_reason}; in that mode's order"

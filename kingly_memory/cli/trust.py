@@ -36,6 +36,7 @@ def trust(options: Options, _: Output) -> Answer:
         known = [
             {"path": one, "digest": held, "state": _state(Path(one), held)}
             for one, held in sorted(trusted.entries.items())
+            if Path(one).exists()
         ]
         return Answer({"trusted": known}, _LISTED(known, options))
     home, path = _chosen(options)
@@ -69,6 +70,8 @@ def _chosen(options: Options) -> tuple[Path | None, Path | None]:
     """The home and the settings file that are meant; a file that is named stands for itself alone."""
     path = None if options.path is None else Path(options.path).expanduser().absolute()
     if path is not None and not path.is_dir():
+        if not path.exists() and not options.remove:
+            raise InvalidInput("path", f"{path} is not there; name a project's folder, or its settings file")
         return None, path
     home = Place.resolve(home=options.home).home if path is None else path / HOME_FOLDER
     has_memories = Folder(home).exists()
@@ -91,4 +94,4 @@ def _state(path: Path, held: str) -> str:
     try:
         return "as trusted" if digest(read(path)) == held else "changed"
     except InvalidSetting:
-        return "unreadable" if path.exists() else "gone"
+        return "unreadable"

@@ -1,4 +1,5 @@
-"""What went wrong in hooks, which must not say so where it happens: one line each in the user's data folder.
+"""What went wrong in hooks, which must not say so where it happens: one line each in the user's data folder, and one
+when the same hook has worked again.
 
 The lines hold names, times and our own sentences; never a memory's text, a prompt or a secret.
 """
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
-from kingly_memory.hosts.hooks import UnusableInput
+from kingly_memory.hosts.hooks import LOG, UnusableInput
 from kingly_memory.hosts.transcript import TranscriptUnreadable
 from kingly_memory.own_files import opened
 from kingly_memory.place import user_data_folder
 
+LOOKED_BACK = timedelta(days=1)
 LIMIT_BYTES = 256 * 1024
 """A longer file is put aside as `hooks.jsonl.1`, in the place of the one before."""
 _PROBLEM_LIMIT = 300
@@ -27,7 +29,7 @@ _TELLING = (StoreError, InvalidSetting, UnusableInput, TranscriptUnreadable)
 
 
 class Failure(NamedTuple):
-    """A hook that failed. `home` is None when it did not get so far."""
+    """A hook that failed. `home` is None when it did not get so far; `problem` is empty where it has worked again."""
 
     at: datetime
     event: str
@@ -36,7 +38,7 @@ class Failure(NamedTuple):
 
 
 def path() -> Path:
-    return user_data_folder() / "hooks.jsonl"
+    return user_data_folder() / LOG
 
 
 def note(event: str, problem: str, home: Path | None = None) -> None:
@@ -60,14 +62,25 @@ def note(event: str, problem: str, home: Path | None = None) -> None:
             file.replace(file.with_name(f"{file.name}.1"))
 
 
-def failures(since: timedelta, now: datetime) -> list[Failure]:
-    """The failures of that last while, oldest first."""
+def note_success(event: str, home: Path, now: datetime) -> None:
+    """Write a line if there is a failure that is over with this success."""
+    if any(one.event == event and one.home in (None, str(home)) for one in failures(now)):
+        note(event, "", home)
+
+
+def failures(now: datetime) -> list[Failure]:
+    """The failures of the last day, oldest first, but for those after which the same hook has worked."""
     try:
         log = path()
     except RuntimeError:  # the user's home cannot be determined, so nothing was noted either
         return []
-    found = [*_read(log.with_name("hooks.jsonl.1")), *_read(log)]
-    return [one for one in found if one.at >= now - since]
+    found: list[Failure] = []
+    for one in (*_read(log.with_name(f"{LOG}.1")), *_read(log)):
+        if not one.problem:
+            found = [other for other in found if other.event != one.event or other.home not in (None, one.home)]
+        elif one.at >= now - LOOKED_BACK:
+            found.append(one)
+    return found
 
 
 def worded(error: BaseException) -> str:

@@ -25,6 +25,8 @@ LOSING = ("compact", "clear")
 """Sources of a session's start that leave nothing of what was put in before."""
 AGENT = "claude-code"
 """Who speaks unless the command line or KINGLY_AGENT says otherwise: these events are its."""
+LOG = "hooks.jsonl"
+"""What went wrong, in the user's data folder: see `hook_log`."""
 INPUT_BYTES = 8 * 1024 * 1024
 _SESSION_LIMIT = 200
 

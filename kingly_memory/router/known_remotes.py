@@ -257,8 +257,8 @@ def forgettable(known: Sequence[KnownRemote], address: str, name: str | None) ->
     found = next((one for one in known if name == one.name or address in (one.endpoint, one.label)), None)
     if found is None:
         others = [one.endpoint for one in known if not one.in_use]
-        told = f"those that may be forgotten are {' and '.join(others)}" if others else "there is none to be forgotten"
-        raise InvalidInput("address", f"this home knows no such remote (any more); {told}")
+        told = f"those that may be forgotten are {' and '.join(others)}" if others else "none is left to be forgotten"
+        raise InvalidInput("address", f"this home knows no remote of that name or address; {told}")
     if found.in_use:
         raise InvalidInput("address", "that remote is in use here; leave it out of --remote and KINGLY_REMOTE first")
     return found

@@ -269,8 +269,8 @@ def test_failures_before_a_home_was_known_are_everybodys(run: Run, home: Path) -
 def test_failures_are_forgotten_after_their_day() -> None:
     hook_log.note("Stop", "the input is not JSON")
     now = datetime.now(UTC)
-    assert len(hook_log.failures(timedelta(days=1), now)) == 1
-    assert hook_log.failures(timedelta(days=1), now + timedelta(days=2)) == []
+    assert len(hook_log.failures(now)) == 1
+    assert hook_log.failures(now + timedelta(days=2)) == []
 
 
 def test_the_log_is_bounded_and_private(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,14 +281,14 @@ def test_the_log_is_bounded_and_private(monkeypatch: pytest.MonkeyPatch) -> None
     assert [path.name for path in files] == ["hooks.jsonl", "hooks.jsonl.1"]
     assert sum(path.stat().st_size for path in files) < 6_000
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    assert hook_log.failures(timedelta(days=1), datetime.now(UTC))[-1].problem.startswith("problem 99")
+    assert hook_log.failures(datetime.now(UTC))[-1].problem.startswith("problem 99")
 
 
 def test_lines_of_the_log_that_make_no_sense_are_passed_over() -> None:
     hook_log.note("Stop", "found")
     with hook_log.path().open("ab") as file:
         file.write(b'garbage\n[]\n{"at": "x"}\n\xff\n{"at": "2026-01-01T00:00:00", "event": 1}\n')
-    assert [one.problem for one in hook_log.failures(timedelta(days=1), datetime.now(UTC))] == ["found"]
+    assert [one.problem for one in hook_log.failures(datetime.now(UTC))] == ["found"]
 
 
 def failing(error: Exception) -> Exception:

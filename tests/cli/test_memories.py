@@ -46,9 +46,10 @@ def test_standard_input_is_stored_byte_for_byte(run: Run) -> None:
     assert run("get", "k", "--json").json["content"] == text
 
 
-def test_standard_input_that_is_not_utf_8_is_mended(run: Run) -> None:
-    run("store", "-", "--key", "k", stdin=b"caf\xe9")
-    assert run("get", "k", "--json").json["content"] == "caf\ufffd"
+def test_standard_input_that_is_not_utf_8_is_refused(run: Run) -> None:
+    said = "kingly-memory: content: is not UTF-8 (byte 4); convert it first, as with iconv\n"
+    assert run("store", "-", stdin=b"caf\xe9").err == said
+    assert run("list").out == "no memories\n"
 
 
 def test_storing_a_key_again_revises_the_memory(run: Run) -> None:

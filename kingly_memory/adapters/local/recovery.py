@@ -109,7 +109,7 @@ def _refill(damaged: Folder, fresh: Folder) -> str:
         engine.release()
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
     others = [f"{saved[kind]} {kind}" for kind in (REVISIONS, DELIVERIES, DOCUMENTS) if saved[kind]]
-    return f"{', '.join([f'{saved[MEMORIES]} memories', *others])} and {saved[FACETS]} facets were saved{lost}"
+    return f"{', '.join([f'{saved[MEMORIES]} memories', *others])} were saved{lost}"
 
 
 def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:

@@ -146,7 +146,7 @@ async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(here: Remotes
         assert "secret" not in str(refused.value)
         assert (await memory.status())["elsewhere"]
         await memory.forget_remote("fake://gone")
-        with pytest.raises(InvalidInput, match="there is none to be forgotten"):
+        with pytest.raises(InvalidInput, match="none is left to be forgotten"):
             await memory.forget_remote("fake://gone")
 
 
