@@ -15,10 +15,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.files import ai, foreign, notes, old_home
+from kingly_memory.adapters.files import ai, foreign, notes
 from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
-from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted, duration, shortened
 from kingly_memory.cli.place import place_of, routing
@@ -81,10 +80,6 @@ def _watch(path: Path, work: _Import, out: Output) -> int:
 
 def _source(path: Path, options: Options, place: Place) -> FoundFile:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
-    if options.format in (None, FileFormat.HOME) and local_home.is_home(path):
-        rows = local_home.rows(path)
-        told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
-        return FoundFile(FileFormat.HOME, told)
     if options.path == "-" and options.format is None and foreign.is_text(path):
         return FoundFile(FileFormat.TEXT, foreign.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
@@ -147,10 +142,6 @@ class ImportTally:
         """Memories, without those that stay away."""
         return sum(self.taken[: Taken._fields.index("stays_away")])
 
-    @property
-    def has_threads(self) -> bool:
-        return self.format in (ai.FORMAT, old_home.FORMAT)
-
     def to_json(self) -> JsonObject:
         of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
         return {
@@ -159,7 +150,7 @@ class ImportTally:
             **self.taken.to_json(),
             **({"users": [*self.users]} if self.users else {}),
             **({"passed_over": self.passed_over} if self.passed_over else {}),
-            **(of_threads if self.has_threads else {}),
+            **(of_threads if self.format == ai.FORMAT else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -183,7 +174,7 @@ class ImportTally:
         if taken.stays_away:
             many = counted(taken.stays_away, "memory was", "memories were")
             yield f"{many} forgotten or purged here before, and not brought back; `list --forgotten` shows which"
-        if self.has_threads:
+        if self.format == ai.FORMAT:
             yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
         if others := ", ".join(counted(number, what) for number, what in beside if number):
