@@ -27,6 +27,9 @@ TOKEN_VARIABLE = "KINGLY_MCP_TOKEN"  # noqa: S105  # the name of the variable, n
 RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 """When a host ends a hook: long after it should have ended itself."""
 
+CODEX_SECTION = "mcp_servers"
+"""Under which Codex has its servers, in a file that is TOML."""
+
 _HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_USER", "KINGLY_AGENT")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _AS_MODULE = ["-m", "kingly_memory", "hook"]
@@ -99,7 +102,7 @@ _HOSTS: Mapping[str, _Host] = {
         named_type=True,
         in_workspace=True,
     ),
-    "codex": _Host("mcp_servers", lambda _: Path.home() / ".codex" / "config.toml", TOKEN_VARIABLE),
+    "codex": _Host(CODEX_SECTION, lambda _: Path.home() / ".codex" / "config.toml", TOKEN_VARIABLE),
 }
 HOSTS = tuple(_HOSTS)
 SECTIONS = frozenset(host.section for host in _HOSTS.values())

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.hosts.config import SECTIONS, SERVER, TOKEN_INPUT, Format, is_our_hook
+from kingly_memory.hosts.config import CODEX_SECTION, SECTIONS, SERVER, TOKEN_INPUT, Format, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -25,7 +24,7 @@ class Unmergeable(KinglyMemoryError):
 
 
 def merged(text: str, content: JsonObject, format: Format) -> str:
-    """The file with that content, in its own indentation and line ends; the same text when it holds it already."""
+    """The file with that content, in its own indentation; the same text when it holds it already."""
     return _rewritten(text, format, content, content.keys())
 
 
@@ -38,47 +37,19 @@ def written(content: JsonObject, format: Format) -> str:
     """That content as it would stand in a file by itself."""
     if format is Format.JSON:
         return _json_text(content, 2)
-    tables = [(section, name, table) for section, inner in content.items() for name, table in inner.items()]
-    return "\n".join("\n".join(_table([section, name], table)) for section, name, table in tables)
+    return _tables([CODEX_SECTION, SERVER], content[CODEX_SECTION][SERVER]).rstrip("\n")
 
 
 def _rewritten(text: str, format: Format, content: JsonObject, sections: Collection[str]) -> str:
     """The text with our part of those sections as `content` has it."""
-    if format is Format.TOML:
-        before = _parsed_toml(text)
-        after = _changed(before, content, sections)
-        return text if after == before else _rewritten_toml(text, after)
-    before, altered = _parsed_json(text)
+    before = _parsed_toml(text) if format is Format.TOML else _parsed_json(text)
     after = _changed(before, content, sections)
-    if after == before or not after:
-        return text if after == before else ""
-    if altered:
-        raise Unmergeable(f"its number {altered[0][:40]} could not be written again as it stands there")
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    if after == before:
+        return text
+    if format is Format.TOML:
+        return _rewritten_toml(text, after)
     indented = re.search(r"^([ \t]+)\S", text, re.MULTILINE)  # as the first indented line is
-    return mark + _json_text(after, indented[1] if indented else 2).replace("\n", line_end) + line_end
-
-
-def _json_text(content: JsonObject, indentation: str | int) -> str:
-    """JSON as people edit it. A lone surrogate, which no file can hold, is written as an escape."""
-    text = json.dumps(content, indent=indentation, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(content, indent=indentation)
-    return text
-
-
-def _rewritten_toml(text: str, after: JsonObject) -> str:
-    """The text with our tables written anew, or taken out. Raises Unmergeable unless it says `after` then."""
-    result = text.replace("\r\n", "\n")
-    for section in SECTIONS & (after.keys() | _parsed_toml(text).keys()):
-        result = _with_table(result, [section, SERVER], after.get(section, {}).get(SERVER))
-    result = result.replace("\n", "\r\n") if "\r\n" in text else result
-    if {name: value for name, value in _parsed_toml(result).items() if value or name in after} != after:
-        raise Unmergeable("its tables are written in a way that cannot be changed line by line")
-    return result
+    return _json_text(after, indented[1] if indented else 2) + "\n" if after else ""
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -153,48 +124,32 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
     return [*kept[:place], *new, *kept[place:]]
 
 
-# --- JSON -------------------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def _parsed_json(text: str) -> tuple[JsonObject, list[str]]:
-    """What the file says, and the numbers that would be written in another way."""
-    altered: list[str] = []
-
-    def number(kind: type[int] | type[float], literal: str) -> int | float:
-        value = kind(literal)
-        altered.extend([literal] if repr(value) != literal else [])
-        return value
-
-    if not text.strip("\ufeff \t\r\n"):
-        return {}, []
+def _parsed_json(text: str) -> JsonObject:
     try:
-        found = json.loads(
-            text.removeprefix("\ufeff"),
-            object_pairs_hook=_unrepeated,
-            parse_int=partial(number, int),
-            parse_float=partial(number, float),
-        )
-    except RecursionError:
-        raise Unmergeable("it is nested too deep") from None
-    except json.JSONDecodeError as error:
-        raise Unmergeable(
-            f"it is not plain JSON (line {error.lineno}: {error.msg}), perhaps because it has comments"
-        ) from None
-    except ValueError:
-        raise Unmergeable("it holds a number of thousands of digits") from None
+        found = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Unmergeable(f"it is not plain JSON ({error}), perhaps because it has comments") from None
     if not isinstance(found, dict):
         raise Unmergeable("it holds something else than a JSON object")
-    return found, altered
-
-
-def _unrepeated(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Unmergeable("it names something twice")
     return found
 
 
-# --- TOML -------------------------------------------------------------------------------------------------------------
+def _json_text(content: JsonObject, indentation: str | int) -> str:
+    """JSON as people edit it."""
+    try:
+        text = json.dumps(content, indent=indentation, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except ValueError:
+        raise Unmergeable("it holds a number or a character that cannot be written again") from None
+    return text
+
+
+# --- TOML -----------------------------------------------------------------------------------------------------------
+
+_OUR_TABLE = re.compile(rf'\s*\[\s*{CODEX_SECTION}\s*\.\s*"?{SERVER}"?\s*[.\]]')
 
 
 def _parsed_toml(text: str) -> JsonObject:
@@ -204,54 +159,30 @@ def _parsed_toml(text: str) -> JsonObject:
         raise Unmergeable(f"it is not TOML ({error})") from None
 
 
-def _with_table(text: str, path: list[str], table: Mapping[str, Any] | None) -> str:
-    """The text with that table and its inner tables as given, in the place of what stood under its headers, or without
-    them. Comments under them stay."""
+def _rewritten_toml(text: str, after: JsonObject) -> str:
+    """The text without our tables, and with what `after` has of them behind everything else. Comments stay. Raises
+    Unmergeable unless the text says `after` then: tables can be written in more ways than one."""
     kept: list[str] = []
-    place: int | None = None
-    ours = False
-    for line in text.split("\n"):
-        header = _header(line)
-        if header is not None:
-            ours = header[: len(path)] == path
-            if ours and place is None:
-                place = len(kept)
-        if not ours or (header is None and line.lstrip().startswith("#")):
+    is_ours = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            is_ours = _OUR_TABLE.match(line) is not None
+        if not is_ours or line.lstrip().startswith("#"):
             kept.append(line)
-    if table is not None and place is not None:
-        rest = kept[place:]
-        gap = [""] if rest and rest[0].strip() else []
-        return "\n".join([*kept[:place], *_table(path, table), *gap, *(rest or [""])])
-    body = "\n".join(kept).rstrip("\n")
-    if table is None:
-        return f"{body}\n" if body else ""
-    return "\n".join([*([body, ""] if body else []), *_table(path, table), ""])
+    ours = after.get(CODEX_SECTION, {}).get(SERVER)
+    tables = "" if ours is None else _tables([CODEX_SECTION, SERVER], ours)
+    result = "\n".join(filter(None, ("".join(kept).rstrip("\n") + "\n", tables))).lstrip("\n")
+    if {name: value for name, value in _parsed_toml(result).items() if value or name in after} != after:
+        raise Unmergeable("its tables are written in a way that cannot be changed line by line")
+    return result
 
 
-def _header(line: str) -> list[str] | None:
-    """The name of the table that begins in this line; None when none does."""
-    if not line.lstrip().startswith("["):
-        return None
-    try:
-        found: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
-        return None
-    names = []
-    while isinstance(found, dict) and len(found) == 1:
-        (name, found), *_ = found.items()
-        names.append(name)
-    return names
-
-
-def _table(path: Sequence[str], table: Mapping[str, Any]) -> Iterator[str]:
-    yield f"[{'.'.join(map(_toml_key, path))}]"
+def _tables(path: Sequence[str], table: Mapping[str, Any]) -> str:
+    """A table and those inside it. JSON writes texts, numbers and lists of them as TOML does."""
+    lines = [f"[{'.'.join(map(_toml_key, path))}]"]
     inner = {name: value for name, value in table.items() if isinstance(value, dict)}
-    for name, value in table.items():
-        if name not in inner:
-            yield f"{_toml_key(name)} = {_toml_value(value)}"
-    for name, value in inner.items():
-        yield ""
-        yield from _table([*path, name], value)
+    lines += (f"{_toml_key(name)} = {_toml_value(value)}" for name, value in table.items() if name not in inner)
+    return "\n".join(["\n".join(lines) + "\n", *(_tables([*path, name], value) for name, value in inner.items())])
 
 
 def _toml_key(name: str) -> str:
@@ -259,14 +190,4 @@ def _toml_key(name: str) -> str:
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_toml_key(name)} = {_toml_value(one)}' for name, one in value.items())} }}"
-    return str(value)
+    return json.dumps(value, ensure_ascii=False, default=str)
