@@ -37,16 +37,7 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.filters import Filter
     from kingly_memory.ids import MemoryId
-    from kingly_memory.imported import (
-        Beside,
-        FoundNotes,
-        ImportedFocus,
-        ImportedThread,
-        NoteLinks,
-        NotesPlan,
-        NoteStep,
-        SameFolder,
-    )
+    from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
@@ -690,16 +681,6 @@ class SyncMemoryRouter(Portal):
         StoreUntrusted for a home that was neither made here nor trusted since.
         """
         return self._call(lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session))
-
-    def remember_thread(self, thread: ImportedThread) -> Taken:
-        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
-        InvalidInput, and then nothing of the thread was stored.
-        """
-        return self._call(lambda: self._awaiting.remember_thread(thread))
-
-    def remember_focus(self, focus: ImportedFocus) -> bool:
-        """Set what a file says is in focus. False when it was set here later, or as it is."""
-        return self._call(lambda: self._awaiting.remember_focus(focus))
 
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
         """Archive what has ended, and archive or move what other policies want; a dry run says it first. What

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.validation import Draft, Imported
+from kingly_memory.validation import Draft
 
 if TYPE_CHECKING:
     from kingly_memory.documents import Document
@@ -104,11 +103,13 @@ class ImportedLink:
 
 @dataclass(frozen=True, slots=True)
 class ImportedContext:
-    """What was said of a context as a thread: facets of FROM_FILE."""
+    """What was said of a context as a thread: facets of FROM_FILE. `if_new`: it counts only where nothing was said in
+    that context before this import."""
 
     context_id: str
     beside: Mapping[str, JsonObject]
     user: str | None = None
+    if_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +132,16 @@ class ImportedItem:
     user: str | None = None
 
 
-Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedItem
-"""What an export holds beside memories, and behind them. Each names its `user`, if it belongs to one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedThread:
-    """A thread as its file has it. `facets` are what the file says of FROM_FILE; each memory has an id, and those whose
-    ids are in `pinned` are never to be swept away. `into` names the thread that it was merged into. `is_alone`: it is
-    one memory that belongs to no context, and has its id."""
-
-    path: Path
-    id: str
-    memories: tuple[Imported, ...]
-    facets: Mapping[str, JsonObject] = field(default_factory=dict)
-    pinned: frozenset[str] = frozenset()
-    into: str | None = None
-    is_alone: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class ImportedFocus:
     """What a focus.json says is in focus, in its own form."""
 
-    path: Path
     focus: JsonObject
+    user: str | None = None
+
+
+Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedItem | ImportedFocus
+"""What an export holds beside memories, and behind them. Each names its `user`, if it belongs to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +168,6 @@ class ExportedThread:
     drift_history: tuple[str, ...]
     relevance: float
     is_active: bool
-    is_alone: bool = False
 
 
 def message_id(thread_id: str, name: str | int) -> MemoryId:

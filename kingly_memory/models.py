@@ -601,8 +601,9 @@ _OF_MEMORIES = ("stored", "revised", "unchanged", "kept")
 class Taken(NamedTuple):
     """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
     meanwhile, that one is `kept`; what was forgotten or purged here `stays_away`. Of a folder's notes some `moved` to
-    another file or heading, and some were `forgotten` with theirs. The others are links, documents and items of logs
-    that are new here, and links that are `left_out`, since one of their ends was forgotten or purged here."""
+    another file or heading, and some were `forgotten` with theirs. The others are links, documents, items of logs
+    and topics in focus that are new here, and links that are `left_out`, since one of their ends was forgotten or
+    purged here."""
 
     stored: int = 0
     revised: int = 0
@@ -614,6 +615,7 @@ class Taken(NamedTuple):
     links: int = 0
     documents: int = 0
     items: int = 0
+    topics: int = 0
     left_out: int = 0
 
     def and_more(self, other: Taken) -> Taken:

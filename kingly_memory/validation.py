@@ -148,7 +148,8 @@ class Imported:
     `updated_at` is when the file's text was last changed, if it says; else the moment of the import. `ends_at` and
     `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either. `revision` is its
     number there; with `is_earlier` it is what the memory of that id said before, and comes before it. `beside` are
-    facets of the memory, which it gets where it is new. `user` is whose the file says that it is.
+    facets of the memory, which it gets where it is new. `user` is whose the file says that it is. `is_message`: where
+    its memory has the same text, it stays as it is here.
     """
 
     draft: Draft
@@ -161,6 +162,7 @@ class Imported:
     is_earlier: bool = False
     beside: Mapping[str, JsonObject] = field(default_factory=dict)
     user: str | None = None
+    is_message: bool = False
 
 
 def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

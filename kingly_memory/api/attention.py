@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
-from kingly_memory.imported import ImportedFocus, ImportedThread
-from kingly_memory.models import Taken
 from kingly_memory.validation import MOST_TOKENS
 
 if TYPE_CHECKING:  # read when they are first used
@@ -83,18 +81,3 @@ class AttentionVerbs(Family):
 
         engine = self._engine
         return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use))
-
-    # --- threads from files -------------------------------------------------------------------------------------------
-
-    async def remember_thread(self, thread: ImportedThread) -> Taken:
-        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
-        InvalidInput, and then nothing of the thread was stored."""
-        from kingly_memory.router.threads import transfer
-
-        return await transfer.import_thread(thread, self._engine)
-
-    async def remember_focus(self, focus: ImportedFocus) -> bool:
-        """Set what a file says is in focus. False when it was set here later, or as it is."""
-        from kingly_memory.router.threads import transfer
-
-        return await transfer.import_focus(focus, self._engine)

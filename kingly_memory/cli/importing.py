@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.files import ai, foreign, notes
+from kingly_memory.adapters.files import foreign, notes
 from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.cli.commands import Options
@@ -26,9 +26,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import (
     Beside,
     FoundNotes,
-    ImportedFocus,
     ImportedNote,
-    ImportedThread,
     NoteStep,
 )
 from kingly_memory.models import JsonObject, Taken
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
 PROBLEMS_SHOWN = 20
-FOCUS_TOLD = {None: "", True: "; the focus is set", False: "; the focus stays as it was set here"}
 REPORT_S = 3.0
 """Seconds between two lines that say how far an import is."""
 WATCH_S = 2.0
@@ -126,8 +123,6 @@ class ImportTally:
     format: str
     dry_run: bool = False
     taken: Taken = field(default_factory=Taken)
-    threads: int = 0
-    focus_set: bool | None = None
     users: dict[str, None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -143,14 +138,12 @@ class ImportTally:
         return sum(self.taken[: Taken._fields.index("stays_away")])
 
     def to_json(self) -> JsonObject:
-        of_threads: JsonObject = {"threads": self.threads, "focus_set": self.focus_set}
         return {
             "format": self.format,
             **({"dry_run": True, "steps": self.steps} if self.dry_run else {}),
             **self.taken.to_json(),
             **({"users": [*self.users]} if self.users else {}),
             **({"passed_over": self.passed_over} if self.passed_over else {}),
-            **(of_threads if self.format == ai.FORMAT else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -174,11 +167,11 @@ class ImportTally:
         if taken.stays_away:
             many = counted(taken.stays_away, "memory was", "memories were")
             yield f"{many} forgotten or purged here before, and not brought back; `list --forgotten` shows which"
-        if self.format == ai.FORMAT:
-            yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         beside = ((taken.links, "link"), (taken.documents, "document"), (taken.items, "item"))
         if others := ", ".join(counted(number, what) for number, what in beside if number):
             yield others
+        if taken.topics:
+            yield f"{counted(taken.topics, 'topic')} in focus"
         if taken.left_out:
             yield f"{counted(taken.left_out, 'link')} left out: an end was forgotten or purged here"
         if waiting:
@@ -217,7 +210,7 @@ class _Import:
             return 0
         waiting = self._router.status()["outbox"]["pending"] if self._place.has_remote else 0
         out.show(tally.to_json(), tally.lines(waiting))
-        if not tally.threads and not any(tally.taken) and tally.focus_set is None and not tally.problems:
+        if not any(tally.taken) and not tally.problems:
             out.note(f"{name} holds nothing to import")
         for problem in tally.problems[:PROBLEMS_SHOWN]:
             out.note(str(problem))
@@ -251,14 +244,11 @@ class _Import:
             self._tell()
 
     def _take(self, found: FoundFile, path: Path) -> None:
-        """Threads one by one, since each may be large."""
         tally = self._tally
-        for batch in batches(found.entries, 1 if found.format == ai.FORMAT else BATCH):
+        for batch in batches(found.entries, BATCH):
             tally.problems.extend(one for one in batch if isinstance(one, Problem))
             for one in batch:
-                if isinstance(one, ImportedThread | ImportedFocus):
-                    self._take_thread(one)
-                elif isinstance(one, Imported | Beside) and one.user is not None and self._place.user is None:
+                if isinstance(one, Imported | Beside) and one.user is not None and self._place.user is None:
                     tally.users[one.user] = None
             # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
             kinds = Imported if tally.dry_run else Imported | Beside
@@ -277,21 +267,6 @@ class _Import:
                 return
             for one in alone:
                 self._remember(one, path)
-
-    def _take_thread(self, found: ImportedThread | ImportedFocus) -> None:
-        tally, router = self._tally, self._router
-        try:
-            with _uninterrupted():
-                if isinstance(found, ImportedThread):
-                    is_tried = tally.dry_run
-                    tally.add(
-                        router.remember(found.memories, dry_run=True) if is_tried else router.remember_thread(found)
-                    )
-                    tally.threads += 1
-                elif not tally.dry_run:
-                    tally.focus_set = router.remember_focus(found)
-        except InvalidInput as error:
-            tally.problems.append(Problem(found.path, "", str(error)))
 
     def _tell(self) -> None:
         """Say how far the import is, every few seconds."""

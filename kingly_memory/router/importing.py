@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from kingly_memory.cognition import links
-from kingly_memory.cognition.owners import owner
+from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
-from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
+from kingly_memory.ids import derived_id
+from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedItem, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
 from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
-from kingly_memory.router.thread_lookup import THREAD
+from kingly_memory.router.thread_lookup import ATTENTION, THREAD
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported, mended
 
@@ -39,10 +40,15 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
 
 
 def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callable[[Transaction], Counter[str]]:
-    import_memories = write.import_all([one for one in entries if isinstance(one, Imported)], context)
-
     def change(transaction: Transaction) -> Counter[str]:
-        counts = Counter(fate for _, fate in import_memories(transaction))
+        for one in entries:
+            if isinstance(one, ImportedContext):
+                _note_context(transaction, one, context)
+        memories = [one for one in entries if isinstance(one, Imported)]
+        news = [one for one in memories if not one.is_message or not _is_here(transaction, one, context.space)]
+        items = [_message(transaction, one, context.space) if one.is_message else one for one in news]
+        counts = Counter(fate for _, fate in write.import_all(items, context)(transaction))
+        counts["unchanged"] += len(memories) - len(news)
         for one in entries:
             if isinstance(one, ImportedLink):
                 counts.update(_link(transaction, one, context))
@@ -50,11 +56,37 @@ def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callab
                 counts["documents"] += _put(transaction.documents, one, context)
             elif isinstance(one, ImportedItem):
                 counts["items"] += _append(transaction.documents, one, context)
-            elif isinstance(one, ImportedContext):
-                _note_context(transaction, one, context)
+            elif isinstance(one, ImportedFocus):
+                counts["topics"] += _set_focus(transaction, one, context.space)
         return counts
 
     return change
+
+
+def _is_here(transaction: Transaction, one: Imported, space: str) -> bool:
+    """Whether the message of a thread stands here, in that thread or wherever it has gone since."""
+    row = write.in_space(transaction, one.id or "", space)[1]
+    return row is not None and row.standing is not Standing.FORGOTTEN and row.memory.content == one.draft.content
+
+
+def _message(transaction: Transaction, one: Imported, space: str) -> Imported:
+    """A message as it is taken in. It does not take the id of what was said in another context, and it is not pinned
+    in a thread that is not."""
+    context_id = one.draft.context_id or ""
+    row = write.in_space(transaction, one.id or "", space)[1]
+    if row is not None and row.memory.scope.context_id != context_id:
+        one = replace(one, id=derived_id(one.id or "", context_id))
+    is_pinned = (transaction.facet(ATTENTION, owner(space, context_id)) or {}).get("pinned")
+    return one if is_pinned else replace(one, beside={})
+
+
+def _set_focus(transaction: Transaction, one: ImportedFocus, space: str) -> int:
+    """Put into focus what a file says, unless there ever was a focus here. How many topics those are."""
+    name = whose_focus(space)
+    if transaction.facet("focus", name) is not None:
+        return 0
+    transaction.set_facet("focus", name, one.focus)
+    return len(one.focus["active_focus"])
 
 
 class _Undone(Exception):
@@ -90,6 +122,8 @@ def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) ->
 
 def _note_context(transaction: Transaction, one: ImportedContext, context: WriteContext) -> None:
     """What was said of the context here counts more than what the file says."""
+    if one.if_new and transaction.is_said_in(context.space, one.context_id):
+        return
     whose = owner(context.space, one.context_id)
     for name, said in one.beside.items():
         facet = {**said, "context_id": one.context_id} if name == THREAD else said

@@ -44,7 +44,7 @@ async def change(home: str, verb: str) -> None:
         elif verb == "rename":
             await memory.threads.rename("mixed", "Deploys")
         else:
-            await memory.remember_thread(ai.thread(FILE, Path("brought.json"), 10_000, datetime.now(UTC)))
+            await memory.remember(ai.thread(FILE, Path("brought.json"), 10_000, datetime.now(UTC)))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kingly_memory.adapters.files import ai
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.cognition.owners import owner
@@ -115,14 +113,11 @@ async def test_a_merged_thread_keeps_what_was_said_of_it_as_long_as_anything_is_
         assert (await memory.threads.get("gone")).into == "kept"
 
 
-@pytest.mark.parametrize("alone", [False, True])
-async def test_what_a_file_said_of_a_thread_goes_with_it(tmp_path: Path, *, alone: bool) -> None:
-    thread_id = "0" * 8 + "-0000-8000-8000-" + "0" * 12
-    messages = [{"content": "secret", **({"memory_id": thread_id} if alone else {})}]
-    said = {"id": thread_id, "title": "Zebrafish", "messages": messages}
+async def test_what_a_file_said_of_a_thread_goes_with_it(tmp_path: Path) -> None:
+    said = {"id": "t", "title": "Zebrafish", "messages": [{"content": "secret"}]}
     async with opened(tmp_path) as (memory, store, _):
-        await memory.remember_thread(ai.thread({**said, "is_alone": alone}, Path("t.json"), LIMIT, datetime.now(UTC)))
-        whose = thread_id if alone else owner("app", thread_id)
+        await memory.remember(ai.thread(said, Path("t.json"), LIMIT, datetime.now(UTC)))
+        whose = owner("app", "t")
         assert "Zebrafish" in text(told(store, whose))
         for one in (await memory.list()).memories:
             await memory.forget(one.id)

@@ -1,7 +1,8 @@
 """A folder of threads as seed 002 has them: `threads/*.json` and `focus.json`. Each file is imported whole or refused.
 
-Fields that are missing get defaults, and what threads do not have is left out. What is wrong raises an InvalidInput
-that names its place in the file. An export is a view of the store in the fields of the seed.
+A thread becomes memories of one context and what was said of that context. Fields that are missing get defaults, and
+what threads do not have is left out. What is wrong raises an InvalidInput that names its place in the file. An export
+is a view of the store in the fields of the seed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,13 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.atomic import made_folder, replacing
-from kingly_memory.adapters.files.reading import OWN_ID, Problem, are_pairs, json_value, point_in_time, whole
+from kingly_memory.adapters.files.reading import OWN_ID, Entry, Problem, are_pairs, json_value, point_in_time, whole
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
-from kingly_memory.imported import ExportedThread, ImportedFocus, ImportedThread, message_id
-from kingly_memory.models import KEPT, JsonObject, Memory, Standing
-from kingly_memory.validation import Imported, draft, label, tag_list
+from kingly_memory.imported import ExportedThread, ImportedContext, ImportedFocus, message_id
+from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.validation import USUAL, Imported, draft, label, tag_list
 
 FORMAT = "ai"
 THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"
@@ -35,14 +36,9 @@ _MOST_TOPICS, _MOST_FOCUSES = 100, 50
 
 PIN_TAG, PIN_SOURCE = "pinned", "agent_pin"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged"
-ALONE = "is_alone"
-"""Our own field: the thread is one memory that belongs to no context."""
 
-_OWN_FIELDS = ("content", "timestamp", "created_at", "memory_id", "standing", "record")
+_OWN_FIELDS = ("content", "timestamp", "created_at")
 """Fields of a message that have a place of their own in a memory; all others are kept in its metadata."""
-_RECORDED = ("type", "significance", "confidence", "tags", "title", "agent")
-"""What our exports say of a memory beyond the seed's fields, under `record`."""
-_STANDINGS = {one.value: one for one in KEPT}
 _FIELDS = frozenset(
     "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
     "last_active merged_into".split()
@@ -51,7 +47,7 @@ _FIELDS = frozenset(
 _PLAIN_NAME = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)[0-9])$)[a-z0-9][a-z0-9_-]{0,99}")
 """A name that is no device on any system."""
 
-AiEntry = ImportedThread | ImportedFocus | Problem
+_Entries = list[Imported | ImportedContext | ImportedFocus]
 
 
 # --- what is a folder of threads --------------------------------------------------------------------------------------
@@ -87,24 +83,24 @@ def has_place(path: Path) -> bool:
 # --- reading files ----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, *, content_limit_bytes: int) -> Iterator[AiEntry]:
+def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
     """What is in focus and the threads, by file name; or what one file holds, a link to it followed. In a folder other
     files and hidden ones are left out, and symbolic links are not followed: each makes a Problem, as does each file
     that is refused. Times in the future count as now."""
     now = datetime.now(UTC)
     as_thread = partial(thread, content_limit_bytes=content_limit_bytes, now=now)
-    as_focus = partial(_focus_file, now=now)
+    as_focus = partial(focus_file, now=now)
     if not path.is_dir():
 
-        def either(data: Any, path: Path) -> ImportedThread | ImportedFocus:
+        def either(data: Any, path: Path) -> _Entries:
             is_focus = isinstance(data, Mapping) and _ACTIVE_FOCUS in data and "messages" not in data
             return (as_focus if is_focus or (path.name == FOCUS and has_place(path)) else as_thread)(data, path)
 
-        yield _attempt(path, either, follow=True)
+        yield from _attempt(path, either, follow=True)
         return
     folder = path / THREADS
     if os.path.lexists(path / FOCUS):
-        yield _attempt(path / FOCUS, as_focus)
+        yield from _attempt(path / FOCUS, as_focus)
     elif not os.path.lexists(folder):
         folder = path
     if folder.is_symlink():
@@ -113,7 +109,7 @@ def read(path: Path, *, content_limit_bytes: int) -> Iterator[AiEntry]:
         yield from _threads(folder, as_thread)
 
 
-def _threads(folder: Path, build: Callable[[Any, Path], ImportedThread]) -> Iterator[AiEntry]:
+def _threads(folder: Path, build: Callable[[Any, Path], _Entries]) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as found:
             files = [one for one in found if one.name.endswith(SUFFIX) and not one.name.startswith(".")]
@@ -123,15 +119,16 @@ def _threads(folder: Path, build: Callable[[Any, Path], ImportedThread]) -> Iter
         return
     known: dict[str, str] = {}
     for name in names:
-        one = _attempt(folder / name, build)
-        if isinstance(one, ImportedThread) and known.setdefault(one.id, name) != name:
-            one = Problem(folder / name, "", f"id: is that of {known[one.id]} too")
-        yield one
+        found_in = _attempt(folder / name, build)
+        first = found_in[0]
+        if isinstance(first, ImportedContext) and known.setdefault(first.context_id, name) != name:
+            yield Problem(folder / name, "", f"id: is that of {known[first.context_id]} too")
+        else:
+            yield from found_in
 
 
-def _attempt(
-    path: Path, build: Callable[[Any, Path], ImportedThread | ImportedFocus], *, follow: bool = False
-) -> AiEntry:
+def _attempt(path: Path, build: Callable[[Any, Path], _Entries], *, follow: bool = False) -> Sequence[Entry]:
+    """What a file holds, or what is wrong with it."""
     try:
         if not follow and path.is_symlink():
             raise InvalidInput("file", "is a symbolic link and was not followed")
@@ -139,10 +136,10 @@ def _attempt(
         return build(json_value(content, strict=True), path)
     except InvalidInput as error:
         is_whole = error.field in ("file", "json")  # which name no field of the file
-        return Problem(path, "", error.problem if is_whole else str(error))
+        return [Problem(path, "", error.problem if is_whole else str(error))]
 
 
-def _focus_file(data: Any, path: Path, *, now: datetime) -> ImportedFocus:
+def focus_file(data: Any, _: Path, *, now: datetime) -> _Entries:
     """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
     found = fields.mapping("focus", data)
     by_topic: dict[str, JsonObject] = {}
@@ -159,15 +156,16 @@ def _focus_file(data: Any, path: Path, *, now: datetime) -> ImportedFocus:
         set_at = _iso(fields.time_of(f"{where}.set_at", one.get("set_at"), now))
         by_topic[topic.casefold()] = {"topic": topic, "weight": weight, "set_at": set_at}
     updated = _iso(fields.time_of("last_updated", found.get("last_updated"), now))
-    return ImportedFocus(path, {_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated})
+    return [ImportedFocus({_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated})]
 
 
 # --- a thread ---------------------------------------------------------------------------------------------------------
 
 
-def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> ImportedThread:
-    """A thread from its file's JSON value. Without an id it is called as its file; what was said beyond `now` was said
-    now. Raises InvalidInput."""
+def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _Entries:
+    """What a file's JSON value says of a thread, and its messages. Without an id it is called as its file; what was
+    said beyond `now` was said now. The messages of one that was merged belong to the other thread. Raises
+    InvalidInput."""
     found = fields.mapping("file", data)
     thread_id = label("id", found.get("id")) or label("id", path.stem) or ""
     messages = fields.listed("messages", found.get("messages"), _MOST_MESSAGES)
@@ -179,12 +177,13 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> Im
     into = into if status == MERGED else None
     # What is neither active nor merged into another thread is out of sight.
     usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
-    first_id = messages[0].get("memory_id") if messages and isinstance(messages[0], Mapping) else None
-    is_alone = found.get(ALONE) is True and len(messages) == 1 and first_id == thread_id and into is None
     at = last_active = fields.time_of("last_active", found.get("last_active"), now)
     at = fields.time_of("created_at", found.get("created_at"), now) or at
     memories: list[Imported] = []
-    is_pinned = PIN_TAG in (tag.casefold() for tag in tags)
+    sources = [one.get("source") for one in messages if isinstance(one, Mapping)]
+    is_pinned = PIN_TAG in (tag.casefold() for tag in tags) or ("tags" not in found and PIN_SOURCE in sources)
+    weight = fields.number("weight", found.get("weight"), 1.0, fields.WEIGHT_LIMIT)
+    attention = {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {}
     known: dict[str, str] = {}
     for place, value in enumerate(messages):
         where = f"messages[{place}]"
@@ -194,59 +193,52 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> Im
         name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
         at = fields.time_of(f"{where}.{name}", message.get(name), now) or at
         memory_id = _memory_id(where, thread_id, place, message, known)
-        is_pinned = is_pinned or ("tags" not in found and source == PIN_SOURCE)
         if not content.strip():
             continue
-        told = message.get("record")
-        record = {field: told[field] for field in _RECORDED if field in told} if isinstance(told, Mapping) else {}
-        usual_type = "semantic" if source == PIN_SOURCE else "episodic"  # what was pinned is a fact
         try:
             made = draft(
                 content,
                 content_limit_bytes=content_limit_bytes,
-                context_id=None if is_alone else thread_id,
+                type="semantic" if source == PIN_SOURCE else "episodic",  # what was pinned is a fact
+                tags=tags,
+                context_id=into or thread_id,
                 created_at=at,
+                ttl=None if is_pinned else USUAL,
                 origin="import",
                 metadata={field: one for field, one in message.items() if field not in _OWN_FIELDS},
-                **{"type": usual_type, "tags": list(tags), **record},
             )
         except InvalidInput as error:
             raise InvalidInput(f"{where}.{error.field}", error.problem) from None
-        memories.append(Imported(made, memory_id, _STANDINGS.get(str(message.get("standing")), usual), at))
+        beside = {"attention": attention} if is_pinned else {}
+        memories.append(Imported(made, memory_id, usual, at, beside=beside, is_message=True))
     if not memories:
         raise InvalidInput("messages", "holds no text")
     last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)
-    weight = fields.number("weight", found.get("weight"), 1.0, fields.WEIGHT_LIMIT)
     rated = fields.ratings("ratings", found.get("ratings"), now)
     ratings = [{**one, "timestamp": _iso(one["timestamp"])} for one in rated]
     said = {
-        "context_id": None if is_alone else thread_id,
         "title": fields.title(found.get("title")),
         "topics": fields.texts("topics", found.get("topics"), _MOST_TOPICS),
         "recalls": fields.whole("activation_count", found.get("activation_count")),
-        "into": into,
         "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
     }
     facets: dict[str, JsonObject] = {
         "thread": {name: one for name, one in said.items() if one},
-        "attention": {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {},
+        "attention": attention,
         "ratings": {"ratings": ratings} if ratings else {},
     }
-    pinned = frozenset(str(one.id) for one in memories if is_pinned)
-    return ImportedThread(path, thread_id, tuple(memories), facets, pinned, into, is_alone)
+    about = {} if into is not None else {name: facet for name, facet in facets.items() if facet}
+    return [ImportedContext(thread_id, about, if_new=True), *memories]
 
 
 def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
-    own, given = message.get("id"), message.get("memory_id")
-    if given is not None and (not isinstance(given, str) or not OWN_ID.fullmatch(given)):
-        raise InvalidInput(f"{where}.memory_id", "is not the id of a memory")
+    own = message.get("id")
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
-    is_named = own not in (None, "")
-    memory_id = given or message_id(thread_id, str(own) if is_named else place)
-    for name, one in (("id", f"id {own}" if is_named else None), ("memory_id", memory_id)):
-        if one is not None and (before := known.setdefault(one, where)) != where:
-            raise InvalidInput(f"{where}.{name}", f"is that of {before} too")
+    name = place if own in (None, "") else str(own)
+    memory_id = name if isinstance(name, str) and OWN_ID.fullmatch(name) else message_id(thread_id, name)
+    if (before := known.setdefault(memory_id, where)) != where:
+        raise InvalidInput(f"{where}.id", f"is that of {before} too")
     return memory_id
 
 
@@ -283,13 +275,11 @@ def document(thread: ExportedThread) -> JsonObject:
     into = about.get("into")
     created = [memory.created_at for memory, _ in thread.memories]
     tags = dict.fromkeys(tag for memory, _ in thread.memories for tag in memory.tags if tag != PIN_TAG)
-    usual = Standing.LIVE if thread.is_active or into is not None else Standing.ARCHIVED
     return {
         "id": thread.id,
         "title": about.get("title") or thread.title,
         "status": MERGED if into is not None else ACTIVE if thread.is_active else ARCHIVED,
         **({} if into is None else {"merged_into": into}),
-        **({ALONE: True} if thread.is_alone else {}),
         "topics": about.get("topics") or list(thread.topics),
         "tags": [*tags, PIN_TAG] if weight.get("pinned") is True else [*tags],
         "weight": weight.get("weight", 1.0),
@@ -299,24 +289,17 @@ def document(thread: ExportedThread) -> JsonObject:
         "relevance_score": round(thread.relevance, 4),
         "created_at": _iso(min(created, default=None)),
         "last_active": _iso(max((memory.updated_at for memory, _ in thread.memories), default=None)),
-        "messages": [
-            _message(thread.id, place, memory, standing, usual)
-            for place, (memory, standing) in enumerate(thread.memories)
-        ],
+        "messages": [_message(thread.id, memory) for memory, _ in thread.memories],
     }
 
 
-def _message(thread_id: str, place: int, memory: Memory, standing: Standing, usual: Standing) -> JsonObject:
-    own = {name: one for name, one in memory.metadata.items() if name not in _OWN_FIELDS}
-    message = {"source": memory.origin.value, **own}
+def _message(thread_id: str, memory: Memory) -> JsonObject:
+    """Under the id that makes it the same memory where it is imported again."""
+    message = {"source": memory.origin.value, **memory.metadata}
     message |= {"content": memory.content, "timestamp": _iso(memory.created_at)}
-    told = {**memory.to_json(), "agent": memory.scope.agent}
-    message["record"] = {name: told[name] for name in _RECORDED if told[name] is not None}
-    named = message.get("id")
-    expected = message_id(thread_id, place if named in (None, "") else str(named))
-    if memory.id not in (expected, derived_id(expected, memory.scope.space)):
-        message["memory_id"] = memory.id
-    return message if standing is usual else {**message, "standing": standing.value}
+    expected = message_id(thread_id, str(message.get("id")))
+    is_named = memory.id in (expected, derived_id(expected, memory.scope.space))
+    return message if is_named else {**message, "id": memory.id}
 
 
 def _as_seed(said: object) -> str | None:

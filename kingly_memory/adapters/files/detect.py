@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes
-from kingly_memory.adapters.files.ai import AiEntry
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
@@ -39,7 +38,7 @@ class FoundFile:
     """A path with its format found; `entries` reads it, once."""
 
     format: FileFormat
-    entries: Iterator[Entry | AiEntry | ImportedNote | notes.PassedOver]
+    entries: Iterator[Entry | ImportedNote | notes.PassedOver]
 
 
 def source(
@@ -67,7 +66,7 @@ def source(
         else:
             content = None if found is None and foreign.is_text(path) else document(path)
             found = found or _by_value(content, path)
-    entries: Iterator[Entry | AiEntry | ImportedNote | notes.PassedOver]
+    entries: Iterator[Entry | ImportedNote | notes.PassedOver]
     match found:
         case FileFormat.NOTES:
             entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)

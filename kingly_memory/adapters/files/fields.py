@@ -99,7 +99,6 @@ _THREAD: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("context_id", "title", "into", "split_from"), str),
     **dict.fromkeys(("topics", "holds", "weights"), list),
     **dict.fromkeys(("archived_at", "recalls", "recalled_at", "at"), (int, float)),
-    "imported": bool,
 }
 _NOTE = ("folder", "path", "heading", "text", "said")
 
