@@ -106,11 +106,15 @@ class Place:
 
 
 SCRIPTED = ("tests.scripted.remote", "--port")
+FAR = ("tests.scripted.remote", "--delay", "0.05", "--port")
+FAR_IN_BAD_WEATHER = (*FAR[:-1], "--fail-500", "0.065", "--drop-reply", "0.065", "--port")
 PLACES = (
     Place("the hub, json-call", lambda folder: HubProcess(folder, port=_free_port())),
     Place("the hub, mcp", lambda folder: HubProcess(folder, port=_free_port()), by_mcp=True),
     Place("a dictionary, json-call", lambda _: Spawned(*SCRIPTED)),
     Place("the SDK's server, mcp", lambda _: Spawned("benchmarks.sdk_memory"), by_mcp=True),
+    Place("a dictionary, 50 ms away", lambda _: Spawned(*FAR)),
+    Place("the same in bad weather", lambda _: Spawned(*FAR_IN_BAD_WEATHER)),
 )
 
 

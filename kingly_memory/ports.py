@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kingly_memory.documents import Document, LogItem, LogSession, Namespace
+    from kingly_memory.errors import RemoteRefused
     from kingly_memory.validation import Draft
 
 T = TypeVar("T")
@@ -751,10 +752,12 @@ UNKNOWN = "unknown"
 class RemoteInfo(NamedTuple):
     """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
     and `protocol` say how it is spoken to, where that was found out. `incarnation` is another one after the remote was
-    put back to what it held before; empty where it does not say."""
+    put back to what it held before; empty where it does not say. `takes_at_once`: how many memories
+    `BatchRemote.store_many` may be given; 1 where the remote has no such call."""
 
     server: str
     honours_keys: bool
+    takes_at_once: int = 1
     dialect: str = ""
     protocol: str = ""
     incarnation: str = ""
@@ -786,7 +789,8 @@ class RemoteLink(NamedTuple):
 
 
 class Remote(Protocol):
-    """A semantic memory server. Every call raises RemoteUnavailable, RemoteRefused or RemoteUnauthorised, nothing else.
+    """A semantic memory server. Every call raises RemoteUnavailable, RemoteRefused or RemoteUnauthorised, nothing else,
+    and is one try: the sender tries again.
 
     Calls end at their deadline whatever the server does.
     """
@@ -850,6 +854,15 @@ class Remote(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+class BatchRemote(Remote, Protocol):
+    """A remote that says on connecting how many memories it takes at once."""
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
+        """The first delivery of several memories of one space, each with its idempotency key. Returns the remote's ids
+        in that order, and a RemoteRefused in the place of each that it refused."""
+        ...
 
 
 # --- the router, as the rooms beneath it see it ----------------------------------------------------------------------

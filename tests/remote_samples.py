@@ -15,8 +15,8 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
-from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.adapters.remote.ultimate import UltimateRemote
+from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import Clock, Remote
@@ -68,34 +68,42 @@ def remote_at(
     project: str = "Küste",
     **options: Any,
 ) -> HubRemote:
-    """A server with the seed's tools, in that dialect; pauses between tries are left out unless a clock is given."""
-    transport, persistence = _parts(url, clock or SystemClock(), token, options)
-    return HubRemote(speaks(transport, space=project, **options), persistence)
+    """A server with the seed's tools, in that dialect."""
+    transport = _transport(url, clock or SystemClock(), token, options)
+    return HubRemote(speaks(transport, space=project, **options))
 
 
 def chosen_at(
     url: str, *, dialect: str = "auto", clock: Clock | None = None, project: str = "Küste", **options: Any
 ) -> ChosenRemote:
     """A remote as the composition root makes one."""
-    transport, persistence = _parts(url, clock or SystemClock(), None, options)
+    clock = clock or SystemClock()
+    transport = _transport(url, clock, None, options)
     call_timeout_s = options.pop("call_timeout_s", 5.0)
     spoken = dialects(dialect, transport, space=project, call_timeout_s=call_timeout_s)
-    return ChosenRemote(spoken, persistence, space=project, connect_within_s=call_timeout_s)
+    return ChosenRemote(spoken, clock, space=project, connect_within_s=call_timeout_s)
 
 
 def ultimate_at(url: str, *, project: str = "Küste", **options: Any) -> UltimateRemote:
-    """An Ultimate server, without pauses between tries."""
-    transport, persistence = _parts(url, SystemClock(), None, options)
-    dialect = McpCall(transport, space=project, **options)
-    return UltimateRemote(dialect, persistence, space=project)
+    clock = SystemClock()
+    dialect = McpCall(_transport(url, clock, None, options), space=project, **options)
+    return UltimateRemote(dialect, clock, space=project)
 
 
-def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:
-    """Takes what is theirs out of the options."""
+def _transport(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> Transport:
+    """Takes what is its own out of the options."""
     limits = {name: options.pop(name) for name in ["reply_limit_bytes"] if name in options}
-    patience = {name: options.pop(name) for name in ("tries", "pause_s") if name in options}
-    transport = Transport(endpoint(url), clock=clock, token=token, **limits)
-    return transport, Persistence(clock, **{"pause_s": 0.0, **patience})
+    return Transport(endpoint(url), clock=clock, token=token, **limits)
+
+
+async def brought(remote: Remote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
+    """Deliver a memory as the sender does, which tries again what may have had its effect."""
+    repeated = False
+    while True:
+        try:
+            return await stored(remote, memory, repeated=repeated, **changes)
+        except RemoteUnavailable:
+            repeated = True
 
 
 async def stored(remote: Remote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:

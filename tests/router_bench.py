@@ -31,8 +31,10 @@ T = TypeVar("T")
 R = TypeVar("R", bound=FakeRemote)
 
 REMOTE = "feedfacefeedface"
-CALM = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0))
-"""Looks seldom, so that hours pass in few steps."""
+CALM = Settings(
+    durability="process", pace=Pace(closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0, send_tries=1, sends_at_once=4)
+)
+"""Looks seldom, so that hours pass in few steps, tries once, and sends four at once."""
 
 
 class PromptStore:

@@ -62,7 +62,7 @@ def test_the_first_and_the_last_moment_are_moments(edge: datetime) -> None:
 
 
 async def test_a_host_that_cannot_be_decoded_is_an_unavailable_remote() -> None:
-    remote = remote_at("http://xn--.com", tries=1)
+    remote = remote_at("http://xn--.com")
     with pytest.raises(RemoteUnavailable, match="the address cannot be used"):
         await stored(remote)
     await remote.aclose()

@@ -205,13 +205,11 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
         return ()
     from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
     from kingly_memory.adapters.remote.http import Transport, load
-    from kingly_memory.adapters.remote.retrying import Persistence
     from kingly_memory.retrieval import spelling
     from kingly_memory.router.services import RemotePart
 
     load()
     spelling.load()
-    persistence = Persistence(clock, tries=settings.pace.send_tries, pause_s=settings.pace.send_pause_s)
     call_s = settings.call_timeout_s
 
     def part(one: Reached) -> RemotePart:
@@ -222,7 +220,7 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
         return RemotePart(
             name,
             str(one.endpoint),
-            ChosenRemote(spoken, persistence, space=place.space, connect_within_s=call_s),
+            ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s),
             lead.take,
             lead.give_up,
             label=one.place.label,

@@ -29,9 +29,11 @@ from kingly_memory.hub.methods import (
     RecordThought,
     Request,
     SearchSemanticMemories,
+    StoreMany,
     StoreMemory,
     UnknownMethod,
     UpdateMemory,
+    checked,
     parsed,
 )
 from kingly_memory.hub.recall import SENT, Recall, worded
@@ -43,7 +45,7 @@ from kingly_memory.ports import HOME, INCARNATION, Clock, Embedder, LocalStore, 
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
-FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link")
+FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link", "store_many")
 
 _FORGOTTEN, _LAST_FORGOTTEN = "forgotten", "forgotten_last"
 """The facets `forgotten:<digest of the scope>.<number>` name what was forgotten, in that order."""
@@ -88,6 +90,7 @@ class Engine:
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
             InitializeMemorySystem: self._introduce,
             StoreMemory: self._store_memory,
+            StoreMany: self._store_many,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
             ListForgotten: self._list_forgotten,
@@ -113,8 +116,23 @@ class Engine:
         return {"success": True, **server, "features": list(FEATURES)}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
-        kind = request.memory_type or MemoryType.SEMANTIC.value
-        return self._store_once(scope, opened(request.content, kind, request.metadata, request.idempotency_key))
+        return self._stored(scope, [_sent(request)])[0]
+
+    def _store_many(self, scope: str, request: StoreMany) -> JsonObject:
+        """One commit for all. What makes no sense is refused in its place, and the others are stored."""
+        results: list[JsonObject] = []
+        envelopes: dict[int, Envelope] = {}
+        for place, params in enumerate(request.memories):
+            results.append({})
+            try:
+                envelopes[place] = _sent(checked(StoreMemory, params))
+            except InvalidInput as error:
+                told = refusal(error)
+                facts = {"error": told.reason, "error_code": "INVALID_PARAMETER", "field": told.field}
+                results[place] = {"success": False, **facts}
+        for place, reply in zip(envelopes, self._stored(scope, list(envelopes.values())), strict=True):
+            results[place] = reply
+        return {"results": results}
 
     def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
         """A thought is a memory; one that came with its record is echoed like a stored one."""
@@ -123,29 +141,35 @@ class Engine:
         metadata = {**(request.metadata or {}), **request.model_dump(include=names, exclude_none=True)}
         envelope = opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
         tags = validation.tag_list("thought_type", ("reasoning", request.thought_type))
-        reply = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
+        (reply,) = self._stored(scope, [replace(envelope, draft=replace(envelope.draft, tags=tags))])
         return {"thought_id": reply["memory_id"], **reply}
 
-    def _store_once(self, scope: str, envelope: Envelope) -> JsonObject:
-        """Store, unless the key was used before: then nothing is written, and a sender whose memory was forgotten
+    def _stored(self, scope: str, envelopes: Sequence[Envelope]) -> list[JsonObject]:
+        """Store each, unless its key was used before: then nothing is written, and a sender whose memory was forgotten
         meanwhile is told so."""
         now = self._clock.now()
-        memory = envelope.draft.memory(new_id(now), scope, created_at=now, updated_at=now, revision=1)
-        vector = self._vectors.of(searchable(memory))
+        memories = [
+            one.draft.memory(new_id(now), scope, created_at=now, updated_at=now, revision=1) for one in envelopes
+        ]
+        vectors = [self._vectors.of(searchable(memory)) for memory in memories]
 
-        def change(tx: Transaction) -> JsonObject:
+        def store(tx: Transaction, memory: Memory, sent: JsonObject, vector: Sequence[float]) -> JsonObject:
             known = None if memory.key is None else tx.id_of_key(scope, memory.key)
             if known is None:
-                self._put(tx, memory, envelope.sent(), vector)
-                return {"memory_id": memory.id, "idempotency_hit": False, **_held(tx, memory.id)}
+                self._put(tx, memory, sent, vector)
+                return {"memory_id": memory.id, "idempotency_hit": False, "digest": content_digest(sent["content"])}
             row = tx.row(known)
             forgotten = row is not None and row.standing is Standing.FORGOTTEN
             told = {"forgotten": True} if forgotten else _held(tx, known)
             return {"memory_id": known, "idempotency_hit": True, **told}
 
-        reply = self._store.write(change).result()
-        self._vectors.follow(scope, reply["memory_id"])
-        return reply
+        def change(tx: Transaction) -> list[JsonObject]:
+            each = zip(memories, envelopes, vectors, strict=True)
+            return [store(tx, memory, envelope.sent(), vector) for memory, envelope, vector in each]
+
+        replies = self._store.write(change).result()
+        self._vectors.follow(scope, *(reply["memory_id"] for reply in replies))
+        return replies
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
@@ -343,6 +367,11 @@ class Envelope:
     def sent(self) -> JsonObject:
         """What answers echo."""
         return {"content": self.content, "memory_type": self.memory_type, "metadata": self.metadata}
+
+
+def _sent(request: StoreMemory) -> Envelope:
+    kind = request.memory_type or MemoryType.SEMANTIC.value
+    return opened(request.content, kind, request.metadata, request.idempotency_key)
 
 
 def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str | None) -> Envelope:

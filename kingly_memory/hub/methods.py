@@ -6,7 +6,7 @@ Unknown parameters are ignored, wrong ones named.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +20,9 @@ Text = Annotated[str, AfterValidator(mended)]
 
 FAINT = 0.1
 """Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
+
+MOST_AT_ONCE = 500
+"""Memories in one `store_many`."""
 
 _KIND = {"type": "string", "enum": [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]}
 _A_KIND = {"anyOf": [_KIND, {"type": "null"}]}
@@ -81,6 +84,16 @@ class StoreMemory(Request):
     memory_type: Kind = None
     metadata: Facts = None
     idempotency_key: Key = None
+
+
+class StoreMany(Request):
+    title = "Store several memories"
+    says = "Store several memories at once. Each is on disk or refused by itself when this returns; the results tell."
+
+    memories: Annotated[
+        list[JsonObject],
+        Field(max_length=MOST_AT_ONCE, description="What `store_memory` takes, for each memory"),
+    ]
 
 
 class UpdateMemory(StoreMemory):
@@ -172,9 +185,12 @@ class CreateMemoryLink(Request):
     idempotency_key: Key = None
 
 
+R = TypeVar("R", bound=Request)
+
 METHODS: Mapping[str, type[Request]] = {
     "initialize_memory_system": InitializeMemorySystem,
     "store_memory": StoreMemory,
+    "store_many": StoreMany,
     "update_memory": UpdateMemory,
     "forget_memory": ForgetMemory,
     "list_forgotten": ListForgotten,
@@ -189,7 +205,7 @@ METHODS: Mapping[str, type[Request]] = {
 def parsed(method: object, params: object, idempotency_key: str | None = None) -> Request:
     """The request that a call makes. The header's idempotency key counts when the parameters hold none.
 
-    Raises UnknownMethod, or InvalidInput with the field and without the value that was sent.
+    Raises UnknownMethod and InvalidInput.
     """
     if not isinstance(method, str):
         raise InvalidInput("method", "expected the name of a method")
@@ -201,6 +217,11 @@ def parsed(method: object, params: object, idempotency_key: str | None = None) -
         raise InvalidInput("params", "expected a JSON object")
     if given.get("idempotency_key") is None and idempotency_key is not None:
         given = {**given, "idempotency_key": idempotency_key}
+    return checked(model, given)
+
+
+def checked(model: type[R], given: JsonObject) -> R:
+    """Raises InvalidInput with the field and without the value that was sent."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -50,13 +50,13 @@ class Vectors:
         """Part of a change: the vector beside its memory. None removes it."""
         tx.set_facet(self._facet, memory_id, None if vector is None else packed(vector))
 
-    def follow(self, space: str, memory_id: MemoryId) -> None:
-        """Bring one memory's place in the matrix up to what is committed. Costs nothing for a scope not in use."""
+    def follow(self, space: str, *memory_ids: MemoryId) -> None:
+        """Bring their places in the matrix up to what is committed. Costs nothing for a scope not in use."""
         with self._lock:
             scope = self._scopes.get(space)
         if scope is not None:
             with scope.lock:
-                self._read(scope.matrix, memory_id)
+                self._read(scope.matrix, memory_ids)
 
     def nearest(
         self, space: str, text: str, kinds: Collection[MemoryType] | None, limit: int
@@ -121,12 +121,14 @@ class Vectors:
         self._store.write(keep).result()
         for memory in memories:
             with scope.lock:
-                self._read(scope.matrix, memory.id)
+                self._read(scope.matrix, [memory.id])
 
-    def _read(self, matrix: Matrix, memory_id: MemoryId) -> None:
-        row = self._store.reader.row(memory_id)
-        facet = self._store.reader.facets(self._facet, [memory_id]).get(memory_id)
-        if row is None or row.standing is not Standing.LIVE or facet is None:
-            matrix.remove(memory_id)
-        else:
-            matrix.put({memory_id: unpacked(facet)}, {memory_id: row.memory.type})
+    def _read(self, matrix: Matrix, memory_ids: Sequence[MemoryId]) -> None:
+        facets, kinds = self._store.reader.facets(self._facet, memory_ids), dict[str, MemoryType]()
+        for memory_id in memory_ids:
+            row = self._store.reader.row(memory_id)
+            if row is None or row.standing is not Standing.LIVE or memory_id not in facets:
+                matrix.remove(memory_id)
+            else:
+                kinds[memory_id] = row.memory.type
+        matrix.put({one: unpacked(facets[one]) for one in kinds}, kinds)

@@ -40,7 +40,9 @@ class LinkKeeper:
         self._longest_s = services.settings.probe_interval_s + services.settings.pace.probe_jitter_s + 1.0
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
-        self._answered_s = self._probed_s = -math.inf
+        self._answered_s = -math.inf
+        self.takes_at_once = 1
+        """Memories in one call, as the remote said when this process last connected to it."""
         self._counted: deque[tuple[float, int]] = deque(maxlen=32)  # enough to tell which failures were side by side
         self._failing = asyncio.Lock()
 
@@ -54,10 +56,6 @@ class LinkKeeper:
     @property
     def is_connected(self) -> bool:
         return self.current().state is LinkState.CONNECTED
-
-    def has_recovered(self, since_s: float) -> bool:
-        """True when a probe has succeeded since then: a call that began before it may have failed on what is over."""
-        return since_s < self._probed_s
 
     def seconds_to_probe(self) -> float | None:
         """How long until the next probe may be made; None while connected."""
@@ -210,7 +208,8 @@ class LinkKeeper:
             raise
 
     async def _go_connected(self, info: RemoteInfo) -> None:
-        self._answered_s = self._probed_s = self._services.clock.monotonic()
+        self._answered_s = self._services.clock.monotonic()
+        self.takes_at_once = info.takes_at_once
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         with suppress(StoreError):  # what was not written is compared again when the remote is next connected to
             await self._compare(info.incarnation)

@@ -8,7 +8,7 @@ both ends.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from kingly_memory.cognition import links, thoughts
@@ -129,9 +129,9 @@ class Claim:
         """
         return self._lease(self.remote, limit, self._memory)
 
-    def links(self) -> Callable[[Transaction], list[Leased]]:
-        """Lease the link that is due first. One at a time, so that what is sent is as it stands."""
-        return self._lease(outbox_of_links(self.remote), 1, self._link)
+    def links(self, limit: int) -> Callable[[Transaction], list[Leased]]:
+        """Lease up to `limit` links: few, so that what is sent is as it stands."""
+        return self._lease(outbox_of_links(self.remote), limit, self._link)
 
     def _lease(
         self, outbox: str, limit: int, lease: Callable[[Transaction, str, Collection[str]], Leased | None]
@@ -246,27 +246,22 @@ def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> st
 # --- what became of it ------------------------------------------------------------------------------------------------
 
 
-def settle(item: Leased, owner: str, move: Callable[[Delivery], Delivery]) -> Callable[[Transaction], Delivery | None]:
+def settle(transaction: Transaction, item: Leased, owner: str, move: Callable[[Delivery], Delivery]) -> Delivery | None:
     """Apply a move to a leased delivery, unless the lease has gone to somebody else meanwhile."""
-
-    def change(transaction: Transaction) -> Delivery | None:
-        now = transaction.delivery(item.outbox, item.id)
-        if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
-            return None
-        moved = move(now)
-        transaction.set_delivery(item.outbox, item.id, moved)
-        return moved
-
-    return change
+    now = transaction.delivery(item.outbox, item.id)
+    if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
+        return None
+    moved = move(now)
+    transaction.set_delivery(item.outbox, item.id, moved)
+    return moved
 
 
-def give_back(items: Iterable[Leased], owner: str) -> Callable[[Transaction], None]:
+def give_back(items: Collection[Leased], owner: str) -> Callable[[Transaction], None]:
     """Undo the lease of what was not sent."""
-    items = tuple(items)
 
     def change(transaction: Transaction) -> None:
         for item in items:
-            settle(item, owner, partial(delivery.released, unleased=item.before))(transaction)
+            settle(transaction, item, owner, partial(delivery.released, unleased=item.before))
 
     return change
 

@@ -22,7 +22,7 @@ from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.sender import Sender, SendWindow
+from kingly_memory.router.sender import Sender
 from kingly_memory.router.services import RemotePart, Services
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -137,6 +137,7 @@ class RemoteConnection:
     def wake(self) -> None:
         """Something was stored: look at once."""
         self._wake.set()
+        self._sender.moved.set()
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
         """The delivery once it is at rest, or as it is when the seconds are over or the link is offline."""
@@ -184,9 +185,8 @@ class RemoteConnection:
         self._wake.clear()
         if self._link.is_connected or await self._link.probe():
             if self._sends and await self._lead():
-                window = SendWindow(self._services.settings.pace.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
-                    await self._sender.send_batch(due, window, early=False)
+                    await self._sender.drain(due)
             if self._link.is_connected:
                 await self.side.catch_up(self._services.settings.call_timeout_s)
         else:
@@ -217,21 +217,12 @@ class RemoteConnection:
             if await self._lead():
                 self._sender.paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
                 for name in self._sender.outboxes:
-                    await self._send_all(name, end)
+                    await self._sender.drain(name, early=True, end_s=end)
             else:
                 await self._have_it_sent(end)
             if self._link.is_connected:
                 await self.side.catch_up(self._services.settings.call_timeout_s, at_once=True)
             rounds = 0 if self._link.is_connected else rounds - 1
-
-    async def _send_all(self, name: str, end: float) -> None:
-        failed: frozenset[str] = frozenset()
-        window = SendWindow(self._services.settings.pace.sends_at_once)
-        while self._services.clock.monotonic() < end and self._sender.may_send:
-            batch = await self._sender.send_batch(name, window, early=True, failed=failed, end=end)
-            if not batch.size:
-                return
-            failed |= batch.failed
 
     async def _have_it_sent(self, end: float) -> None:
         """Another process leads: make everything due at once, and watch it work."""

@@ -1,5 +1,7 @@
-"""Sending what is leased to one remote: in order, a few at once, and what came of each written down.
+"""Sending what is leased to one remote: several at once, and what came of each written down.
 
+Only what needs it is sent in order: a memory has one delivery, so its revisions follow each other; a thought goes after
+the one before it; a link waits in the outbox until both its ends are there. What has failed holds up nothing else.
 Leases are the second safeguard: what one process has leased, no other sends before the lease lapses.
 """
 
@@ -7,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
@@ -25,12 +28,15 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import Delivery, Transaction
+from kingly_memory.ports import BatchRemote, Delivery, Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Leased, outbox_of_links
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED
 from kingly_memory.router.services import RemotePart, Services
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 log = logging.getLogger("kingly_memory.delivery")
 
@@ -40,34 +46,39 @@ LONGEST_S = 300.0
 MOST_STALE = 1_000
 """Deliveries that are reclaimed or hastened in one transaction."""
 
+PARCEL_CHARACTERS = 262_144
+"""Content that goes in one call. As JSON it may have six bytes each, and a server of ours takes 4 MiB."""
+
 OVERTAKEN_AT_ONCE = 3
 """Tries of a delivery that are made one after the other while the remote answers with another text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a send, and when it began, on the monotonic clock. No error: the remote took it."""
+    """What came of a call: for each memory or link its id at the remote, or why it was refused; or the trouble that all
+    of them met."""
 
-    began_s: float
-    remote_id: str | None = None
+    outcomes: Sequence[str | RemoteRefused | None] = ()
     error: RemoteError | None = None
 
 
 class SendWindow:
-    """How many sends may be under way at once: one, twice as many after each success, one again after each failure.
+    """How many calls may be under way at once: one, twice as many after each success, half as many after each failure.
 
-    So a remote in trouble is not stormed, and all sends hear what it says first.
+    So a remote in trouble is not stormed, and one that loses a few answers is hardly slowed down.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.at_once = 1
+        self.pausing = 0
+        """Deliveries that wait between two tries."""
 
     def taken(self) -> None:
         self.at_once = min(self._most, self.at_once * 2)
 
     def failed(self) -> None:
-        self.at_once = 1
+        self.at_once = max(1, self.at_once // 2)
 
 
 class Sender:
@@ -79,9 +90,12 @@ class Sender:
         self.delivered = 0
         """Memories, by this process."""
         self.settled = asyncio.Event()
+        self.moved = asyncio.Event()
+        """Set when a call has ended, and when something was stored: there may be more to begin."""
         self.turn = asyncio.Lock()
         self.to_whom = "" if part.label == UNNAMED else f" to {part.label}"
         self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
+        self.pace = services.settings.pace
         self._name = part.name
         self._remote = part.remote
         self._link = link
@@ -90,17 +104,24 @@ class Sender:
     @property
     def may_send(self) -> bool:
         """False while the link is offline or the remote has asked for a pause."""
-        return self._link.is_connected and self._services.clock.monotonic() >= self.paused_until_s
+        return self._link.is_connected and self.monotonic_s() >= self.paused_until_s
+
+    @property
+    def parcel_size(self) -> int:
+        """How many memories go in one call."""
+        return self._link.takes_at_once
+
+    def monotonic_s(self) -> float:
+        return self._services.clock.monotonic()
 
     def due_outbox(self) -> str | None:
-        """The first outbox in which something is due. A look without a write, so that polling costs the disk
-        nothing."""
-        now_s = self._services.now_s()
-        for name in self.outboxes:
-            due = self._services.reader.next_due_s(name)
-            if due is not None and (due <= now_s or due > now_s + LONGEST_S + 1):
-                return name
-        return None
+        """The first outbox in which something is due."""
+        return next(filter(self.is_due, self.outboxes), None)
+
+    def is_due(self, name: str) -> bool:
+        """Whether something in that outbox is due. A look without a write, so that polling costs the disk nothing."""
+        now_s, due = self._services.now_s(), self._services.reader.next_due_s(name)
+        return due is not None and (due <= now_s or due > now_s + LONGEST_S + 1)
 
     def waiting(self, name: str) -> int:
         """How many deliveries of that outbox are not at rest."""
@@ -116,28 +137,23 @@ class Sender:
     def delivery_of(self, name: str, item_id: str) -> Delivery | None:
         return self._services.reader.deliveries([name], [item_id])[name].get(item_id)
 
-    async def send_batch(
-        self, name: str, window: SendWindow, *, early: bool, failed: Collection[str] = (), end: float | None = None
-    ) -> DeliveryBatch:
-        """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
+    async def drain(self, name: str, *, early: bool = False, end_s: float = math.inf) -> None:
+        """Send what is due in that outbox (`early`: each that waits, once), until nothing is left, the remote takes no
+        more, or it is `end_s` on the monotonic clock."""
         async with self.turn:
-            items = await self._lease(name, early, failed)
-            half_lease_over = self._services.clock.monotonic() + self._services.settings.pace.lease_s / 2
-            batch = DeliveryBatch(self, items, window, settled=self.settled.set)
             try:
-                await batch.send(min(half_lease_over, end or half_lease_over))
+                await Drain(self, name, early, end_s).run()
             finally:
                 self.settled.set()
-            return batch
 
-    async def _lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
+    async def lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
-        lease_s = min(self._services.settings.pace.lease_s, LONGEST_S)
+        lease_s = min(self.pace.lease_s, LONGEST_S)
         claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
         are_links = name != self._name
         if not are_links:
             self._services.events.emit(DeliveryStarted(self._name))
-        change = claim.links() if are_links else claim.memories(self._services.settings.pace.lease_size)
+        change = claim.links(self.pace.sends_at_once) if are_links else claim.memories(self.pace.lease_size)
         claiming = asyncio.ensure_future(self._services.write(change))
         try:
             items = await asyncio.shield(claiming)
@@ -155,34 +171,93 @@ class Sender:
         if items:
             await asyncio.shield(self._services.write(outbox.give_back(items, self.owner)))
 
-    def is_outdated(self, item: Leased) -> bool:
-        """True when it must not be sent as it was leased: it was changed meanwhile, or it is a thought whose parent,
-        leased before it, could not be delivered."""
-        if self.delivery_of(item.outbox, item.id) != item.leased:
-            return True
+    def outdated(self, items: Sequence[Leased]) -> list[Leased]:
+        """Those that must not be sent as they were leased: they were changed meanwhile, or are thoughts whose parent,
+        leased before them, could not be delivered."""
+        outbox_name = items[0].outbox
+        now = self._services.reader.deliveries([outbox_name], [item.id for item in items])[outbox_name]
+        return [item for item in items if now.get(item.id) != item.leased or self._is_too_early(item)]
+
+    def _is_too_early(self, item: Leased) -> bool:
         parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
         if parent is None or is_told or not isinstance(item.subject, Memory):
             return False
         return outbox.is_awaited(self._services.reader.row(parent), self.delivery_of(self._name, parent), item.subject)
 
-    async def send(self, item: Leased) -> Answer:
-        """Send one. Raises CancelledError after writing down that it was interrupted."""
-        began_s = self._services.clock.monotonic()
+    async def send(self, items: Sequence[Leased], window: SendWindow) -> Answer:
+        """Send what goes in one call, in as many tries as an attempt has (seed 004). It counts as no call under way
+        while it pauses. Raises CancelledError after writing down that it was interrupted."""
+        from tenacity import AsyncRetrying, stop_after_attempt, wait_incrementing  # only who has a remote needs it
+
+        tries = 0
+
+        async def once() -> Sequence[str | RemoteRefused | None]:
+            nonlocal tries
+            began_s, tries = self.monotonic_s(), tries + 1
+            try:
+                async with self._link.asking():
+                    outcomes = await self._call(items, again=tries > 1)
+            except RemoteError as error:
+                await self._hear(error, began_s, is_last=tries >= self.pace.send_tries)
+                window.failed()
+                raise
+            await self._link.succeeded()
+            window.taken()
+            return outcomes
+
+        async def pause(seconds: float) -> None:
+            window.pausing += 1
+            self.moved.set()
+            try:
+                await self._services.clock.sleep(seconds)
+            finally:
+                window.pausing -= 1
+
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self.pace.send_tries),
+            wait=wait_incrementing(start=self.pace.send_pause_s, increment=self.pace.send_pause_s),
+            retry=self._is_worth_another_try,
+            sleep=pause,
+            reraise=True,
+        )
         try:
-            async with self._link.asking():
-                return Answer(began_s, remote_id=await self._call(item))
+            return Answer(await retrying(once))
         except RemoteError as error:
-            return Answer(began_s, error=error)
+            return Answer(error=error)
         except asyncio.CancelledError:
-            interrupted = partial(delivery.postponed, reason="interrupted while sending", due=item.place)
-            await asyncio.shield(self._settle(item, interrupted))
+            await asyncio.shield(self._postponed(items, "interrupted while sending"))
             raise
 
-    async def _call(self, item: Leased) -> str | None:
+    def _is_worth_another_try(self, state: RetryCallState) -> bool:
+        """False too for a Retry-After longer than the pause: the outbox has the longer patience."""
+        problem = state.outcome.exception() if state.outcome else None
+        pause_s = self.pace.send_pause_s * state.attempt_number
+        is_short = isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
+        return is_short and self._link.is_connected
+
+    async def _hear(self, error: RemoteError, began_s: float, *, is_last: bool) -> None:
+        """Tell the link what a try came to. Who could not be reached in any of them is offline."""
+        if isinstance(error, RemoteRefused):
+            await self._link.succeeded()
+        elif not isinstance(error, RemoteUnavailable) or error.retry_after_s is None:
+            is_out = is_last and isinstance(error, RemoteUnavailable) and not error.reached
+            await self._link.failed(error, since_s=began_s, tries=self.pace.offline_after if is_out else 1)
+
+    async def _call(self, items: Sequence[Leased], *, again: bool) -> Sequence[str | RemoteRefused | None]:
+        if len(items) > 1:
+            return await cast(BatchRemote, self._remote).store_many(
+                [(item.subject, item.idempotency_key) for item in items if isinstance(item.subject, Memory)]
+            )
+        try:
+            return [await self._call_for(items[0], repeated=again or items[0].repeated)]
+        except RemoteRefused as refused:
+            return [refused]
+
+    async def _call_for(self, item: Leased, *, repeated: bool) -> str | None:
         """Call the remote; returns its id of the memory, where it has one."""
         subject, known, key = item.subject, item.leased.remote_id, item.idempotency_key
         if not isinstance(subject, Memory):
-            await self._remote.link(subject, idempotency_key=key, repeated=item.repeated)
+            await self._remote.link(subject, idempotency_key=key, repeated=repeated)
             return None  # what the remote calls a link must not be taken for a memory's id there
         if item.forgotten:
             return await self._remote.forget(subject, remote_id=known, idempotency_key=key)
@@ -193,74 +268,89 @@ class Sender:
                 subject,
                 parent_remote_id=None if ahead is None else ahead.remote_id,
                 idempotency_key=key,
-                repeated=item.repeated,
+                repeated=repeated,
             )
-        return await self._remote.store(subject, idempotency_key=key, remote_id=known, repeated=item.repeated)
+        return await self._remote.store(subject, idempotency_key=key, remote_id=known, repeated=repeated)
 
-    async def note(self, item: Leased, answer: Answer) -> bool:
-        """Write down what came of it. True when it keeps its place: it goes first again."""
-        error = answer.error
-        if error is None:
-            await self._link.succeeded()
-            await self._acknowledge(item, answer.remote_id)
-        elif isinstance(error, RemoteUnavailable):
-            return await self._postpone(item, error, answer.began_s)
-        elif isinstance(error, RemoteRefused):
-            await self._link.succeeded()
-            await self._refuse(item, error)
-        else:  # a refused token says nothing about the delivery, which keeps its place
-            await self._settle(item, partial(delivery.postponed, reason=error.reason, due=item.place))
-            await self._link.failed(error, since_s=answer.began_s)
-        return False
+    async def note(self, items: Sequence[Leased], answer: Answer) -> None:
+        """Write down what came of them."""
+        if answer.error is not None:
+            await self._postpone(items, answer.error)
+            return
+        taken = [
+            (item, one) for item, one in zip(items, answer.outcomes, strict=True) if not isinstance(one, RemoteRefused)
+        ]
+        if taken:
+            await self._acknowledge(taken)
+        for item, refused in zip(items, answer.outcomes, strict=True):
+            if isinstance(refused, RemoteRefused):
+                await self._refuse(item, refused)
 
-    async def _acknowledge(self, item: Leased, remote_id: str | None) -> None:
+    async def _acknowledge(self, taken: Sequence[tuple[Leased, str | None]]) -> None:
         """In the same transaction those links of a memory become due that have waited for it."""
-        now_s, is_memory = self._services.now_s(), isinstance(item.subject, Memory)
+        now_s = self._services.now_s()
+
+        def change(transaction: Transaction) -> int:
+            return sum(self._acknowledged(transaction, item, remote_id, now_s) for item, remote_id in taken)
+
+        memories = [(item, remote_id) for item, remote_id in taken if isinstance(item.subject, Memory)]
+        for item, _ in memories:
+            self._services.events.emit(MemorySent(MemoryId(item.id)))
+        delivered = await self._services.write(change)
+        self.delivered += delivered
+        for item, remote_id in memories:
+            self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
+
+    def _acknowledged(self, transaction: Transaction, item: Leased, remote_id: str | None, now_s: float) -> bool:
+        """True when a memory is delivered by it."""
+        is_memory = isinstance(item.subject, Memory)
 
         def move(found: Delivery) -> Delivery:
             after = delivery.acknowledged(found, item.confirms, remote_id, now_s)
             return after if is_memory else replace(after, first_sent=0)
 
-        settle = outbox.settle(item, self.owner, move)
+        settled = outbox.settle(transaction, item, self.owner, move)
+        if settled is None or not is_memory:
+            return False
+        if not item.forgotten:
+            was_elsewhere = item.leased.remote_id not in (None, remote_id)
+            outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
+        return settled.state is DeliveryState.DELIVERED
 
-        def change(transaction: Transaction) -> bool:
-            settled = settle(transaction)
-            if settled is not None and is_memory and not item.forgotten:
-                was_elsewhere = item.leased.remote_id not in (None, remote_id)
-                outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
-            return settled is not None and settled.state is DeliveryState.DELIVERED
-
-        if is_memory:
-            self._services.events.emit(MemorySent(MemoryId(item.id)))
-        is_delivered = await self._services.write(change)
-        if is_memory:
-            self.delivered += is_delivered
-            self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
-
-    async def _postpone(self, item: Leased, error: RemoteUnavailable, began_s: float) -> bool:
-        """The remote could not take it: it waits, and a Retry-After holds everybody back. True when it keeps its
-        place."""
-        if error.retry_after_s is None:
-            tries = 1 if error.reached else self._services.settings.pace.send_tries
-            await self._link.failed(error, tries=tries, since_s=began_s)
-        is_over = item.leased.attempts == 0 and not error.reached and self._link.has_recovered(began_s)
-        due = item.place if is_over else self._due_after(item, error.retry_after_s)
+    async def _postpone(self, items: Sequence[Leased], error: RemoteError) -> None:
+        """The remote could not take it: it waits, and a Retry-After holds everybody back. A refused token says nothing
+        about the deliveries, which keep their places."""
+        if not isinstance(error, RemoteUnavailable):
+            await self._postponed(items, error.reason)
+            return
         if error.retry_after_s:
-            until_s = self._services.clock.monotonic() + due - self._services.now_s()
-            self.paused_until_s = max(self.paused_until_s, until_s)
-        moved = await self._settle(item, partial(delivery.postponed, reason=error.reason, due=due))
-        self._complain(item, error.reason, dead=False)
-        return moved is not None and moved.due == item.place
+            pause_s = min(error.retry_after_s, self.pace.longest_wait_s, LONGEST_S)
+            self.paused_until_s = max(self.paused_until_s, self.monotonic_s() + pause_s)
+        await self._postponed(
+            items, error.reason, {item.id: self._due_after(item, error.retry_after_s) for item in items}
+        )
+        for item in items:
+            self._complain(item, error.reason, dead=False)
+
+    async def _postponed(self, items: Sequence[Leased], reason: str, due_s: Mapping[str, float] | None = None) -> None:
+        places = due_s or {item.id: item.place for item in items}
+
+        def change(transaction: Transaction) -> None:
+            for item in items:
+                move = partial(delivery.postponed, reason=reason, due=places[item.id])
+                outbox.settle(transaction, item, self.owner, move)
+
+        await self._services.write(change)
 
     async def _refuse(self, item: Leased, error: RemoteRefused) -> None:
         if error.code == OVERTAKEN:
             due = self._services.now_s() if goes_at_once(error, item) else self._due_after(item)
             if item.leased.remote_id is None and item.confirms < item.leased.wanted and error.remote_id is not None:
-                await self._acknowledge(item, error.remote_id)  # what it answers from is the first store
+                await self._acknowledge([(item, error.remote_id)])  # what it answers from is the first store
             else:
                 await self._settle(item, partial(delivery.overtaken, remote_id=error.remote_id, due=due))
             return
-        limit, due = self._services.settings.pace.refusals_limit, self._due_after(item)
+        limit, due = self.pace.refusals_limit, self._due_after(item)
         move = partial(
             delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, limit=limit, due=due
         )
@@ -275,7 +365,7 @@ class Sender:
         """
         if item.leased.attempts == 0 and not self._link.is_connected:
             return item.place
-        longest_s = min(self._services.settings.pace.longest_wait_s, LONGEST_S)
+        longest_s = min(self.pace.longest_wait_s, LONGEST_S)
         backed_off_s = delivery.backoff_s(item.leased.attempts, longest_s, self._services.chance())
         return self._services.now_s() + min(wished_s or backed_off_s, longest_s)
 
@@ -289,105 +379,139 @@ class Sender:
             self._services.events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 
     async def _settle(self, item: Leased, move: Callable[[Delivery], Delivery]) -> Delivery | None:
-        return await self._services.write(outbox.settle(item, self.owner, move))
-
-    def monotonic_s(self) -> float:
-        return self._services.clock.monotonic()
+        return await self._services.write(lambda transaction: outbox.settle(transaction, item, self.owner, move))
 
 
-class DeliveryBatch:
-    """The deliveries of one lease. Each starts as soon as the window has room and none is left that goes before it.
+class Drain:
+    """One outbox being sent. A call begins as soon as the window has room; what pauses between two tries takes none.
 
-    Order: memories of one context (or of none) go one after the other, a thought goes after the one before it is
-    written down as delivered. A place is free again when the remote has answered; the outcome is written down
-    meanwhile, together with others. `settled` is called whenever that is done. `failed` are those that were tried in
-    vain.
+    `failed` in a claim are those that were tried in vain: a drain that is `early` tries each once.
     """
 
-    def __init__(
-        self, sender: Sender, items: Sequence[Leased], window: SendWindow, *, settled: Callable[[], None]
-    ) -> None:
-        self.size = len(items)
-        self.failed: frozenset[str] = frozenset()
+    def __init__(self, sender: Sender, name: str, early: bool, end_s: float) -> None:
         self._sender = sender
-        self._window = window
-        self._settled = settled
-        self._waiting = list(items)
-        self._sending: dict[asyncio.Task[Answer], Leased] = {}
-        self._noting: dict[asyncio.Task[bool], Leased] = {}
-        self._is_halted = False
+        self._name = name
+        self._early = early
+        self._end_s = end_s
+        self._window = SendWindow(sender.pace.sends_at_once)
+        self._waiting: list[Leased] = []
+        self._lease_is_half_over_s = 0.0
+        self._under_way: dict[asyncio.Task[None], Sequence[Leased]] = {}
+        self._noting = set[asyncio.Task[None] | None]()
+        self._failed = set[str]()
+        self._is_dry = False
+        self._goes_singly = False
 
-    async def send(self, end: float) -> None:
-        """Send what can be begun before `end`, on the monotonic clock. What is left is given back, also when this is
-        cancelled."""
+    async def run(self) -> None:
+        """Returns when nothing is under way and nothing can be begun. What was leased and not sent is given back, also
+        when this is cancelled."""
         try:
-            await self._start(end)
-            while self._sending or self._noting:
-                await asyncio.wait([*self._sending, *self._noting], return_when=asyncio.FIRST_COMPLETED)
-                for sent in [task for task in self._sending if task.done()]:
-                    self._note(self._sending.pop(sent), sent.result())
-                for noted in [task for task in self._noting if task.done()]:
-                    item = self._noting.pop(noted)
-                    if noted.result():  # a new lease puts it first
-                        self._is_halted = True
-                        self.failed -= {item.id}
-                    self._settled()
-                await self._start(end)
+            await self._begin()
+            while self._under_way:
+                await self._sender.moved.wait()
+                self._sender.moved.clear()
+                for task in [one for one in self._under_way if one.done()]:
+                    del self._under_way[task]
+                    task.result()
+                await self._begin()
         finally:
-            try:
-                await self._interrupt()
-            finally:
-                await self._sender.release(self._waiting)
+            await self._end()
 
-    async def _start(self, end: float) -> None:
-        while self._has_room(end) and (item := self._next()) is not None:
-            self._waiting.remove(item)
-            if self._sender.is_outdated(item):
-                await self._sender.release([item])
-            else:
-                self._sending[asyncio.create_task(self._sender.send(item))] = item
+    async def _begin(self) -> None:
+        while self._has_room() and await self._has_some() and (parcel := self._next()):
+            task = asyncio.create_task(self._deliver(parcel))
+            self._under_way[task] = parcel
+            task.add_done_callback(lambda _: self._sender.moved.set())
 
-    def _has_room(self, end: float) -> bool:
-        """A failure keeps its place until it is written down: only then is known what it means to the link."""
-        under_way = len(self._sending) + len(self._failing())
-        is_free = not self._is_halted and bool(self._waiting) and under_way < self._window.at_once
-        return is_free and self._sender.may_send and self._sender.monotonic_s() < end
+    def _has_room(self) -> bool:
+        is_free = len(self._under_way) - self._window.pausing < self._window.at_once
+        return is_free and self._sender.may_send and self._sender.monotonic_s() < self._end_s
 
-    def _next(self) -> Leased | None:
-        """The earliest that has to wait for none before it. What fails may go first again, so its row waits for it."""
-        unsettled = {item.id for item in (*self._sending.values(), *self._noting.values())}
-        rows = {_row(item) for item in (*self._sending.values(), *self._failing())}
+    async def _has_some(self) -> bool:
+        """Lease more when nothing is left. What is begun in the first half of a lease can end before it lapses."""
+        if self._waiting and self._sender.monotonic_s() >= self._lease_is_half_over_s:
+            await self._sender.release(self._waiting)
+            self._waiting = []
+        if self._waiting:
+            return True
+        may_be_more = not (self._is_dry and self._under_way) if self._early else self._sender.is_due(self._name)
+        if may_be_more:
+            self._lease_is_half_over_s = self._sender.monotonic_s() + self._sender.pace.lease_s / 2
+            self._waiting = await self._sender.lease(self._name, self._early, self._failed)
+            self._is_dry = not self._waiting
+        return bool(self._waiting)
+
+    def _next(self) -> list[Leased]:
+        """The earliest that waits for none, with what goes in the same call; nothing where each waits for another."""
+        unsettled = {item.id for parcel in self._under_way.values() for item in parcel}
         for item in self._waiting:
-            row = _row(item)
-            if (row is None or row not in rows) and parent_of(item) not in unsettled:
-                return item
+            if parent_of(item) not in unsettled:
+                parcel = [item] if self._goes_singly else in_one_call(item, self._waiting, self._sender.parcel_size)
+                taken = {one.id for one in parcel}
+                self._waiting = [one for one in self._waiting if one.id not in taken]
+                return parcel
             unsettled.add(item.id)
-            rows.add(row)
-        return None
+        return []
 
-    def _failing(self) -> list[Leased]:
-        return [item for item in self._noting.values() if item.id in self.failed]
+    async def _deliver(self, parcel: Sequence[Leased]) -> None:
+        outdated = self._sender.outdated(parcel)
+        await self._sender.release(outdated)
+        parcel = [item for item in parcel if item not in outdated]
+        if not parcel:
+            return
+        answer = await self._sender.send(parcel, self._window)
+        if len(parcel) > 1 and isinstance(answer.error, RemoteRefused):  # which of them was meant is not known
+            self._goes_singly = True
+            self._waiting += parcel
+            return
+        self._noting.add(asyncio.current_task())
+        self._failed |= failed(parcel, answer)
+        await self._sender.note(parcel, answer)
+        self._sender.settled.set()
 
-    def _note(self, item: Leased, answer: Answer) -> None:
-        if answer.error is None or goes_at_once(answer.error, item):
-            self._window.taken()
-        else:
-            self._window.failed()
-            self.failed |= {item.id}
-        self._noting[asyncio.create_task(self._sender.note(item, answer))] = item
-
-    async def _interrupt(self) -> None:
+    async def _end(self) -> None:
         """End what is being sent. What has been answered is written down all the same, the rest is given back: that
         changes nothing where the interruption has been written down."""
-        for task in self._sending:
+        for task in self._under_way.keys() - self._noting:
             task.cancel()
-        await _all_done(self._sending)
-        for task, item in self._sending.items():
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        for task, parcel in self._under_way.items():
             if task.cancelled() or task.exception() is not None:
-                self._waiting.append(item)
-            else:
-                self._note(item, task.result())
-        await _all_done(self._noting)
+                self._waiting += parcel
+        await self._sender.release(self._waiting)
+
+
+def in_one_call(first: Leased, waiting: Sequence[Leased], size: int) -> list[Leased]:
+    """`first`, and of those that wait with it what goes in the same call: memories of its space that the remote does
+    not have yet."""
+    begun = new_memory(first) if size > 1 else None
+    if begun is None:
+        return [first]
+    parcel, room = list[Leased](), PARCEL_CHARACTERS
+    for item in waiting:
+        memory = new_memory(item)
+        if memory is not None and memory.scope.space == begun.scope.space:
+            room -= len(memory.content)
+            if parcel and (room < 0 or len(parcel) == size):
+                break
+            parcel.append(item)
+    return parcel
+
+
+def new_memory(item: Leased) -> Memory | None:
+    """The memory where the remote is to have it for the first time and it is no thought, else None."""
+    is_known = item.forgotten or item.leased.remote_id is not None
+    is_plain = isinstance(item.subject, Memory) and not thoughts.is_thought(item.subject)
+    return item.subject if is_plain and not is_known else None  # type: ignore[return-value]  # `is_plain` says so
+
+
+def failed(parcel: Sequence[Leased], answer: Answer) -> set[str]:
+    """The ids of what has to wait before it is sent again."""
+    if answer.error is not None:
+        return {item.id for item in parcel}
+    outcomes = zip(parcel, answer.outcomes, strict=True)
+    return {item.id for item, one in outcomes if isinstance(one, RemoteRefused) and not goes_at_once(one, item)}
 
 
 def goes_at_once(error: RemoteError, item: Leased) -> bool:
@@ -401,21 +525,3 @@ def parent_of(item: Leased) -> MemoryId | None:
     """The thought that goes before this one, if any."""
     is_thought = isinstance(item.subject, Memory) and thoughts.is_thought(item.subject)
     return thoughts.parent_of(item.subject) if is_thought else None  # type: ignore[arg-type]
-
-
-def _row(item: Leased) -> str | None:
-    """Of one row only one delivery is under way, the earliest first. Links stand in none."""
-    if not isinstance(item.subject, Memory):
-        return None
-    scope = item.subject.scope
-    return f"{scope.space}\n{scope.context_id or ''}"
-
-
-async def _all_done(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait for them without cancelling any. What they raise has been told, or comes second."""
-    waited_for = list(tasks)
-    if waited_for:
-        await asyncio.wait(waited_for)
-    for task in waited_for:
-        if not task.cancelled():
-            task.exception()

@@ -10,7 +10,7 @@ from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.dataclass import dataclass
-from kingly_memory.errors import RemoteError, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.testing.semantic import words
@@ -48,6 +48,7 @@ class FakeRemote:
         honours_keys: bool = True,
         clock: Clock | None = None,
         call_timeout_s: float = 5.0,
+        takes_at_once: int = 1,
     ) -> None:
         self.down = False
         self.calls: list[FakeCall] = []
@@ -62,6 +63,7 @@ class FakeRemote:
         self._honours_keys = honours_keys
         self._clock = clock or SystemClock()
         self._call_timeout_s = call_timeout_s
+        self._takes_at_once = takes_at_once
         self._known_keys: dict[str, str] = {}
         self._released: asyncio.Event | None = None
 
@@ -88,12 +90,16 @@ class FakeRemote:
 
     async def connect(self) -> RemoteInfo:
         async with self._call("connect"):
-            return RemoteInfo(server="fake", honours_keys=self._honours_keys)
+            return RemoteInfo("fake", self._honours_keys, self._takes_at_once)
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         said = {"memory": memory, "idempotency_key": idempotency_key, "remote_id": remote_id, "repeated": repeated}
         async with self._call("store", **said):
             return self._keep(memory, idempotency_key, remote_id)
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
+        async with self._call("store_many", memories=memories):
+            return [self._keep(memory, key, None) for memory, key in memories]
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool

@@ -13,7 +13,6 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.dialect import GREETING, Offer
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import tool_failure
-from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import parsed
@@ -78,7 +77,7 @@ class Team:
         self, name: str, project: str = "app", *, is_synced: bool = True, token_mark: str = ""
     ) -> AsyncIterator[MemoryRouter]:
         wire = self.wires[name] = Wire(self, project)
-        remote = HubRemote(wire, Persistence(self.clock, tries=1))
+        remote = HubRemote(wire)
         async with router_over(
             PromptStore(self.folder / name), remote, self.clock, project=project, token_mark=token_mark
         ) as memory:

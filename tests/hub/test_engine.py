@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import METHODS, UnknownMethod, parsed
@@ -342,8 +343,32 @@ def test_wrong_parameters_are_refused_by_name(hub: Hub, method: str, params: Jso
 @pytest.mark.parametrize("method", METHODS)
 def test_unknown_parameters_are_ignored(hub: Hub, method: str) -> None:
     stored = hub("store_memory", content="x")["memory_id"]
-    fitting = {"content": "x", "query": "x", "memory_id": stored, "memory_ids": [stored], "from_the_future": {}}
+    fitting = {
+        "content": "x",
+        "query": "x",
+        "memory_id": stored,
+        "memory_ids": [stored],
+        "memories": [{"content": "x", "from": "x"}],
+        "from_the_future": {},
+    }
     assert hub(method, **fitting, source_memory_id=stored, target_memory_id=stored)
+
+
+def test_of_several_memories_each_is_stored_once_or_refused_by_itself(hub: Hub) -> None:
+    said = [
+        {"content": "tea", "idempotency_key": "k1"},
+        {"content": ""},
+        {"content": "tea again", "idempotency_key": "k1"},
+        {"content": "milk", "memory_type": 5},
+        {"content": "coffee", "idempotency_key": "k2"},
+    ]
+    tea, empty, again, wrong, coffee = hub("store_many", memories=said)["results"]
+    assert hub("store_many", memories=said)["results"][4] == {**coffee, "idempotency_hit": True}
+    assert (again["memory_id"], again["digest"]) == (tea["memory_id"], content_digest("tea"))
+    assert [one["field"] for one in (empty, wrong)] == ["content", "memory_type"]
+    assert {one["error_code"] for one in (empty, wrong)} == {"INVALID_PARAMETER"}
+    assert hub.rows(Standing.LIVE) == 2
+    assert [one["content"] for one in hub.find("coffee")] == ["coffee"]
 
 
 def test_an_unknown_method_is_named(hub: Hub) -> None:
@@ -357,5 +382,12 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
         "server": "kingly-hub",
         "version": "1.2.3",
         "incarnation": hub.store.reader.facets(HOME, [INCARNATION])[INCARNATION]["id"],
-        "features": ["idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link"],
+        "features": [
+            "idempotency_keys",
+            "update_memory",
+            "forget_memory",
+            "list_forgotten",
+            "create_memory_link",
+            "store_many",
+        ],
     }

@@ -29,7 +29,6 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
-from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable, StoreBusy
 from kingly_memory.hub.mcp_tools import LONGEST_TEXT, tools
 from kingly_memory.hub.methods import METHODS
@@ -197,7 +196,7 @@ def our_own(hub: HubProcess) -> HubRemote:
     """What the router would speak through."""
     clock = SystemClock()
     dialect = McpCall(Transport(endpoint(hub.url), clock=clock), space="Küste", call_timeout_s=30.0)
-    return HubRemote(dialect, Persistence(clock, tries=1))
+    return HubRemote(dialect)
 
 
 async def test_our_own_client_delivers_over_mcp_what_it_would_over_json_call(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import json
 import random
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -117,6 +118,7 @@ class ScriptedRemote(remote.ScriptedRemote):
             return self._taken(None, method) or self._weather.fault(self._random.random()) or self._always
 
     def _call(self, line: Line, method: str, params: JsonObject, headers: Mapping[str, str]) -> bool:
+        time.sleep(self._weather.delay_s)
         fault = self._next(method)
         call = Call(method, params, headers, fault)
         self._record("request", call, self.requests)
@@ -179,7 +181,9 @@ def _send(line: Line, answer: Answer) -> bool:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until the process is ended."""
     options = _options(arguments)
-    weather = Weather(options.fail_500, options.fail_429, options.drop_reply, options.retry_after, options.seed)
+    weather = Weather(
+        options.fail_500, options.fail_429, options.drop_reply, options.retry_after, options.seed, options.delay
+    )
     server = ScriptedRemote(
         *options.script,
         always=options.always,
@@ -223,6 +227,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--fail-429", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--drop-reply", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--retry-after", default="1", help="what a 429 by chance asks for")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="what every call takes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-keys", action="store_true", help="ignore idempotency keys")
     parser.add_argument("--without", nargs="*", default=[], metavar="METHOD", help="methods it does not know")

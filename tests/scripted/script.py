@@ -46,13 +46,17 @@ def takes_effect(fault: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """Faults by chance, when nothing is scripted: shares of all requests, from 0 to 1. The seed makes it repeatable."""
+    """Faults by chance, when nothing is scripted: shares of all requests, from 0 to 1. The seed makes it repeatable.
+
+    `delay_s` is what every call of a tool takes.
+    """
 
     fail_500: float = 0.0
     fail_429: float = 0.0
     drop_reply: float = 0.0
     retry_after: str = "1"
     seed: int = 0
+    delay_s: float = 0.0
 
     def fault(self, roll: float) -> str | None:
         """What comes of a chance in [0, 1)."""

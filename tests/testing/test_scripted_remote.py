@@ -25,7 +25,7 @@ async def test_a_fault_is_played_once_and_the_next_call_works(
     fault: str, error: type[RemoteError], effects: int
 ) -> None:
     with ScriptedRemote() as server:
-        impatient, remote = remote_at(server.url, tries=1, call_timeout_s=0.5), remote_at(server.url, tries=1)
+        impatient, remote = remote_at(server.url, call_timeout_s=0.5), remote_at(server.url)
         server.script(fault, method="store_memory")
         with pytest.raises(error) as failed:
             await stored(impatient if fault in ("hang", "late") else remote)
@@ -42,7 +42,7 @@ async def test_a_fault_is_played_once_and_the_next_call_works(
 
 async def test_what_it_holds_outlives_a_restart_on_the_same_port() -> None:
     with ScriptedRemote() as server:
-        remote = remote_at(server.url, tries=1)
+        remote = remote_at(server.url)
         await stored(remote)
         server.stop()
         with pytest.raises(RemoteUnavailable):

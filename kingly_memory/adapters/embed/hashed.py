@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import mul
 
 from kingly_memory.digests import blake2b
 from kingly_memory.writing import UNBROKEN
@@ -36,6 +37,7 @@ _FUNCTION_WORDS = frozenset(
 )
 """Words that hold a sentence together and say little of what it is about. A text of nothing else is still embedded."""
 _WORDS = re.compile(rf"[{UNBROKEN}]+|[^\W_{UNBROKEN}]+")
+_UNBROKEN = re.compile(f"[{UNBROKEN}]")
 _SYMBOLS = re.compile(r"\S")
 
 
@@ -68,7 +70,10 @@ class HashedEmbedder:
         for word, count in Counter(_words(text)).items():
             weight = (1.0 + math.log(count)) * (_FUNCTION_WORD_WEIGHT if word in _FUNCTION_WORDS else 1.0)
             for feature in _features(word, self._dimensions):
-                _add(vector, feature, weight)
+                if feature > 0:
+                    vector[feature - 1] += weight
+                else:
+                    vector[-feature - 1] -= weight
         return _unit(vector)
 
 
@@ -79,13 +84,9 @@ def _words(text: str) -> list[str]:
     return words or _SYMBOLS.findall(plain) or [""]
 
 
-def _is_unbroken(word: str) -> bool:
-    return re.match(f"[{UNBROKEN}]", word) is not None
-
-
 def _pieces(word: str) -> list[str]:
     """The word itself, or in an unbroken script all it could be made of: every one, two and three characters."""
-    if not _is_unbroken(word):
+    if not _UNBROKEN.match(word):
         return [word[:_WORD_LIMIT]]
     return [word[start : start + length] for length in (1, 2, 3) for start in range(len(word) - length + 1)]
 
@@ -94,27 +95,19 @@ def _pieces(word: str) -> list[str]:
 def _features(word: str, dimensions: int) -> array[int]:
     """Where a word and its n-grams go. A feature is ±(dimension + 1)."""
     bounded = f"<{word}>"
-    lengths = () if _is_unbroken(word) else range(_SHORTEST, _LONGEST + 1)
+    lengths = () if _UNBROKEN.match(word) else range(_SHORTEST, _LONGEST + 1)
     grams = (bounded[start : start + length] for length in lengths for start in range(len(bounded) - length + 1))
-    return array("h", [_hashed(f"word {word}", dimensions), *(_hashed(gram, dimensions) for gram in grams)])
-
-
-def _hashed(feature: str, dimensions: int) -> int:
-    digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    value = int.from_bytes(digest, "big")
-    position = (value >> 1) % dimensions + 1
-    return position if value & 1 else -position
-
-
-def _add(vector: list[float], feature: int, weight: float) -> None:
-    if feature > 0:
-        vector[feature - 1] += weight
-    else:
-        vector[-feature - 1] -= weight
+    features = array("h")
+    for feature in (f"word {word}", *grams):
+        digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        value = int.from_bytes(digest, "big")
+        position = (value >> 1) % dimensions + 1
+        features.append(position if value & 1 else -position)
+    return features
 
 
 def _unit(vector: list[float]) -> list[float]:
-    length = math.sqrt(math.fsum(value * value for value in vector))
+    length = math.sqrt(math.fsum(map(mul, vector, vector)))
     if length == 0.0:
         # Opposite features met in one dimension and nothing else was there.
         return [1.0, *vector[1:]]

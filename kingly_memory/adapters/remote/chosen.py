@@ -11,10 +11,10 @@ from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.adapters.remote.retrying import Persistence, Together
-from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
+from kingly_memory.adapters.remote.together import Together
+from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.ultimate import UltimateRemote
@@ -36,12 +36,10 @@ class ChosenRemote:
     """A remote that finds out at each `connect` what is spoken at its address, and by its tools what kind of server it
     is. Calls before that connect first, all of them together and within their own deadlines."""
 
-    def __init__(
-        self, dialects: Sequence[Dialect], persistence: Persistence, *, space: str, connect_within_s: float = 5.0
-    ) -> None:
+    def __init__(self, dialects: Sequence[Dialect], clock: Clock, *, space: str, connect_within_s: float = 5.0) -> None:
         """`connect_within_s` is for all that connecting takes, however many dialects are tried."""
         self._dialects = dialects
-        self._persistence = persistence
+        self._clock = clock
         self._space = space
         self._connect_within_s = connect_within_s
         self._spoken: Dialect | None = None
@@ -58,6 +56,12 @@ class ChosenRemote:
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         server = await self._ready()
         return await server.store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
+        server = await self._ready()
+        if not isinstance(server, HubRemote):  # it was another kind of server when it was last connected to
+            raise RemoteRefused("it takes one memory at a time", clear=True)
+        return await server.store_many(memories)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
@@ -175,8 +179,8 @@ class ChosenRemote:
         if is_ultimate:
             from kingly_memory.adapters.remote.ultimate import UltimateRemote  # most servers are not of this kind
 
-            server = UltimateRemote(dialect, self._persistence, space=self._space)
+            server = UltimateRemote(dialect, self._clock, space=self._space)
         else:
-            server = HubRemote(dialect, self._persistence)
+            server = HubRemote(dialect)
         self._known[offer.dialect, is_ultimate] = server
         return server

@@ -12,6 +12,10 @@ from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
+STORE_MANY = "store_many"
+MOST_AT_ONCE = 100
+"""Memories in one `store_many`."""
+
 _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 """How much of a memory's text its copy is looked up by, and how many answers are looked at."""
 
@@ -27,47 +31,42 @@ class HubRemote(ToolRemote):
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
         self._lists_forgotten = "list_forgotten" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
-        return info._replace(honours_keys=self._honours_keys)
+        takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
+        return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
+
+    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
+        each = [wire.store_params(memory, key) for memory, key in memories]
+        reply = await self._dialect.call(STORE_MANY, {"memories": each}, space=memories[0][0].scope.space)
+        return wire.stored_many(reply, [params["content"] for params in each])
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
         """A plain memory where the server has no thoughts."""
-
-        async def bring(maybe_there: bool) -> str:
-            there = await self._earlier(memory, any_revision=True) if maybe_there else None
-            if there is not None:
-                return there
-            if self._knows_thoughts:
-                params = wire.thought_params(memory, idempotency_key, parent_remote_id)
-                try:
-                    return wire.stored_id(await self._dialect.call("record_thought", params, space=memory.scope.space))
-                except RemoteRefused as refused:
-                    if not refused.unknown_method:
-                        raise
-                    self._knows_thoughts = False
-            return await self._create(memory, idempotency_key, None)
-
-        return await self._persistence.delivered(bring, repeated)
+        there = await self._earlier(memory, any_revision=True) if repeated else None
+        if there is not None:
+            return there
+        if self._knows_thoughts:
+            params = wire.thought_params(memory, idempotency_key, parent_remote_id)
+            try:
+                return wire.stored_id(await self._dialect.call("record_thought", params, space=memory.scope.space))
+            except RemoteRefused as refused:
+                if not refused.unknown_method:
+                    raise
+                self._knows_thoughts = False
+        return await self._create(memory, idempotency_key, None)
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
-        async def bring(maybe_there: bool) -> None:
-            if maybe_there and not self._honours_keys and await self._is_linked(link):
-                return
-            params = wire.link_params(link, idempotency_key)
-            await self._dialect.call("create_memory_link", params, space=link.space)
-
-        await self._persistence.delivered(bring, repeated)
+        if repeated and not self._honours_keys and await self._is_linked(link):
+            return
+        params = wire.link_params(link, idempotency_key)
+        await self._dialect.call("create_memory_link", params, space=link.space)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params: JsonObject = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
         if not memory.content:
             params["purge"] = True
-
-        async def drop(_: bool) -> str | None:
-            return wire.forgotten_id(await self._dialect.call("forget_memory", params, space=memory.scope.space))
-
-        forgotten = await self._persistence.delivered(drop)
+        forgotten = wire.forgotten_id(await self._dialect.call("forget_memory", params, space=memory.scope.space))
         return remote_id or forgotten
 
     async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:

@@ -33,8 +33,8 @@ from kingly_memory.adapters.remote.mcp_messages import (
     turned_away,
 )
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere, succeeded
-from kingly_memory.adapters.remote.retrying import Together
 from kingly_memory.adapters.remote.sse import messages
+from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject
 

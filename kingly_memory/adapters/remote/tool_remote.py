@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
-from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteInfo
 
 
 class ToolRemote:
-    """What the outbox sends is tried several times, what somebody waits for once."""
+    """Every call is one try: the sender tries again what the outbox has."""
 
-    def __init__(self, dialect: Dialect, persistence: Persistence) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._persistence = persistence
         self._honours_keys = False
 
     def __repr__(self) -> str:
@@ -29,14 +27,10 @@ class ToolRemote:
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         """An update, else a new memory unless an earlier try has made it."""
-
-        async def bring(maybe_there: bool) -> str:
-            if remote_id is not None and await self._update(memory, remote_id, idempotency_key):
-                return remote_id
-            there = await self._earlier(memory, any_revision=remote_id is None) if maybe_there else None
-            return there or await self._create(memory, idempotency_key, remote_id)
-
-        return await self._persistence.delivered(bring, repeated)
+        if remote_id is not None and await self._update(memory, remote_id, idempotency_key):
+            return remote_id
+        there = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
+        return there or await self._create(memory, idempotency_key, remote_id)
 
     async def aclose(self) -> None:
         await self._dialect.aclose()

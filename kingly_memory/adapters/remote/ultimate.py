@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.adapters.remote.outcomes import CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND
-from kingly_memory.adapters.remote.retrying import Persistence, Together, deadline
+from kingly_memory.adapters.remote.together import Together, deadline
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -31,8 +31,9 @@ _MOST_WITHOUT_EMBEDDING = 256
 class UltimateRemote(ToolRemote):
     """A remote with the tools of an Ultimate MCP server."""
 
-    def __init__(self, dialect: Dialect, persistence: Persistence, *, space: str) -> None:
-        super().__init__(dialect, persistence)
+    def __init__(self, dialect: Dialect, clock: Clock, *, space: str) -> None:
+        super().__init__(dialect)
+        self._clock = clock
         self._offer = Offer("", None, None)
         self._space = space
         self._workflows: dict[str, str] = {}
@@ -68,40 +69,32 @@ class UltimateRemote(ToolRemote):
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         """Where the server keeps one link of a kind between two memories, it stays as it is there."""
-
-        async def bring(maybe_there: bool) -> None:
-            try:
-                if maybe_there and wire.link_words(link) in await self._links_of(link.source_id, link.space):
-                    return
-            except RemoteRefused:
-                pass
-            try:
-                await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.space)
-            except RemoteRefused as refused:
-                if refused.code != CONFLICT:
-                    raise
-
-        await self._persistence.delivered(bring, repeated)
+        try:
+            if repeated and wire.link_words(link) in await self._links_of(link.source_id, link.space):
+                return
+        except RemoteRefused:
+            pass
+        try:
+            await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.space)
+        except RemoteRefused as refused:
+            if refused.code != CONFLICT:
+                raise
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         """Overwritten and ended: the server has no tool to delete a memory."""
-
-        async def drop(_: bool) -> str | None:
-            copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
-            for one in copies:
-                try:
-                    await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.space)
-                except RemoteRefused as refused:
-                    if refused.unknown_method:
-                        raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
-                    if refused.code != NOT_FOUND:
-                        raise
-            return next(iter(copies), None)
-
-        return await self._persistence.delivered(drop)
+        copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
+        for one in copies:
+            try:
+                await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.space)
+            except RemoteRefused as refused:
+                if refused.unknown_method:
+                    raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
+                if refused.code != NOT_FOUND:
+                    raise
+        return next(iter(copies), None)
 
     async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
-        arguments = ultimate_wire.update_arguments(memory, remote_id, self._persistence.clock.now())
+        arguments = ultimate_wire.update_arguments(memory, remote_id, self._clock.now())
         space, was_late = memory.scope.space, self._was_late
 
         async def write(embedding: bool) -> Any:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
+from kingly_memory.adapters.remote.outcomes import failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
@@ -143,6 +144,26 @@ def stored_id(reply: Any) -> str:
     if remote_id is None:
         raise RemoteUnavailable("the reply names no memory_id", reached=True)
     return remote_id
+
+
+def stored_many(reply: Any, contents: Sequence[str]) -> list[str | RemoteRefused]:
+    """The remote's id of each memory that it was given, in their order, or why it refused that one. Raises
+    RemoteUnavailable when the reply does not say that of each."""
+    told = _unwrapped(reply)
+    results = told.get("results") if isinstance(told, Mapping) else None
+    if not isinstance(results, list) or len(results) != len(contents):
+        raise RemoteUnavailable("the reply does not tell what became of each memory", reached=True)
+    return [_stored(one, content) for one, content in zip(results, contents, strict=True)]
+
+
+def _stored(result: Any, content: str) -> str | RemoteRefused:
+    if refused := failure(result):
+        return refused
+    try:
+        check_held(result, content)
+    except RemoteRefused as overtaken:
+        return overtaken
+    return stored_id(result)
 
 
 def check_held(reply: Any, content: str) -> None:

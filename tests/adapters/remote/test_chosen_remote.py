@@ -14,7 +14,6 @@ from kingly_memory.adapters.remote.dialect import Offer
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import JsonObject
 from kingly_memory.place import DEFAULT_ENDPOINT
@@ -53,7 +52,7 @@ class Spoken:
 
 
 def remote_of(*spoken: Spoken) -> ChosenRemote:
-    return ChosenRemote(spoken, Persistence(ManualClock(), tries=1), space="Küste")
+    return ChosenRemote(spoken, ManualClock(), space="Küste")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,7 @@ async def test_connecting_has_one_deadline_however_many_dialects_are_tried() -> 
             raise AssertionError
 
     spoken = [Spoken(NotThere("HTTP 404: Not Found", clear=False)), Hanging(SEED)]
-    remote = ChosenRemote(spoken, Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
+    remote = ChosenRemote(spoken, ManualClock(), space="Küste", connect_within_s=0.05)
     with pytest.raises(RemoteUnavailable, match=r"not connected within 0\.05 s") as unavailable:
         await remote.connect()
     assert unavailable.value.timed_out
@@ -175,7 +174,7 @@ async def test_a_workflow_that_does_not_come_ends_with_the_connecting() -> None:
         async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
             await asyncio.Event().wait()
 
-    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), space="Küste", connect_within_s=0.05)
+    remote = ChosenRemote([Slow(ULTIMATE)], ManualClock(), space="Küste", connect_within_s=0.05)
     with pytest.raises(RemoteUnavailable, match="not connected within"):
         await remote.connect()
     await remote.aclose()

@@ -93,7 +93,7 @@ def answering(answer: Answer) -> Iterator[int]:
 
 async def session(url: str) -> None:
     """One call of every kind, by a router of another project than the memories are of."""
-    remote = chosen_at(url, clock=ManualClock(MOMENT), tries=1, project="other")
+    remote = chosen_at(url, clock=ManualClock(MOMENT), project="other")
     await remote.connect()
     first = await stored(remote)
     second = await remote.record_thought(THOUGHT, parent_remote_id=first, idempotency_key=THOUGHT.id, repeated=False)

@@ -21,7 +21,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.settings import Settings
-from tests.remote_samples import LIGHTHOUSE, remote_at, stored
+from tests.remote_samples import LIGHTHOUSE, brought, remote_at, stored
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 from tests.scripted.script import Weather
@@ -60,7 +60,7 @@ async def remote(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
 @pytest.fixture
 async def once(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
     """One try."""
-    remote = remote_at(server.url, speaks=KINDS[kind][0], tries=1)
+    remote = remote_at(server.url, speaks=KINDS[kind][0])
     yield remote
     await remote.aclose()
 
@@ -68,7 +68,7 @@ async def once(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
 @pytest.fixture
 async def hurried(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
     """One try, a short deadline."""
-    remote = remote_at(server.url, speaks=KINDS[kind][0], tries=1, call_timeout_s=SOON_S)
+    remote = remote_at(server.url, speaks=KINDS[kind][0], call_timeout_s=SOON_S)
     yield remote
     await remote.aclose()
 
@@ -158,7 +158,7 @@ async def test_an_effect_whose_reply_was_lost_is_not_repeated(kind: str, fault: 
         server.script(fault, method="store_memory")
         remote = remote_at(server.url, speaks=speaks, call_timeout_s=SOON_S)
         await remote.connect()
-        assert await stored(remote) == "remote-1"
+        assert await brought(remote) == "remote-1"
         assert len(server.effects) == 1
         await remote.aclose()
 
@@ -166,9 +166,9 @@ async def test_an_effect_whose_reply_was_lost_is_not_repeated(kind: str, fault: 
 async def test_bad_weather_has_one_effect_per_memory() -> None:
     weather = Weather(fail_500=0.1, fail_429=0.05, drop_reply=0.08, retry_after="0", seed=4)
     with ScriptedRemote(weather=weather) as server:
-        remote = remote_at(server.url, tries=20)
+        remote = remote_at(server.url)
         memories = [_numbered(number) for number in range(150)]
-        remote_ids = [await stored(remote, memory) for memory in memories]
+        remote_ids = [await brought(remote, memory) for memory in memories]
         await remote.aclose()
         assert len(server.requests) > len(memories)
         assert [call.params["idempotency_key"] for call in server.effects] == [memory.id for memory in memories]
@@ -205,7 +205,7 @@ async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote,
 
 
 async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote) -> None:
-    remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
+    remote = remote_at(server.url, call_timeout_s=SOON_S)
     server.always("hang")
     searches = (remote.search("fog", space="Küste", limit=1, types=None, timeout_s=SOON_S) for _ in range(120))
     outcomes = await asyncio.gather(*searches, return_exceptions=True)
@@ -270,7 +270,7 @@ async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_a
 
 
 async def test_a_host_that_does_not_exist_is_unavailable() -> None:
-    remote = remote_at("http://no-such-host.invalid", tries=1, call_timeout_s=5.0)
+    remote = remote_at("http://no-such-host.invalid", call_timeout_s=5.0)
     with pytest.raises(RemoteUnavailable):
         await remote.connect()
     await remote.aclose()
@@ -295,7 +295,7 @@ async def test_a_proxy_setting_that_does_not_work_is_said_without_repeating_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "nonsense://user:hunter2@proxy")
-    remote = remote_at("http://memory.example", tries=1)
+    remote = remote_at("http://memory.example")
     with pytest.raises(RemoteUnavailable, match="HTTPS_PROXY") as unavailable:
         await remote.connect()
     assert "hunter2" not in str(unavailable.value)
@@ -308,7 +308,7 @@ async def test_a_proxy_that_does_not_answer_is_not_taken_for_the_server(
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "http://user:hunter2@127.0.0.1:9")
-    remote = remote_at("http://memory.example", tries=1)
+    remote = remote_at("http://memory.example")
     with pytest.raises(RemoteUnavailable) as unavailable:
         await remote.connect()
     await remote.aclose()
@@ -367,7 +367,7 @@ async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
     server.always(fault)
     path = "/base" if kind == "json-call" else "/mcp"
     url = f"http://user-canary:password-canary@127.0.0.1:{server.port}{path}?api_key=query-canary"
-    remote = remote_at(url, speaks=KINDS[kind][0], token="t0ken-canary", tries=2, call_timeout_s=SOON_S)
+    remote = remote_at(url, speaks=KINDS[kind][0], token="t0ken-canary", call_timeout_s=SOON_S)
     said = [repr(remote)]
     try:
         await stored(remote)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kingly_memory.adapters.remote.retrying import Together
+from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import RemoteUnavailable
 
 

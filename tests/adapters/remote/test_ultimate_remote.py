@@ -18,7 +18,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Scope
 from kingly_memory.ports import RemoteLink
-from tests.remote_samples import LIGHTHOUSE, revised, stored, ultimate_at
+from tests.remote_samples import LIGHTHOUSE, brought, revised, stored, ultimate_at
 from tests.scripted.script import Weather
 from tests.ultimate.engine import Manners
 from tests.ultimate.server import UltimateServer
@@ -89,7 +89,7 @@ async def test_after_its_database_was_wiped_the_workflow_is_made_again(
 @pytest.mark.parametrize("lost_session", ["400", "404", "terminated"])
 async def test_a_restarted_server_has_lost_the_session_and_nothing_else(lost_session: str) -> None:
     with UltimateServer(lost_session=lost_session) as server:
-        remote = ultimate_at(server.url, tries=1)
+        remote = ultimate_at(server.url)
         first = await stored(remote)
         server.stop()
         server.start()
@@ -157,7 +157,7 @@ async def test_two_stores_of_one_key_at_the_same_time_have_one_effect(server: Ul
 
 
 async def test_a_store_that_takes_longer_than_we_wait_is_perhaps_there_and_is_once(server: UltimateServer) -> None:
-    remote = ultimate_at(server.url, call_timeout_s=0.3, tries=1)
+    remote = ultimate_at(server.url, call_timeout_s=0.3)
     await remote.connect()
     server.manners.slow_s = 0.6
     with pytest.raises(RemoteUnavailable) as late:
@@ -175,7 +175,7 @@ async def test_where_keys_are_not_honoured_what_is_there_is_looked_up_before_it_
     async with met(older=older, manners=Manners(honours_keys=False)) as (server, remote):
         await stored(remote, numbered(1))
         server.script("lost-reply", method="store_memory")
-        await stored(remote)
+        await brought(remote)
         await stored(remote, repeated=True)
         assert sorted(held(server)) == [LIGHTHOUSE.content] * 2
         assert len(server.named("store_memory")) == 2
@@ -209,7 +209,7 @@ async def test_without_keys_and_updates_a_revision_is_looked_up_by_its_number_be
         first = await stored(remote)
         how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
         server.script("lost-reply", method="store_memory")
-        second = await stored(remote, revised(), **how)
+        second = await brought(remote, revised(), **how)
         assert await stored(remote, revised(), repeated=True, **how) == second != first
         assert held(server) == [LIGHTHOUSE.content, revised().content]
 
@@ -220,7 +220,7 @@ async def test_lost_replies_and_kills_leave_one_effect_of_each_memory() -> None:
     remote_ids: dict[str, str] = {}
     failures = 0
     with UltimateServer(weather=Weather(fail_500=0.1, drop_reply=0.2, seed=7)) as server:
-        remote = ultimate_at(server.url, tries=1)
+        remote = ultimate_at(server.url)
         while len(remote_ids) < len(memories):
             one = memories[len(remote_ids)]
             try:
@@ -276,7 +276,7 @@ async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embe
     remote = ultimate_at(server.url, call_timeout_s=1.5)
     await remote.connect()
     server.manners.slow_s = 5.0
-    remote_id = await stored(remote)
+    remote_id = await brought(remote)
     row = server.engine.data.rows[remote_id]
     assert held(server) == [LIGHTHOUSE.content]
     assert row.embedding_id is None
@@ -284,7 +284,7 @@ async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embe
     await stored(remote, numbered(2))
     assert row.embedded == LIGHTHOUSE.content
     server.manners.slow_s = 5.0
-    await stored(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
+    await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
     assert (row.content, row.embedded) == (revised().content, LIGHTHOUSE.content)
     await remote.aclose()
 

@@ -232,7 +232,7 @@ def first() -> State:
 def settle(state: State, move: Callable[[Delivery], Delivery]) -> State:
     item = state.sent
     assert item is not None
-    return state.changed(outbox.settle(item, "me", move)).sending(None)
+    return state.changed(lambda transaction: outbox.settle(transaction, item, "me", move)).sending(None)
 
 
 def user_does(state: State) -> Iterator[State]:

@@ -1,55 +1,15 @@
-"""Work that is tried again, and work that several callers wait for together."""
+"""Work that several callers wait for together, and a deadline over all that somebody waits for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt, wait_incrementing
-
 from kingly_memory.errors import RemoteError, RemoteUnavailable
-from kingly_memory.ports import Clock
 
 T = TypeVar("T")
-
-
-class Persistence:
-    """Up to `tries` tries, with pauses of `pause_s`, twice that, and so on (seed 004). A Retry-After longer than the
-    pause ends them: the outbox has the longer patience. Cancelling passes through."""
-
-    def __init__(self, clock: Clock, *, tries: int = 3, pause_s: float = 1.0) -> None:
-        self.clock = clock
-        self._tries = max(tries, 1)
-        self._pause_s = pause_s
-
-    async def delivered(self, bring: Callable[[bool], Awaitable[T]], repeated: bool = False) -> T:
-        """What `bring` comes to. Each try is told whether an earlier one may have had its effect. Raises what the last
-        try raised."""
-        maybe_there = repeated
-
-        async def attempt() -> T:
-            nonlocal maybe_there
-            try:
-                return await bring(maybe_there)
-            except RemoteUnavailable:
-                maybe_there = True
-                raise
-
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._tries),
-            wait=wait_incrementing(start=self._pause_s, increment=self._pause_s),
-            retry=self._is_worth_another_try,
-            sleep=self.clock.sleep,
-            reraise=True,
-        )
-        return await retrying(attempt)
-
-    def _is_worth_another_try(self, state: RetryCallState) -> bool:
-        problem = state.outcome.exception() if state.outcome else None
-        pause_s = self._pause_s * state.attempt_number
-        return isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
 
 
 class Together(Generic[T]):
