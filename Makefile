@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long check audit sbom conformance crash faults bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit sbom conformance crash faults power bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everythin
 
 faults: $(READY) ## every fault and the kill runs (20 minutes or more); rewrites the figures of docs/reliability.md (root for some rows)
 	$(RUN) -m tools.reliability $(ARGS)
+
+power: $(READY) ## power cuts on a disk that writes its cache in any order; rewrites row 21 of docs/reliability.md (root)
+	$(RUN) -m tools.reliability -k power_cut $(ARGS)
 
 ifdef PEERS
 BENCH := .venv-peers

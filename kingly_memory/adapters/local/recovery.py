@@ -69,7 +69,7 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 
 def _replace(folder: Folder, damage: Malformed) -> None:
-    fresh, saved = folder.salvaged, "what could be read was saved before"
+    fresh, said = folder.salvaged, "what could be read was saved before"
     fresh.check()
     was_trusted = is_trusted(folder if folder.exists() else fresh)
     if folder.exists():
@@ -78,22 +78,24 @@ def _replace(folder: Folder, damage: Malformed) -> None:
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         try:
             saved = _refill(folder, fresh)
+            said = _told(saved)
         except BaseException:
             shutil.rmtree(fresh.store, ignore_errors=True)
             raise
+        was_trusted |= saved.keys() <= {"lost"}  # nothing of whoever made it is left
     take(folder, fresh, "corrupt", was_trusted=was_trusted)
     kept = folder.quarantined
     log.warning(
         "the memory store in %s was damaged (%s) and has been replaced: %s%s",
         folder.store,
         damage.problem,
-        saved,
+        said,
         f". The damaged files are kept in {kept}" if kept else "",
     )
 
 
-def _refill(damaged: Folder, fresh: Folder) -> str:
-    """Copy every readable row, in the order in which they were stored, and say how many there were."""
+def _refill(damaged: Folder, fresh: Folder) -> Counter[str]:
+    """Copy every readable row, in the order in which they were stored, and count them by kind."""
     fresh.make()
     engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
     saved: Counter[str] = Counter()
@@ -107,6 +109,10 @@ def _refill(damaged: Folder, fresh: Folder) -> str:
             saved.update("lost" if one is None else one.kind for one in batch)
     finally:
         engine.release()
+    return saved
+
+
+def _told(saved: Counter[str]) -> str:
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
     others = [f"{saved[kind]} {kind}" for kind in (REVISIONS, DELIVERIES, DOCUMENTS) if saved[kind]]
     return f"{', '.join([f'{saved[MEMORIES]} memories', *others])} were saved{lost}"

@@ -211,6 +211,9 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
             return Malformed(path, said or str(error), inode)
         if primary_code(error) in _LOCKED:
             return StoreBusy(waited_s)
+        if error_code(error) == sqlite3.SQLITE_READONLY_ROLLBACK:
+            # Not for SQLite to roll back: a planted journal may name any file, which SQLite then deletes.
+            return Malformed(path, "it was not finished when it was made", inode)
         if writing and error_code(error) == sqlite3.SQLITE_READONLY and os.access(f"{path}/cache.db", os.W_OK):
             return Malformed(path, "its header says that it is read-only", inode)
         if primary_code(error) in _REFUSED:

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,26 @@ def overwrite(home: Path, at: int, data: bytes) -> None:
     with database(home).open("r+b") as file:
         file.seek(at)
         file.write(data)
+
+
+def test_home_whose_making_was_cut_off_is_made_again_and_is_ours(tmp_path: Path) -> None:
+    """SQLite would roll such a file back, and refuses to do so for whoever only reads."""
+    unfinished = tmp_path / "cache.db"
+    connection = sqlite3.connect(unfinished, isolation_level=None)
+    connection.execute("CREATE TABLE Settings (key TEXT)")
+    connection.execute("PRAGMA cache_size = 1")  # so that the change is in the file before it is committed
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO Settings VALUES (?)", [("x" * 3000,)] * 20)
+    (tmp_path / "home" / "store").mkdir(mode=0o700, parents=True)
+    for name in ("cache.db", "cache.db-journal"):
+        shutil.copy(tmp_path / name, tmp_path / "home" / "store" / name)
+    connection.close()
+    store = opened(tmp_path / "home")
+    put(store, memory("the first"))
+    assert stored_contents(store) == ["the first"]
+    assert is_trusted(Folder(tmp_path / "home"))
+    assert (Path(str(store.recovered())) / "cache.db-journal").exists()
+    store.close()
 
 
 def garbage(home: Path) -> None:
@@ -307,7 +328,10 @@ def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
         raise sqlite3.OperationalError("malformed JSON")
 
     monkeypatch.setattr(Engine, "_transact", broken)
-    monkeypatch.setattr(recovery, "_refill", lambda _, fresh: shutil.copytree(home / "store", fresh.store))
+    refilled: Counter[str] = Counter(memories=HELD)
+    monkeypatch.setattr(
+        recovery, "_refill", lambda _, fresh: (shutil.copytree(home / "store", fresh.store), refilled)[1]
+    )
     for _ in range(3):
         with pytest.raises(StoreDamaged, match="a row is no JSON"):
             put(store, memory())
