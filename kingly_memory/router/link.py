@@ -7,6 +7,7 @@
 | the token is refused (401, 403) | offline, next probe in one interval | unchanged |
 | a search gives up waiting, `offline_after` times in a row | offline, and probed at once | unchanged |
 | a probe is due, 300 s after the last, in one process | | connected when answered, else 300 s more |
+| a user's search or store, 15 s or more after the last try (`use_is_due`) | | probed in the background |
 | `sync`; after a refused token also when a router opens | | probed at once |
 
 The link is a row in the store that all processes with the same token share. This module is pure, since commands read
@@ -24,6 +25,9 @@ from kingly_memory.models import JsonObject, LinkState
 SEEN = "seen"
 """The facet `seen:<remote>` has the `incarnation` that the remote was when it was last connected to."""
 
+USE_PAUSE_S, LONGEST_USE_PAUSE_S = 15.0, 300.0
+"""Between two tries of an offline remote that users' calls bring about (decision D15)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -31,7 +35,8 @@ class Link:
 
     `effects` says what a repeated send may do there: `exactly_once` when the server honours idempotency keys,
     `at_least_once` when it does not. `server` is what it says of itself, and how it is spoken to. Both are None until
-    it has been asked. `failures` counts failed calls in a row, by any process of this machine.
+    it has been asked. `failures` counts failed calls in a row, by any process of this machine. `since` is when the
+    remote was first missed, `tried` when it was last.
     """
 
     state: LinkState = LinkState.CONNECTED
@@ -41,6 +46,8 @@ class Link:
     effects: str | None = None
     failures: int = 0
     server: str | None = None
+    since: float | None = None
+    tried: float = 0.0
 
     def to_json(self) -> JsonObject:
         return {**vars(self), "state": self.state.value}
@@ -68,6 +75,8 @@ def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthor
         last_error=reason,
         unauthorised=unauthorised,
         failures=0,
+        since=now_s if link.since is None else link.since,
+        tried=now_s,
     )
 
 
@@ -81,6 +90,18 @@ def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:
     if link.state is not LinkState.OFFLINE or link.next_probe is None:
         return False
     return now_s >= link.next_probe or link.next_probe - now_s > longest_s
+
+
+def use_is_due(link: Link, now_s: float) -> bool:
+    """True when a user's own call may have an offline remote tried.
+
+    The pause after a try is 15 s in the first minute of an outage. Then it is a quarter of what the outage has lasted,
+    so that it doubles as that does, up to 300 s. A refused token is not shown again for a use.
+    """
+    if link.state is not LinkState.OFFLINE or link.unauthorised or link.since is None:
+        return False
+    pause_s = min(max(USE_PAUSE_S, (link.tried - link.since) / 4), LONGEST_USE_PAUSE_S)
+    return not 0 <= now_s - link.tried < pause_s  # before 0 the clock went back
 
 
 def probed_sooner(link: Link, at_s: float) -> Link | None:

@@ -15,7 +15,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
 from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner
+from kingly_memory.router.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due
 from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
 
@@ -38,6 +38,9 @@ class LinkKeeper:
         self._name = part.route.link
         self._services = services
         self._longest_s = services.settings.probe_interval_s + services.settings.pace.probe_jitter_s + 1.0
+        self.wake = asyncio.Event()
+        """Set when there may be something to do: something was stored, or an offline remote is to be tried."""
+        self._is_used = False
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
         self._answered_s = -math.inf
@@ -64,6 +67,12 @@ class LinkKeeper:
             return None
         ahead = link.next_probe - self._services.now_s()
         return 0.0 if ahead > self._longest_s else max(0.0, ahead)
+
+    def use(self) -> None:
+        """A user's own call wants the remote: while it is offline it may be tried, which nobody waits for."""
+        if use_is_due(self.current(), self._services.now_s()):
+            self._is_used = True
+            self.wake.set()
 
     async def succeeded(self) -> None:
         """A call was answered, so whatever failed before it does not matter."""
@@ -113,7 +122,8 @@ class LinkKeeper:
             self._tell(LinkState.OFFLINE, reason)
 
     async def probe(self, *, forced: bool = False) -> bool:
-        """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
+        """Try the remote once if a probe is due (forced, or wanted by a use), and say whether the link is connected
+        now."""
         if not forced and not await self._take_probe():
             return self.is_connected
         began_s = self._services.clock.monotonic()
@@ -191,15 +201,15 @@ class LinkKeeper:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
         end before it can."""
         now_s, interval_s = 0.0, self._interval_s()
-        taken = False
+        taken, is_used, self._is_used = False, self._is_used, False
 
         def take(before: Link) -> Link | None:
             # The time is asked for under the write lock. A claim that another process made while this one waited for
             # the lock would else lie more than an interval ahead, as if the clock had gone back.
             nonlocal now_s, taken
             now_s = self._services.now_s()
-            taken = probe_is_due(before, now_s, self._longest_s)
-            return replace(before, next_probe=now_s + interval_s) if taken else None
+            taken = probe_is_due(before, now_s, self._longest_s) or (is_used and use_is_due(before, now_s))
+            return replace(before, next_probe=now_s + interval_s, tried=now_s) if taken else None
 
         try:
             return await self._change(take) is not None

@@ -70,7 +70,6 @@ class RemoteConnection:
         self._undone = asyncio.Event()
         self._sends = routes.use is not RemoteUse.ASK
         self._leading = False
-        self._wake = asyncio.Event()
         self._next_look_s = 0.0
 
     def side_of(self, space: str) -> RemoteSide:
@@ -105,7 +104,7 @@ class RemoteConnection:
             while True:
                 self._next_look_s = self._services.settings.pace.poll_s * SLOWER  # should the round meet trouble
                 await self._guarded(self._round())
-                await self._services.clock.wait(self._wake, self._next_look_s)
+                await self._services.clock.wait(self._link.wake, self._next_look_s)
         finally:
             adding.cancel()
             await asyncio.wait({adding})
@@ -136,7 +135,8 @@ class RemoteConnection:
 
     def wake(self) -> None:
         """Something was stored: look at once."""
-        self._wake.set()
+        self._link.use()
+        self._link.wake.set()
         self._sender.moved.set()
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
@@ -182,7 +182,7 @@ class RemoteConnection:
             await self._link.probe(forced=True)
 
     async def _round(self) -> None:
-        self._wake.clear()
+        self._link.wake.clear()
         if self._link.is_connected or await self._link.probe():
             if self._sends and await self._lead():
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import TypeVar
 
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
+from kingly_memory.models import LinkState
 from kingly_memory.ports import Remote
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, called
@@ -39,8 +40,12 @@ class RemoteSide:
         self._connecting_since_s: float | None = None
 
     def unreachable(self) -> str | None:
-        """Why asking would be in vain; None when it is worth it."""
-        return None if self.link.is_connected else f"offline: {self.link.current().last_error}"
+        """Why asking would be in vain; None when it is worth it. Then it may be tried in the background."""
+        link = self.link.current()
+        if link.state is LinkState.CONNECTED:
+            return None
+        self.link.use()
+        return f"offline: {link.last_error}"
 
     async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]], *, patient: bool = True) -> T:
         """The remote's answer to one question; `what` names it in the log. Raises RemoteError.

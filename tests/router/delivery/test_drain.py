@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,39 @@ async def test_an_offline_remote_is_tried_again_after_five_minutes_and_not_a_sec
         assert [call.name for call in remote.calls] == ["connect", "connect"]
         await clock.advance(299.9)
         assert len(remote.calls) == 2
+
+
+@pytest.mark.requirement("N23")
+@pytest.mark.parametrize("use", ["search", "store"])
+async def test_a_used_client_is_back_within_fifteen_seconds_of_an_outage_of_under_a_minute(at: At, use: str) -> None:
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    for second in range(74):
+        at.remote.down = second < 59
+        await (at.memory.search("fog") if use == "search" else at.memory.store(f"fog {second}"))
+        await at.clock.advance(1)
+    assert at.link_state == LinkState.CONNECTED
+    assert len(at.remote.named("connect")) == 2 + 4
+
+
+@pytest.mark.requirement("N23")
+async def test_use_during_a_long_outage_probes_ever_less_often_and_waits_for_no_probe(at: At) -> None:
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    at.remote.down = False
+    at.remote.hang()
+    began_s, probes = at.clock.monotonic(), list[float]()
+    for _ in range(1_200):
+        before, known = at.clock.monotonic(), len(at.remote.named("connect"))
+        await at.memory.search("fog")
+        assert at.clock.monotonic() == before
+        await at.clock.advance(3)
+        probes += [at.clock.monotonic() - began_s] * (len(at.remote.named("connect")) - known)
+    pauses = [after - before for before, after in itertools.pairwise(probes)]
+    assert min(pauses) >= 15
+    assert all(after >= before - 3 for before, after in itertools.pairwise(pauses))
+    assert 290 <= max(pauses) <= 310
+    assert len(probes) < 40
 
 
 @pytest.mark.requirement("KNG-046")

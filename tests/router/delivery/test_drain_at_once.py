@@ -129,7 +129,7 @@ def test_the_pace_doubles_up_to_its_most_and_a_failure_halves_it() -> None:
     assert seen == [1, 2, 4, 6, 6, 3, 1, 1]
 
 
-@pytest.mark.requirement("KNG-047")
+@pytest.mark.requirement("KNG-047", "P13")
 @pytest.mark.parametrize("context", ["one talk", None])
 async def test_a_backlog_goes_several_at_once_in_its_order_as_soon_as_the_remote_has_taken_one(
     at: At, context: str | None

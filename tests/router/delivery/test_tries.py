@@ -56,6 +56,7 @@ async def test_a_try_after_the_first_is_sent_as_a_repeat(disk: PromptStore, cloc
     assert len(remote.effects) == 1
 
 
+@pytest.mark.requirement("P13")
 async def test_what_pauses_between_two_tries_holds_nothing_up(disk: PromptStore, clock: ManualClock) -> None:
     remote = ChoosyRemote(clock=clock)
     settings = replace(PATIENT, pace=replace(PATIENT.pace, sends_at_once=1))
@@ -116,6 +117,7 @@ async def seven_waiting(at: Scene[Batches]) -> None:
     at.remote.down = False
 
 
+@pytest.mark.requirement("P13")
 async def test_what_is_new_goes_several_in_one_call_each_under_its_own_key(
     disk: PromptStore, clock: ManualClock
 ) -> None:
