@@ -773,18 +773,6 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.reinforce(key_or_id))
 
-    def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
-        """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
-        Raises InvalidInput, and then notes nothing; StoreError.
-        """
-        return self._call(lambda: self._awaiting.mark_used(keys_or_ids, succeeded=succeeded))
-
-    def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
-        """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
-        its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError.
-        """
-        return self._call(lambda: self._awaiting.feedback(key_or_id, actual, predicted=predicted))
-
     def weak(self, agent: str | None = None) -> WeakMemories:
         """See which memories have faded and may be forgotten. Looking at them is no use of them.
 

@@ -193,7 +193,8 @@ async def test_what_has_ended_is_restored_before_it_is_reinforced_or_used(
 ) -> None:
     await memory.store("one", key="x", **ending)
     clock.jump(31 * DAY_S)
-    for use in (memory.reinforce("x"), memory.mark_used(["x"]), memory.feedback("x", 0.9)):
+    tiers = memory.continuum
+    for use in (memory.reinforce("x"), tiers.update_outcome(["x"], success=False), tiers.update_surprise_score("x")):
         with pytest.raises(InvalidInput, match="'x' has ended; restore it first"):
             await use
     assert await memory.get("x") is None

@@ -236,24 +236,6 @@ class LifecycleVerbs(Family):
         told = decay.explained(one.vitals, self._engine.now_s(), self._engine.rules.strength)
         return {"memory_id": one.memory.id, **told}
 
-    async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
-        """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
-        Raises InvalidInput, and then notes nothing; StoreError."""
-        from kingly_memory.router import feedback
-
-        names, tiers = validation.texts("keys_or_ids", keys_or_ids), self._engine.rules.tiers
-        return await self._engine.write(feedback.used(names, self._engine.write_context(), tiers, succeeded=succeeded))
-
-    async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
-        """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
-        its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError."""
-        from kingly_memory.router import feedback
-
-        name, tiers = validation.required("key_or_id", key_or_id), self._engine.rules.tiers
-        said = {"predicted": validation.share("predicted", predicted), "actual": validation.share("actual", actual)}
-        placement = await self._engine.write(feedback.judged(name, self._engine.write_context(), tiers, **said))
-        return placement.surprise
-
     # --- how memories are doing ---------------------------------------------------------------------------------------
 
     @verb("weak", reads=True)

@@ -159,7 +159,7 @@ def _store(
     ) as router:
         taken = router.remember([Imported(draft, one) for draft, one in zip(drafts, ids, strict=True)])
         with suppress(InvalidInput):  # one of them was forgotten just now
-            router.mark_used(used)
+            router.continuum.update_outcome(used, success=False)
         return taken
 
 

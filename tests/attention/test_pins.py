@@ -153,9 +153,9 @@ async def test_a_pin_stays_through_use_decay_compaction_and_restart(tmp_path: Pa
             [hit] = [hit for hit in await memory.search("dark mode keybindings") if hit.memory.key == "taste"]
             assert hit.memory == before
             await memory.get("taste")
-            await memory.mark_used(["taste"], succeeded=True)
+            await memory.continuum.update_outcome(["taste"], success=True)
             await memory.reinforce("taste")
-            await memory.feedback("taste", 0.0, 1.0)
+            await memory.continuum.update_surprise_score("taste", {"actual_usefulness": 0.0})
             for strategy in ("gentle", "normal", "aggressive", "aggressive"):
                 acts = (await memory.compact(strategy))["actions"]
                 assert not any(pinned.thread_id == act.get("thread") for act in acts)

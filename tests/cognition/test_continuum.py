@@ -328,3 +328,11 @@ def test_an_answer_is_the_best_of_what_may_be_answered(
     assert len(answer) == min(limit, len(allowed))
     assert all(one in allowed for one in answer)
     assert [rank(one, strategy) for one in answer] == sorted(rank(one, strategy) for one in allowed)[:limit]
+
+
+@pytest.mark.requirement("ARG-029")
+async def test_feedback_moves_the_surprise_of_a_memory(memory: MemoryRouter) -> None:
+    entry = await memory.continuum.store("it came in handy")
+    said = {"actual_usefulness": 1.0, "predicted_relevance": 0.0}
+    moved = [await memory.continuum.update_surprise_score(entry, said) for _ in range(2)]
+    assert moved == pytest.approx([0.3, 0.51])

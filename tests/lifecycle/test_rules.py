@@ -31,7 +31,7 @@ async def test_settings_say_other_figures_of_tiers(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", clock, tiers=figures) as memory:
         await memory.store("a note", key="note", significance=0.4)
         assert (await memory.stats())["tier_counts"]["glacial"] == 1
-        await memory.mark_used(["note"])
+        await memory.continuum.update_outcome(["note"], success=False)
         assert (await memory.sweep(["tiers"])).to_json()["actions"][0]["to"] == "slow"
 
 

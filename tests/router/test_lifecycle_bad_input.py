@@ -103,8 +103,8 @@ async def test_a_clock_that_jumps_a_century_and_back_loses_nothing(
     "verb",
     [
         lambda memory: memory.reinforce("port"),
-        lambda memory: memory.mark_used(["port"], succeeded=True),
-        lambda memory: memory.feedback("port", actual=1.0),
+        lambda memory: memory.continuum.update_outcome(["port"], success=True),
+        lambda memory: memory.continuum.update_surprise_score("port"),
     ],
 )
 async def test_what_another_process_has_put_away_says_so(

@@ -162,8 +162,8 @@ async def test_undo_brings_back_the_originals_and_forgets_the_summary(
     "touch",
     [
         lambda router, said: router.reinforce(said.id),
-        lambda router, said: router.mark_used([said.id], succeeded=True),
-        lambda router, said: router.feedback(said.id, actual=1.0),
+        lambda router, said: router.continuum.update_outcome([said.id], success=True),
+        lambda router, said: router.continuum.update_surprise_score(said.id, {"actual_usefulness": 1.0}),
         lambda router, said: router.link_memories(said.id, "k4"),
     ],
 )
@@ -229,7 +229,7 @@ async def test_what_stays_on_this_machine_leaves_it_in_no_summary(store: Interru
         for significance in (0.3, 0.31, 0.32, 0.33):
             key = f"k{significance}"
             await router.store(f"My pin is {significance}.", key=key, significance=significance, tags=["pins"])
-            await router.feedback(key, actual=0.5)  # rests where it is put next
+            await router.continuum.update_surprise_score(key)  # rests where it is put next
             store.write(lambda tx, key=key: _put_in_slow(tx, tx.id_of_key("app", key)))  # type: ignore[misc]  # bound now
         report = await router.sweep(["tiers"])
         assert report.summarised == 2

@@ -199,13 +199,15 @@ class Sweepings(RuleBasedStateMachine):
     def use(self, key: str, who: int) -> None:
         self.run(self.routers[who].get(key))
 
-    @rule(key=KEYS, who=WHO, verb=st.sampled_from(["reinforce", "mark_used", "feedback"]))
+    @rule(key=KEYS, who=WHO, verb=st.sampled_from(["reinforce", "outcome", "surprise"]))
     def praise(self, key: str, who: int, verb: str) -> None:
         router = self.routers[who]
         praises: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "reinforce": lambda: router.reinforce(key),
-            "mark_used": lambda: router.mark_used([key], succeeded=True),
-            "feedback": lambda: router.feedback(key, 1.0, 0.0),
+            "outcome": lambda: router.continuum.update_outcome([key], success=True),
+            "surprise": lambda: router.continuum.update_surprise_score(
+                key, {"actual_usefulness": 1.0, "predicted_relevance": 0.0}
+            ),
         }
         row = self.row(key)
         try:

@@ -59,9 +59,9 @@ async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock:
     async with opened(home, clock) as memory:
         await memory.store("the way that worked", key="way", significance=0.4)
         for _ in range(3):
-            await memory.mark_used(["way"], succeeded=True)
+            await memory.continuum.update_outcome(["way"], success=True)
         await memory.sweep(["tiers"])
-        await memory.feedback("way", actual=1.0, predicted=0.0)
+        await memory.continuum.update_surprise_score("way", {"actual_usefulness": 1.0, "predicted_relevance": 0.0})
         assert await memory.undo_sweep() == (0, 0)
         explained = await memory.explain("way")
         assert explained is not None

@@ -102,7 +102,7 @@ async def test_reinforced_memory_does_not_fade(memory: MemoryRouter, clock: Manu
 async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: ManualClock) -> None:
     await memory.store("the way that worked", key="way", significance=0.4)
     for _ in range(3):
-        assert await memory.mark_used(["way"], succeeded=True) == 1
+        assert await memory.continuum.update_outcome(["way"], success=True) == 1
     report = await memory.sweep(["tiers"])
     assert (report.promoted, report.demoted) == (1, 0)
     [action] = report.actions
@@ -121,8 +121,10 @@ async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: 
     [
         (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
         (lambda memory: memory.reinforce("nobody"), "nothing is stored under 'nobody'"),
-        (lambda memory: memory.mark_used(["there", "nobody"]), "nothing is stored under 'nobody'"),
-        (lambda memory: memory.feedback("there", actual=1.5), "actual"),
+        (
+            lambda memory: memory.continuum.update_outcome(["there", "nobody"], success=False),
+            "nothing is stored under 'nobody'",
+        ),
         (lambda memory: memory.archived(limit=0), "limit"),
     ],
 )
@@ -141,7 +143,7 @@ async def test_stats_count_tiers_moves_of_the_last_hour_and_what_searches_found(
 ) -> None:
     await memory.store("the way that worked", key="way", significance=0.4)
     for _ in range(3):
-        await memory.mark_used(["way"], succeeded=True)
+        await memory.continuum.update_outcome(["way"], success=True)
     await memory.sweep(["tiers"])
     await memory.search("way")
     await memory.search("zzz")
@@ -263,10 +265,3 @@ async def test_undo_leaves_away_what_was_put_away_by_hand_since(memory: MemoryRo
     assert await memory.undo_sweep() == (1, 0)
     assert [one.memory.id for one in (await memory.archived()).entries] == [mine.id]
     assert other.key in await keys(memory)
-
-
-@pytest.mark.requirement("ARG-029")
-async def test_feedback_moves_the_surprise_of_a_memory(memory: MemoryRouter) -> None:
-    await memory.store("it came in handy", key="handy")
-    assert await memory.feedback("handy", actual=1.0, predicted=0.0) == pytest.approx(0.3)
-    assert await memory.feedback("handy", actual=1.0, predicted=0.0) == pytest.approx(0.51)
