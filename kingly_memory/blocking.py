@@ -317,12 +317,12 @@ class SyncThreads(Face):
 
     _awaiting: Threads
 
-    def list(self, limit: int = 50, status: str = "active") -> tuple[Glance, ...]:
-        """List the threads (contexts), the latest first.
+    def list(self, limit: int = 50) -> tuple[Glance, ...]:
+        """List the active threads (contexts), the latest first.
 
         A memory that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError.
         """
-        return self._call(lambda: self._awaiting.list(limit=limit, status=status))
+        return self._call(lambda: self._awaiting.list(limit=limit))
 
     def get(self, thread_id: str, first: int = 0, limit: int = 20) -> ThreadView:
         """Show all that is known of a thread, with its messages.

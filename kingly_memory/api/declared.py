@@ -975,19 +975,13 @@ VERBS = (
         tool=None,
         toolset="",
         title="threads list",
-        says="List the threads (contexts), the latest first.",
+        says="List the active threads (contexts), the latest first.",
         takes=lambda: (
             Parameter(
                 name="limit",
                 type="integer",
                 arg=Arg(words="how many to show", metavar="N", command_default=20),
                 default=50,
-            ),
-            Parameter(
-                name="status",
-                type="text",
-                arg=Arg(words="which ones", choices=("active", "archived", "merged-into", "all")),
-                default="active",
             ),
         ),
         reads=True,
@@ -2124,12 +2118,6 @@ VERBS = (
                 type="integer",
                 arg=Arg(words="how many at most, all statuses together", least=1, most=50),
                 default=5,
-            ),
-            Parameter(
-                name="budget_tokens",
-                type="integer",
-                arg=Arg(words="most tokens of the results, about", least=1, most=100000),
-                default=2000,
             ),
         ),
         example='{"query": "how many reviews does a deploy need", "ground_truth": ["Deploys need two reviews."]}',

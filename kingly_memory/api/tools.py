@@ -24,7 +24,6 @@ RETRIEVE = "retrieve_memory"
 _QUERY = Arg("what to look for, in plain words")
 _AGENT = Arg("only what this agent stored")
 _PROJECT = Arg("this server's project; no other one is shown")
-_BUDGET = Arg("most tokens of the results, about", least=1, most=validation.MOST_TOKENS)
 
 
 @verb(None, "alma_retrieve_for_mode", "alma", "Search in a mode", reads=True)
@@ -53,7 +52,9 @@ async def search_in_mode(
         float | None,
         Arg("how sure memories must be (0.5 unless told otherwise); left out, the mode says", least=0, most=1),
     ] = None,
-    budget_tokens: Annotated[int, _BUDGET] = BUDGET_TOKENS,
+    budget_tokens: Annotated[
+        int, Arg("most tokens of the results, about", least=1, most=validation.MOST_TOKENS)
+    ] = BUDGET_TOKENS,
     explain: Annotated[bool, Arg("show the figures that each place was made from")] = False,
 ) -> Any:
     """Find memories for a purpose: the mode decides how many, what counts, and whether failures come along."""
@@ -79,7 +80,6 @@ async def search_verified(
     project_id: Annotated[str | None, _PROJECT] = None,
     agent: Annotated[str | None, _AGENT] = None,
     top_k: Annotated[int, Arg("how many at most, all statuses together", least=1, most=validation.MOST_VERIFIED)] = 5,
-    budget_tokens: Annotated[int, _BUDGET] = BUDGET_TOKENS,
 ) -> Any:
     """Find memories and check each: which are verified, uncertain, contradicted or unverifiable."""
     _check_project(memory, project_id)

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
     from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadMessage, ThreadView
 
-_NAME, _STATE = 36, 20
-"""Columns that the name of a thread and its status have at most."""
+_NAME = 36
+"""Columns that the name of a thread has at most."""
 _ACTIONS_SHOWN = 20
-_NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
 def threads_list(options: Options, out: Output) -> Answer:
@@ -29,10 +28,9 @@ def threads_list(options: Options, out: Output) -> Answer:
 
     most = options.limit
     with routing(place_of(options, out), out, reads=True) as router:
-        found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most, options.status)
+        found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most)
     told = {"threads": [one.to_json() for one in found[:most]]}
-    none = _NONE.get(options.status, "no thread: memories that are stored with --context belong to one")
-    lines = _table(found[:most]) or [none]
+    lines = _table(found[:most]) or ["no thread: memories that are stored with --context belong to one"]
     if len(found) > most:
         lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
     elif most == len(found) == MOST_LISTED:
@@ -71,7 +69,7 @@ def _table(found: Iterable[Glance]) -> list[str]:
     rows = [
         (
             shortened(one_line(one.id), _NAME),
-            shortened(one_line(_state(one)), _STATE),
+            "pinned" if one.pinned else one.status,
             f"{one.message_count:,}",
             f"{one.weight:.2f}",
             ago(one.last_active, now),
@@ -81,12 +79,6 @@ def _table(found: Iterable[Glance]) -> list[str]:
     ]
     heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
     return table(rows, heads) if rows else []
-
-
-def _state(one: Glance) -> str:
-    if one.into is not None:
-        return f"in {one.into}"
-    return "pinned" if one.pinned and one.status == "active" else one.status
 
 
 def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:

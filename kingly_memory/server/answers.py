@@ -6,18 +6,15 @@ that answer something else have a function here, by the tool's name in `ANSWERS`
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Results, Source, moment_text
+from kingly_memory.models import Hit, JsonObject, Memory, Results, moment_text
 from kingly_memory.plain import plain
 from kingly_memory.validation import shown
-from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
     from kingly_memory.app.opening import MemoryRouter
@@ -26,7 +23,7 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.lifecycle.policies import WeakMemories
-    from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
+    from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.threads.views import Merged, Recalled, Split, ThreadView
 
@@ -36,8 +33,9 @@ GOT_CHARACTERS = 16_000
 """How much of each memory `memory_get` shows when it is asked for several."""
 MESSAGE_CHARACTERS = 600
 """How much of a thread's message is shown."""
-VERDICTS_SHARE = 0.5
-"""Of a budget: what verdicts leave for the memories that they are about."""
+JUDGED_CHARACTERS = 1_000
+"""How much of a memory is shown beside its verdict."""
+JUDGED_FIELDS = frozenset("id key title content cut memory_type tags confidence origin created_at".split())
 LATEST_THOUGHTS = 20
 MOST_REVISIONS = 20
 """Revisions that `memory_history` shows, the latest."""
@@ -145,59 +143,23 @@ def _how(results: Results) -> JsonObject:
     }
 
 
-async def found_verified(results: VerifiedResults, said: Mapping[str, Any], _: object) -> JsonObject:
-    # Passages are looked for in long texts, so no event loop should wait for it.
-    return await asyncio.to_thread(_verified, results, said["budget_tokens"])
-
-
-def _verified(results: VerifiedResults, budget_tokens: int) -> JsonObject:
-    """As much as the budget holds, by status."""
-    from kingly_memory.router.search.request import BEYOND_BUDGET, Request, shown
-
+def found_verified(results: VerifiedResults, *_: Any) -> JsonObject:
+    """The memories by status, each with its verdict."""
     said = results.metadata
-    judged, room = _with_room_for_verdicts(list(results), budget_tokens)
-    hits = tuple(Hit(one.memory, one.retrieval_score, ()) for one in judged)
-    plain = Results(
-        hits,
-        Source(said["source"]),
-        said["took_ms"],
-        {"local": LayerReport(0.0, len(hits))},
-        repaired=said["repaired"],
-        folded={one: tuple(others) for one, others in said["folded"].items()},
-    )
-    told = shown(plain, Request(budget_tokens=room), said["query"])
     lists: JsonObject = {status: [] for status in said["counts"]}
-    verdicts = {one.memory.id: one.verification for one in judged}
-    for hit in told:
-        verdict = verdicts[hit.memory.id]
-        memory = _hit(told, hit)
-        del memory["layers"]
-        memory["retrieval_score"] = memory.pop("relevance")
+    for one in results:
+        shown, verdict = memory_shown(one.memory, JUDGED_CHARACTERS), one.verification
         lists[verdict.status.value].append(
             {
-                **memory,
+                **{name: value for name, value in shown.items() if name in JUDGED_FIELDS},
+                "retrieval_score": round(one.retrieval_score, 4),
                 "verification_confidence": round(verdict.confidence, 4),
                 "reason": verdict.reason,
-                **_filled(contradicting_source=verdict.contradicting_source),
+                **_filled(contradicting_source=verdict.contradicting_source, repeats=said["folded"].get(one.memory.id)),
                 "judge": verdict.judge.value,
             }
         )
-    beyond = len(results) - len(told)
-    excluded = {**said.get("excluded", {}), **({BEYOND_BUDGET: beyond} if beyond else {})}
-    return {**said, **lists, "excluded": excluded}
-
-
-def _with_room_for_verdicts(results: Sequence[VerifiedMemory], budget_tokens: int) -> tuple[list[VerifiedMemory], int]:
-    """The first memories, as many as have verdicts that take half of a budget together, and what is left of it."""
-    room = budget_tokens
-    kept: list[VerifiedMemory] = []
-    for one in results:
-        needed = estimated_tokens(json.dumps(one.verification.to_json(), ensure_ascii=False))
-        if kept and room - needed < budget_tokens * VERDICTS_SHARE:
-            break
-        room -= needed
-        kept.append(one)
-    return kept, max(room, 1)
+    return {"excluded": {}, **said, **lists}
 
 
 def got(result: Memory | dict[str, Memory | None], *_: Any) -> JsonObject:

@@ -70,7 +70,7 @@ async def state(home: Path) -> Any:
     """What there is of each thread, but for the ids and times that are made on the way."""
     assert complaints(home) == []
     async with opened(home) as memory:
-        names = {one.id for one in await memory.threads.list(status="all")}
+        names = {one.id for one in await memory.threads.list()}
         views = [await memory.threads.get(name, limit=50) for name in sorted(names)]
     told = [
         (

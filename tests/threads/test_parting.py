@@ -58,7 +58,7 @@ async def test_a_thread_whose_own_memories_were_forgotten_is_parted_from_what_it
     parted = await memory.threads.split(said, topics)
     assert counts(parted.threads) == {"garden": 2}
     assert parted.message == "Parted garden (2 messages) from kept, of which nothing else is left"
-    assert [(one.id, one.status) for one in await memory.threads.list(status="all")] == [("garden", "active")]
+    assert [(one.id, one.status) for one in await memory.threads.list()] == [("garden", "active")]
     with pytest.raises(InvalidInput, match="there is no thread 'kept'"):
         await memory.threads.get("kept")
 

@@ -9,7 +9,6 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from heapq import nsmallest
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
-from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Line, Row, StoreReader, Talk
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
@@ -41,7 +40,6 @@ from kingly_memory.router.threads.views import (
     ACTIVE,
     ARCHIVED,
     LONG_AGO,
-    MERGED,
     USUAL,
     Glance,
     ThreadMessage,
@@ -151,12 +149,11 @@ class Present(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The threads of a project with live memories, by id, the latest first. `archived` are those that a compaction has
-    archived and of which only protected memories are live. `facets` are the facets `thread` of their contexts;
-    `weights` has the threads that have a weight of their own."""
+    """The active threads of a project, by id, the latest first: those with live memories, but for those that a
+    compaction has archived and of which only protected memories are live. `facets` are the facets `thread` of the
+    contexts; `weights` has the threads that have a weight of their own."""
 
     active: Mapping[str, Present]
-    archived: Mapping[str, Present]
     facets: Mapping[str, JsonObject]
     weights: Mapping[str, Weighed]
 
@@ -169,16 +166,15 @@ def survey(reader: StoreReader, space: str, now_s: float) -> Survey:
     for talk in talks:
         together.setdefault(thread_lookup.root(talk.context_id, facets), []).append(talk)
     active: dict[str, Present] = {}
-    archived: dict[str, Present] = {}
     for one in sorted((Present(name, tuple(own)) for name, own in together.items()), key=_latest_present):
         archived_at = number(facets.get(one.id, {}), "archived_at")
         rows = (
             thread_lookup.rows(reader, space, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
         )
         live = (subject for subject in _subjects(reader, space, rows) if _is_live(subject, now_s))
-        is_active = archived_at is None or any(is_in_use(subject, archived_at) for subject in live)
-        (active if is_active else archived)[one.id] = one
-    return Survey(active, archived, facets, _weights(reader, space, [*active, *archived], facets))
+        if archived_at is None or any(is_in_use(subject, archived_at) for subject in live):
+            active[one.id] = one
+    return Survey(active, facets, _weights(reader, space, active, facets))
 
 
 def is_in_use(live: Subject, archived_at: float | None) -> bool:
@@ -220,76 +216,25 @@ def _latest_present(one: Present) -> tuple[float, str]:
 # --- lists of threads -------------------------------------------------------------------------------------------------
 
 
-def listed(reader: StoreReader, space: str, now_s: float, status: str | None, limit: int) -> list[Glance]:
-    """The threads of that status, or all for None, the latest first."""
+def listed(reader: StoreReader, space: str, now_s: float, limit: int) -> list[Glance]:
+    """The active threads, the latest first. Reads their memories."""
     found = survey(reader, space, now_s)
-    present = {ACTIVE: found.active, ARCHIVED: found.archived, MERGED: {}, None: {**found.active, **found.archived}}
-    wanted = nsmallest(limit, present[status].values(), key=_latest_present)
-    glances = list(_glances(reader, space, now_s, found, wanted).values())
-    if status in (None, ARCHIVED):
-        glances += islice(_only_archived(reader, space, now_s, {*found.active, *found.archived}), limit)
-    if status in (None, MERGED):
-        glances += _merged(reader, space)
-    return nsmallest(limit, glances, key=_latest)
-
-
-def _latest(one: Glance) -> tuple[float, str]:
-    return -one.last_active.timestamp(), one.id
-
-
-def _glances(
-    reader: StoreReader, space: str, now_s: float, found: Survey, threads: Iterable[Present]
-) -> dict[str, Glance]:
-    """Reads the memories of those threads."""
-    by_id = {one.id: one for one in threads}
-    glances: dict[str, Glance] = {}
-    read = lines(reader, space, {name: one.contexts for name, one in by_id.items()}, now_s)
-    for name, said in read.items():
-        facet, one = said_of(reader, space, name, found.facets), by_id[name]
-        glances[name] = Glance(
+    wanted = dict(islice(found.active.items(), limit))
+    glances = []
+    for name, said in lines(reader, space, {name: one.contexts for name, one in wanted.items()}, now_s).items():
+        facet, one = said_of(reader, space, name, found.facets), wanted[name]
+        glance = Glance(
             name,
             text(facet, "title") or title(name, said),
             (texts(facet, "topics") or topics_of(said))[:MOST_TOPICS],
-            ACTIVE if name in found.active else ARCHIVED,
+            ACTIVE,
             one.memories,
             moment(one.last_s) or LONG_AGO,
             *found.weights.get(name, USUAL),
             recalls=int(number(facet, "recalls") or 0),
         )
-    return glances
-
-
-def _only_archived(reader: StoreReader, space: str, now_s: float, known: set[str]) -> Iterator[Glance]:
-    """Threads outside `known` whose memories are all archived, or have ended so that the next sweep archives them; the
-    latest first, each read when it is asked for."""
-    last_s = {one.context_id: one.last_s for one in reader.threads.talks(space, -math.inf)}
-    for subject in Subjects(reader, space).live(standings=(Standing.ARCHIVED,)):
-        if (context_id := subject.memory.scope.context_id) is not None:
-            last_s[context_id] = max(last_s.get(context_id, -math.inf), active_s(subject))
-    facets = thread_lookup.threads(reader, space, last_s)
-    threads: dict[str, float] = {}
-    for context_id, at_s in last_s.items():
-        name = thread_lookup.root(context_id, facets)
-        threads[name] = max(threads.get(name, -math.inf), at_s)
-    for name in sorted(threads.keys() - known, key=lambda name: (-threads[name], name)):
-        view = read(reader, space, Named(name, owner(space, name)), now_s, with_drift=False)
-        if view is not None and view.archived_count:
-            count, heavy = view.archived_count, (view.weight, view.pinned)
-            yield Glance(name, view.title, view.topics, ARCHIVED, count, view.last_active, *heavy, recalls=view.recalls)
-
-
-def _merged(reader: StoreReader, space: str) -> Iterator[Glance]:
-    """Threads that were merged into others. One without a title is called as its first memory."""
-    for whose, facet in thread_lookup.all_facets(reader, THREAD):
-        name, into = text(facet, "context_id"), thread_lookup.into(facet)
-        if name is None or into is None or owner(space, name) != whose:
-            continue
-        called = text(facet, "title")
-        if called is None:
-            first = reader.page(Query("", space, context_id=name), KEPT, 1, None, oldest_first=True)
-            called = (first[0].memory.title or pins.title(first[0].memory.content) if first else None) or name
-        about, merged_at = texts(facet, "topics")[:MOST_TOPICS], moment(number(facet, "at"))
-        yield Glance(name, called, about, MERGED, 0, merged_at or LONG_AGO, into=into)
+        glances.append(glance)
+    return sorted(glances, key=lambda one: (-one.last_active.timestamp(), one.id))
 
 
 # --- one thread whole -------------------------------------------------------------------------------------------------
@@ -303,7 +248,6 @@ def read(
     *,
     first: int = 0,
     limit: int = 0,
-    with_drift: bool = True,
 ) -> ThreadView | None:
     """The thread with a page of its messages; None when nothing of it is left."""
     contexts = thread_lookup.contexts_of(reader, space, thread)
@@ -348,7 +292,7 @@ def read(
         relevance=relevance(ratings),
         relevance_raw=ratings.raw,
         ratings=tuple(one.to_json() for one in ratings.latest),
-        drift_history=drift.history(list(said)) if with_drift else (),
+        drift_history=drift.history(list(said)),
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),
         tags=tuple(tag for tag, _ in tags.most_common()),

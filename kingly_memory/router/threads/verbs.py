@@ -24,9 +24,7 @@ from kingly_memory.router.threads import changes, reading
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.views import (
-    ACTIVE,
     MERGED,
-    STATUSES,
     Glance,
     Merged,
     Recalled,
@@ -64,20 +62,14 @@ class Threads:
     async def list(
         self,
         limit: Annotated[int, LIMIT] = 50,
-        status: Annotated[str, Arg("which ones", choices=(*STATUSES, "all"))] = ACTIVE,
     ) -> tuple[Glance, ...]:
-        """List the threads (contexts), the latest first.
+        """List the active threads (contexts), the latest first.
 
         A memory that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError.
         """
         most = validation.count("limit", limit, most=MOST_LISTED)
-        if status not in (*STATUSES, "all"):
-            known = ", ".join((*STATUSES, "all"))
-            raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
         now_s = (await self._context()).now_s
-        wanted = None if status == "all" else status
-        found = await self._access.read(lambda: reading.listed(self._reader, self._space, now_s, wanted, most))
-        return tuple(found)
+        return tuple(await self._access.read(lambda: reading.listed(self._reader, self._space, now_s, most)))
 
     @verb("threads show", reads=True)
     async def get(

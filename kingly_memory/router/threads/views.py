@@ -10,7 +10,6 @@ from kingly_memory.plain import Plain
 from kingly_memory.router.thread_lookup import Weighed
 
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
-STATUSES = (ACTIVE, ARCHIVED, MERGED)
 
 
 USUAL = Weighed()
@@ -30,11 +29,7 @@ class ThreadMessage:
 
 @dataclass(frozen=True, slots=True)
 class Glance(Plain):
-    """A thread in a list. `status` is `active`, `archived` or `merged-into`; then `into` names the thread that it was
-    merged into. `message_count` counts what searches find; of an archived thread what lies in the archive, of a merged
-    one nothing. Injection uses this weight."""
-
-    OPTIONAL = ("into",)
+    """A thread in a list. `message_count` counts what searches find. Injection uses this weight."""
 
     id: str
     title: str
@@ -44,14 +39,13 @@ class Glance(Plain):
     last_active: datetime
     weight: float = 1.0
     pinned: bool = False
-    into: str | None = None
     recalls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadView(Glance):
-    """A thread with all that is known of it. Of one that was merged into another, everything but its id describes that
-    one.
+    """A thread with all that is known of it. `status` is `active`, `archived` or `merged-into`: then `into` names the
+    thread that it was merged into, and everything but its id describes that one.
 
     `messages` is a page of its memories, in the order in which they were stored, from number `first` on;
     `message_count` counts all, archived ones too. `drift_history` lists what it was about, in order, where that was
@@ -60,7 +54,9 @@ class ThreadView(Glance):
     """
 
     SHOWN = ("next_first",)
+    OPTIONAL = ("into",)
 
+    into: str | None = None
     created_at: datetime = LONG_AGO
     relevance: float = 1.0
     relevance_raw: float = 1.0
