@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -116,6 +117,19 @@ class StoreDamaged(StoreError):
         to_do: str = "Restore the folder from a backup, or move it aside to begin with an empty one",
     ) -> None:
         super().__init__(f"the memory store in {path} is damaged: {problem}. {to_do}")
+
+
+class StoreLocked(StoreError):
+    """The store is encrypted, and its key is not here."""
+
+    def __init__(self, path: str, key_name: str, others: Sequence[str]) -> None:
+        """`others` says what is wrong with the keys that are here."""
+        found = f" ({'; '.join(others)})" if others else ""
+        super().__init__(
+            f"{path} is encrypted, and its key {key_name} is not here{found}; nothing was changed. "
+            "Set KINGLY_KEY to it, or KINGLY_KEY_FILE to the file that holds it"
+        )
+        self.key_name = key_name
 
 
 class StoreUnreadable(StoreError):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
-EXTRA_ROOMS = ("hub/", "server/", "adapters/embed/wordllama.py", "retrieval/matrix.py")
+EXTRA_ROOMS = ("hub/", "server/", "adapters/embed/wordllama.py", "adapters/local/keys.py", "retrieval/matrix.py")
 """What is loaded only where an extra is installed."""
 
 

@@ -143,7 +143,7 @@ FOR: Mapping[str, str] = {
     "tasks and thoughts": "context task confidence thought",
     "what is put beside prompts": "inject focus unfocus pin unpin rate threads suggestions",
     "what becomes of memories": "sweep weak reinforce archive compact stats",
-    "files": "import export backup documents log",
+    "files": "import export backup encrypt decrypt documents log",
     "remotes and projects": "remotes sync outbox hub projects",
     "agents and this program": "demo status doctor mcp hook config trust completion version",
 }
@@ -227,6 +227,16 @@ OWN = (
             _takes("--force", "take a backup in which memories are damaged, or any byte has changed"),
         ),
     ),
+    Command(
+        "encrypt",
+        "Encrypt the home's memories, or give an encrypted home another key (needs the extra `encryption`).",
+        "encryption:encrypt",
+        (
+            _takes("--new-key", "encrypt it anew, with another key"),
+            _takes("--keyring", "keep the key in the keyring of the system (needs the package `keyring`)"),
+        ),
+    ),
+    Command("decrypt", "Keep the home's memories without encryption again.", "encryption:decrypt"),
     Command(
         "hub",
         "Run a remote memory server, for yourself or others.",

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kingly_memory.adapters.local import injections
+from kingly_memory.adapters.local import injections, sqlite
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
@@ -31,7 +31,7 @@ from kingly_memory.cli.place import (
     sync_command,
     without_address,
 )
-from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
+from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
 from kingly_memory.models import JsonObject, LinkState, whose
 from kingly_memory.own_files import check_folder
 from kingly_memory.place import Place
@@ -122,6 +122,7 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         mounts = Path("/proc/mounts")
         yield from _disk(place.home.resolve(), mounts.read_text() if mounts.exists() else "")
         yield from _trust(place.home)
+        yield from _encryption(place.home)
         yield from _store(options, place, out)
         if (found := elsewhere(options, out)) is not None:
             yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.what, found.to_do)
@@ -134,6 +135,21 @@ def _trust(home: Path) -> Findings:
         check_trusted(home)
     except StoreUntrusted as error:
         yield _NOTE("trust", f"hooks recall and capture nothing: {error}")
+
+
+def _encryption(home: Path) -> Findings:
+    name = sqlite.key_name_of(home / "store")
+    if name is None:
+        return
+    from kingly_memory.adapters.local import keys
+    from kingly_memory.adapters.local.encryption import readable_beside
+
+    try:
+        yield _OK("encryption", f"the memories are encrypted; their key {name} is in {keys.find(name, home)[1]}")
+    except StoreLocked:  # which the store says
+        return
+    for path in readable_beside(home):
+        yield _PROBLEM("encryption", f"{path} is not encrypted", "look whether you need it, then delete it")
 
 
 def _settings(home: str | None) -> Findings:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import BinaryIO
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import keys, rows, safety, sql, sqlite
 from kingly_memory.adapters.local.engine import name_incarnation
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.trusted import vouch
@@ -49,17 +49,21 @@ def create(home: Path, file: Path) -> Backup:
         folder.check_not_lost()
         raise InvalidInput("home", f"nothing was stored in {home} yet, so there is nothing to back up")
     folder.check()
+    key_name = sqlite.key_name_of(folder.store)
     try:
         descriptor, name = mkstemp(prefix=f".{file.name[:100]}.", dir=file.absolute().parent)
         os.close(descriptor)
         partial = Path(name)
         try:
-            with closing(safety.connect_read_only(folder.database)) as store, closing(sqlite3.connect(partial)) as copy:
+            with (
+                closing(safety.connect_read_only(folder.database)) as store,
+                closing(sqlite.connect(partial, key_name=key_name)) as copy,
+            ):
                 safety.check_objects(store, folder.store)
                 try:
                     store.backup(copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
-                except sqlite3.Error as error:
+                except sqlite.Error as error:
                     if safety.primary_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
                         raise InvalidInput("file", f"{file} cannot be written ({error})") from error
                     raise
@@ -72,7 +76,7 @@ def create(home: Path, file: Path) -> Backup:
             _on_the_disk(file.absolute().parent)
         finally:
             partial.unlink(missing_ok=True)
-    except sqlite3.Error as error:
+    except sqlite.Error as error:
         raise safety.failure(error, str(folder.store), folder.inode(), safety.READ_WAIT_S, writing=False) from error
     except FileExistsError:
         raise InvalidInput("file", f"{file} is there already; name a new file") from None
@@ -106,14 +110,15 @@ def check(file: Path, *, force: bool = False) -> Backup:
             header = begun.read(_VERSIONS.stop) if is_file else b""
     except OSError as error:
         raise InvalidInput("file", f"{file} cannot be read ({error.strerror or 'error'})") from None
-    if header[_VERSIONS] == _WAL or os.path.lexists(f"{file}-wal"):
+    key_name = keys.name_in(file)
+    if (header[_VERSIONS] == _WAL and key_name is None) or os.path.lexists(f"{file}-wal"):
         raise InvalidInput(
             "file", f"{file} is a store in use and no backup; make one with `kingly-memory backup create FILE`"
         )
-    if not header.startswith(_FIRST_BYTES):
+    if not header.startswith(_FIRST_BYTES) and key_name is None:
         raise InvalidInput("file", f"{file} is no backup; make one with `kingly-memory backup create FILE`")
     try:
-        with closing(safety.connect_read_only(file, immutable=True)) as connection:
+        with closing(safety.connect_read_only(file, immutable=True, key_name=key_name)) as connection:
             layout = safety.layout_of(connection)
             if layout > sql.LAYOUT:
                 raise InvalidInput(
@@ -126,7 +131,7 @@ def check(file: Path, *, force: bool = False) -> Backup:
             counted = dict(connection.execute(sql.COUNTED_SPACES))
             connection.create_function("is_whole", 1, rows.is_whole_bytes)
             damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
-    except sqlite3.Error as error:
+    except sqlite.Error as error:
         raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None
     except StoreError as error:
         raise InvalidInput("file", f"{file} is not used: {error}") from None
@@ -161,8 +166,11 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
     told apart from what was changed after the backup. A store that is there is put aside with `replace`, and refused
     without. `force` takes damaged records too. Raises InvalidInput, StoreBusy, StoreUnwritable, StoreUntrusted."""
     found = check(file, force=force)
-    folder = Folder(home)
+    folder, key_name = Folder(home), keys.name_in(file)
     fresh = folder.restored
+    if key_name is None and sqlite.key_name_of(folder.store) is not None:
+        to_do = "restore it into another --home, or run `kingly-memory decrypt` before and `encrypt` afterwards"
+        raise InvalidInput("file", f"{file} is not encrypted and {home} is; {to_do}")
     try:
         folder.make()
         with locked(folder.write_lock, lock_wait_s):
@@ -170,13 +178,13 @@ def restore(home: Path, file: Path, *, replace: bool, lock_wait_s: float, force:
                 raise InvalidInput(
                     "home", f"{home} holds memories; --replace puts them aside and begins from the backup"
                 )
-            fresh.begin()
+            fresh.begin(key_name)
             shutil.copyfile(file, fresh.database)
             with fresh.database.open("r+b") as copy:
                 end = copy.seek(-_SEAL_BYTES, os.SEEK_END)
                 if copy.read(len(_MARK)) == _MARK:
                     copy.truncate(end)
-            with closing(sqlite3.connect(fresh.database, isolation_level=None)) as connection:
+            with closing(sqlite.connect(fresh.database)) as connection:
                 name_incarnation(connection, fresh, restored=True)
                 connection.execute("PRAGMA journal_mode = WAL")
             purged = _purged(folder)
@@ -192,7 +200,7 @@ def _purged(folder: Folder) -> tuple[tuple[str, str], ...]:
     try:
         with closing(safety.connect_read_only(folder.database)) as connection:
             found = [(one, space, rows.read_record(record)) for one, space, record in connection.execute(sql.FORGOTTEN)]
-    except (sqlite3.Error, StoreError):
+    except (*sqlite.Error, StoreError):
         return ()
     return tuple((one, space) for one, space, memory in found if memory is not None and not memory.content)
 

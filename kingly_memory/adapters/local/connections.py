@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, Log
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
@@ -100,7 +100,7 @@ class Connections:
         before, self._local.is_over = self._local.is_over, _is_over(deadline_s)
         try:
             yield cut
-        except sqlite3.OperationalError as error:
+        except sqlite.OperationalError as error:
             if safety.primary_code(error) != sqlite3.SQLITE_INTERRUPT:
                 raise
             cut.append(True)
@@ -139,7 +139,7 @@ class Connections:
                         most -= len(row[2] or "")
                         if most < 0:
                             break
-        except sqlite3.Error as error:
+        except sqlite.Error as error:
             if safety.primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise
             raise self._worded(error, opened.inode) from error
@@ -174,11 +174,11 @@ class Connections:
         try:
             try:
                 connection = safety.connect_read_only(self._folder.database)
-            except sqlite3.OperationalError:
+            except sqlite.OperationalError:
                 if self._folder.wal.exists() or os.access(self._folder.store, os.W_OK):
                     raise
                 connection = safety.connect_read_only(self._folder.database, immutable=True)
-        except sqlite3.Error as error:
+        except sqlite.Error as error:
             raise self._worded(error, inode) from error
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -191,7 +191,7 @@ class Connections:
                 self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
         except BaseException as error:
             connection.close()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, sqlite.Error):
                 raise self._worded(error, inode) from error
             raise
         if not layout:

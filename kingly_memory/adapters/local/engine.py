@@ -8,11 +8,13 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from diskcache import Cache
+from diskcache.core import DBNAME
 
-from kingly_memory.adapters.local import rows, safety, sql, trusted
+from kingly_memory.adapters.local import rows, safety, sql, sqlite, trusted
 from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
@@ -35,6 +37,30 @@ class Outcome(NamedTuple):
 
 class _ChangeRaisedError(Exception):
     """One of the changes has: the others have to go on without it."""
+
+
+class _Cache(Cache):  # type: ignore[misc]  # diskcache ships no types
+    """diskcache over the SQLite that the store needs."""
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        if not hasattr(self._local, "con"):
+            self._local.con = sqlite.connect(Path(self._directory, DBNAME), timeout=self._timeout)
+        return cast("sqlite3.Connection", self._local.con)
+
+    @property
+    def _sql(self) -> Callable[..., sqlite3.Cursor]:
+        return self._execute
+
+    def _execute(self, *said: Any) -> sqlite3.Cursor:
+        """For diskcache, which waits where the store is locked and makes tables where they are missing: it knows no
+        errors but Python's."""
+        try:
+            return self._con.execute(*said)
+        except sqlite.OperationalError as error:
+            told = sqlite3.OperationalError(str(error))
+            told.sqlite_errorcode = safety.error_code(error)
+            raise told from None
 
 
 class Engine:
@@ -62,7 +88,7 @@ class Engine:
         """Of the last commit; None when it changed nothing, and others may have committed since the one before."""
         self._data_version: int | None = None
         """SQLite's number of what others have written; None until the first commit after opening."""
-        self._cache: Cache | None = None
+        self._cache: _Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Log] = (None, (None, None))
         self._held: list[int] = []
@@ -101,7 +127,7 @@ class Engine:
                     outcomes, as_of = self._transact(connection, changes, acknowledged)
                 except _ChangeRaisedError:
                     outcomes, as_of = self._transact(connection, changes, acknowledged, apart=True)
-            except (StoreError, sqlite3.Error, OSError) as error:
+            except (StoreError, *sqlite.Error, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
                 store = str(self._folder.store)
@@ -128,7 +154,7 @@ class Engine:
             for change in changes:
                 try:
                     outcomes.append(Outcome(transaction.run(change) if apart else change(transaction)))
-                except sqlite3.Error:
+                except sqlite.Error:
                     raise
                 except Exception as error:
                     if not apart:
@@ -162,7 +188,7 @@ class Engine:
         self._cache = self._connection = self._data_version = None
         self._vocabulary = Vocabulary()
         if connection is not None and connection.in_transaction:
-            with suppress(sqlite3.Error):
+            with suppress(*sqlite.Error):
                 connection.rollback()
         if cache is not None:
             cache.close()
@@ -187,15 +213,15 @@ class Engine:
             if self._connection.execute(sql.LAST_COMMIT).fetchone()[0] < (self._folder.sentinel.read() or 0):
                 return  # ours was folded in, and others have written to theirs
             fresh = self._folder.salvaged
-            fresh.begin()
-            with closing(sqlite3.connect(fresh.database, isolation_level=None)) as copy:
+            fresh.begin(sqlite.key_name_of(self._folder.store))
+            with closing(sqlite.connect(fresh.database)) as copy:
                 self._connection.backup(copy)
                 was_trusted = trusted.is_trusted(self._folder, named_in=fresh)
                 name_incarnation(copy, fresh, restored=True)
             aside = trusted.take(self._folder, fresh, "replaced", was_trusted=was_trusted)
             if aside is not None:
                 shutil.rmtree(aside)  # the copy has all that it has, and more
-        except (sqlite3.Error, OSError) as error:
+        except (*sqlite.Error, OSError) as error:
             raise safety.failure(error, str(self._folder.store), database, self._lock_wait_s, writing=True) from error
         log.warning("the log of the memory store in %s was deleted; all that was in it is saved", self._folder.store)
 
@@ -205,7 +231,7 @@ class Engine:
         if self._cache is None or self._connection is None:
             self._inspect()
             settings = {**sql.SETTINGS, "sqlite_synchronous": self._synchronous}
-            self._cache = Cache(str(self._folder.store), timeout=self._lock_wait_s, **settings)
+            self._cache = _Cache(str(self._folder.store), timeout=self._lock_wait_s, **settings)
             self._connection = connection = self._cache._con  # noqa: SLF001  # the one name we need
             # It took its pragmas from the shared Settings table, which another process may have changed.
             connection.execute("PRAGMA cell_size_check = ON")
@@ -264,7 +290,7 @@ class Engine:
                 # Before diskcache opens it, whose last connection would fold a damaged WAL in and delete it.
                 self._folder.check_complete(connection.execute(sql.LAST_COMMIT).fetchone()[0], acknowledged)
         # While it opens, diskcache would wait a minute for whoever holds SQLite's own lock.
-        with closing(sqlite3.connect(self._folder.database, timeout=self._lock_wait_s, isolation_level=None)) as turn:
+        with closing(sqlite.connect(self._folder.database, timeout=self._lock_wait_s)) as turn:
             turn.execute("BEGIN IMMEDIATE")
             turn.execute("ROLLBACK")
 

@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from zlib import crc32
 
+from kingly_memory.adapters.local import sqlite
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import (
@@ -41,6 +42,7 @@ class Folder:
         self._database = str(self.database)
         self.wal = self.store / "cache.db-wal"
         """What is committed and not yet folded into the database."""
+        self.key_mark = self.store / sqlite.MARK
         self.shared_memory = self.store / "cache.db-shm"
         """SQLite's index of the WAL."""
         self._wal, self._shared_memory = str(self.wal), str(self.shared_memory)
@@ -69,13 +71,14 @@ class Folder:
         others = (named.with_name(f"{named.name}-{number}") for number in count(2))
         return next(path for path in chain([named], others) if not path.exists())
 
-    def begin(self) -> None:
-        """Make the folder anew, with an empty database, for a store that will take another one's place. Raises OSError,
-        StoreUntrusted."""
+    def begin(self, key_name: str | None) -> None:
+        """Make the folder anew, with an empty database, for a store that will take another one's place, encrypted with
+        that key or with none. Raises OSError, StoreUntrusted."""
         self.check()
         if self.store.exists():
             shutil.rmtree(self.store)  # of an attempt that was interrupted
         self.store.mkdir(mode=0o700)
+        sqlite.mark(self.store, key_name)
         os.close(opened(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
     def take(self, fresh: Folder, why: str) -> Path | None:
@@ -170,7 +173,7 @@ class Folder:
         if "$" in str(self.home) or str(self.home).startswith("~"):
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
         check_folder(self.home)
-        for path in (self.store, self.database, self.wal, self.shared_memory, self.sentinel.path):
+        for path in (self.store, self.database, self.wal, self.shared_memory, self.key_mark, self.sentinel.path):
             try:
                 status = os.lstat(path)
             except (FileNotFoundError, NotADirectoryError):

@@ -19,9 +19,8 @@ from operator import methodcaller
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import keys, rows, safety, sql, sqlite
 from kingly_memory.adapters.local.document_rows import kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
@@ -63,6 +62,9 @@ def recover(folder: Folder, damage: Malformed) -> None:
         to_do = "Let that process store something, or end it as usual, and nothing is lost; a kill would lose the log"
         raise StoreDamaged(str(folder.home), "its log was deleted, and a process that still runs has it", to_do)
     try:
+        if sqlite.key_name_of(folder.store) is None and (named := keys.name_in(folder.database)) is not None:
+            sqlite.mark(folder.store, named)  # the file that says so is gone, and nothing else
+            return
         _replace(folder, damage)
     except OSError as error:
         raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
@@ -97,6 +99,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
 def _refill(damaged: Folder, fresh: Folder) -> Counter[str]:
     """Copy every readable row, in the order in which they were stored, and count them by kind."""
     fresh.make()
+    sqlite.mark(fresh.store, sqlite.key_name_of(damaged.store))
     engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
     saved: Counter[str] = Counter()
     try:
@@ -136,25 +139,28 @@ def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
     """
     with TemporaryDirectory(prefix="salvage-", dir=damaged.home) as scratch:
         copy = _folded_in(damaged, Path(scratch))
-        with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
+        with suppress(*sqlite.DatabaseError), closing(_connect(copy)) as connection:
             with closing(safety.connect_read_only(copy)) as strict:
                 strict.execute("SELECT name FROM sqlite_master").fetchall()  # else broken entries count as foreign ones
             if safety.check_table(connection, damaged.store):
-                yield from _rows_of(connection)
+                yield from _rows_of(copy)
                 return
+        if sqlite.key_name_of(fresh.store) is not None:  # its pages cannot be put together of two databases
+            to_do = "Put a backup in its place: `kingly-memory backup restore FILE --replace`"
+            raise StoreDamaged(str(damaged.store), "the beginning of the encrypted database cannot be read", to_do)
         _give_sound_schema(copy, fresh.database)
-        with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
+        with suppress(*sqlite.DatabaseError), closing(_connect(copy)) as connection:
             safety.check_table(connection, damaged.store)
-            yield from _rows_of(connection)
+            yield from _rows_of(copy)
 
 
 def _connect(database: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, isolation_level=None)
+    connection = sqlite.connect(database, "mode=ro")
     connection.text_factory = bytes
     try:
         for pragma in sql.SALVAGE_PRAGMAS:
             connection.execute(pragma)
-    except sqlite3.Error:
+    except sqlite.Error:
         connection.close()
         raise
     return connection
@@ -168,6 +174,7 @@ def _folded_in(damaged: Folder, scratch: Path) -> Path:
     """
     copy = scratch / damaged.database.name
     shutil.copy(damaged.database, copy)
+    sqlite.mark(scratch, sqlite.key_name_of(damaged.store))
     log = damaged.wal.read_bytes() if damaged.wal.exists() else b""
     frames = [
         (*struct.unpack_from(">II8s", log, at), log[at + _FRAME_HEADER_BYTES : at + _FRAME_BYTES])
@@ -209,36 +216,38 @@ def _children(first_page: bytes) -> list[int]:
     return [*(struct.unpack_from(">I", first_page, at)[0] for at in pointers), right]
 
 
-def _rows_of(connection: sqlite3.Connection) -> Iterator[Saved | None]:
-    for position, key, value, standing, is_ours in _sound_rows(connection, sql.SALVAGE):
+def _rows_of(database: Path) -> Iterator[Saved | None]:
+    for position, key, value, standing, is_ours in _sound_rows(database, sql.SALVAGE):
         yield _memory(position, key, value, standing) if is_ours else None
-    for _, record in _sound_rows(connection, sql.SALVAGE_REVISIONS):
+    for _, record in _sound_rows(database, sql.SALVAGE_REVISIONS):
         earlier = rows.read_record(record)
         yield None if earlier is None else Saved(REVISIONS, methodcaller("keep_revision", earlier))
-    for _, name, owner, value in _sound_rows(connection, sql.SALVAGE_FACETS):
+    for _, name, owner, value in _sound_rows(database, sql.SALVAGE_FACETS):
         if name != HOME:  # what is put together anew is another incarnation
             yield _facet(name, owner, value)
-    for _, remote, item, *columns in _sound_rows(connection, sql.SALVAGE_DELIVERIES):
+    for _, remote, item, *columns in _sound_rows(database, sql.SALVAGE_DELIVERIES):
         yield _delivery(remote, item, columns)
-    for _, *columns in _sound_rows(connection, sql.SALVAGE_DOCUMENTS):
+    for _, *columns in _sound_rows(database, sql.SALVAGE_DOCUMENTS):
         document = kept_document(columns)
         yield None if document is None else Saved(DOCUMENTS, document)
-    for _, *columns in _sound_rows(connection, sql.SALVAGE_LOG):
+    for _, *columns in _sound_rows(database, sql.SALVAGE_LOG):
         item = kept_item(columns)
         yield None if item is None else Saved(DOCUMENTS, item)
 
 
-def _sound_rows(connection: sqlite3.Connection, statement: str) -> Iterator[tuple[Any, ...]]:
-    """Rows in ascending order, from one stretch of sound pages to the next."""
+def _sound_rows(database: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+    """Rows in ascending order, from one stretch of sound pages to the next. Each has a connection of its own: one of
+    SQLCipher reads no page any more after a damaged one."""
     position: int | None = 0
     while position is not None:
         try:
-            for columns in connection.execute(statement, (position, -1)):
-                position = columns[0]
-                yield tuple(map(_decoded, columns))
+            with closing(_connect(database)) as connection:
+                for columns in connection.execute(statement, (position, -1)):
+                    position = columns[0]
+                    yield tuple(map(_decoded, columns))
             return
-        except sqlite3.DatabaseError:
-            position = _past_damage(connection, statement, position or 0)
+        except sqlite.DatabaseError:
+            position = _past_damage(database, statement, position or 0)
 
 
 def _decoded(found: Any) -> Any:
@@ -269,26 +278,27 @@ def _delivery(remote: Any, item: Any, columns: Sequence[Any]) -> Saved | None:
     return Saved(DELIVERIES, methodcaller("set_delivery", remote, item, rows.read_delivery(columns)))
 
 
-def _past_damage(connection: sqlite3.Connection, statement: str, position: int) -> int | None:
+def _past_damage(database: Path, statement: str, position: int) -> int | None:
     """The nearest later position that can be read on from, found by doubling and halving; None when there is none."""
     step = 1
-    while not _reads(connection, statement, position + step):
+    while not _reads(database, statement, position + step):
         step *= 2
         if position + step > _LAST_POSITION:
             return None
     bad, good = position + step // 2, position + step
     while good - bad > 1:
         middle = (bad + good) // 2
-        if _reads(connection, statement, middle):
+        if _reads(database, statement, middle):
             good = middle
         else:
             bad = middle
     return good
 
 
-def _reads(connection: sqlite3.Connection, statement: str, position: int) -> bool:
+def _reads(database: Path, statement: str, position: int) -> bool:
     try:
-        connection.execute(statement, (position, 1)).fetchall()
-    except sqlite3.DatabaseError:
+        with closing(_connect(database)) as connection:
+            connection.execute(statement, (position, 1)).fetchall()
+    except sqlite.DatabaseError:
         return False
     return True

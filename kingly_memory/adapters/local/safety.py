@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from kingly_memory.adapters.local import rows, sql
+from kingly_memory.adapters.local import rows, sql, sqlite
 from kingly_memory.digests import sha256
 from kingly_memory.errors import (
     StoreBusy,
@@ -51,21 +51,19 @@ _DISKCACHE_OBJECTS = {
 """SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
 
 
-def connect_read_only(database: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    """A raw connection that cannot write. Raises sqlite3.Error when the file cannot be read.
+def connect_read_only(database: Path, *, immutable: bool = False, key_name: str | None = None) -> sqlite3.Connection:
+    """A raw connection that cannot write. Raises what `sqlite.connect` does, also when the file cannot be read.
 
     `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
     """
-    # urllib would take longer to load than this whole connection to open.
-    escaped = str(database).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    uri = f"file:{escaped}?mode=ro" + ("&immutable=1" if immutable else "")
-    connection = sqlite3.connect(
-        uri, uri=True, timeout=READ_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+    how = "mode=ro&immutable=1" if immutable else "mode=ro"
+    connection = sqlite.connect(
+        database, how, key_name, timeout=READ_WAIT_S, check_same_thread=False, cached_statements=256
     )
     try:
         for pragma in sql.READ_PRAGMAS:
             connection.execute(pragma)
-    except sqlite3.Error:
+    except sqlite.Error:
         connection.close()
         raise
     return connection
@@ -205,7 +203,7 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
     """The error of a read or a commit, in our words."""
     if isinstance(error, StoreError):
         return error
-    if isinstance(error, sqlite3.Error):
+    if isinstance(error, sqlite.Error):
         said = next((problem for text, problem in _BROKEN_ROW.items() if text in str(error)), None)
         if said or _BROKEN_FILE & {primary_code(error), error_code(error)}:
             return Malformed(path, said or str(error), inode)

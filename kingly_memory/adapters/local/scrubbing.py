@@ -9,13 +9,12 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import sqlite3
 import stat
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.models import Scope
@@ -48,7 +47,7 @@ def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lo
     except OSError as error:
         raise StoreUnwritable(str(folder.home), error.strerror or "error") from error
     try:
-        with closing(sqlite3.connect(folder.database, timeout=lock_wait_s, isolation_level=None)) as connection:
+        with closing(sqlite.connect(folder.database, timeout=lock_wait_s)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             for (index,) in connection.execute(sql.TEXT_INDEXES).fetchall():
                 pages, changed = -PAGES, MERGED  # a negative number begins with all parts of the index
@@ -61,7 +60,7 @@ def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lo
             with locked(folder.write_lock, lock_wait_s):
                 (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return Scrubbed(not is_busy, tuple(left_in))
-    except sqlite3.Error as error:
+    except sqlite.Error as error:
         raise safety.failure(error, str(folder.store), folder.inode(), lock_wait_s, writing=True) from None
 
 
@@ -71,6 +70,9 @@ def _folders(home: Path, pattern: str) -> list[Path]:
 
 
 def _holds(aside: Path, needles: Collection[bytes]) -> bool:
+    """Whether one of them may lie in a store that was put aside. In an encrypted one nobody can look."""
+    if needles and sqlite.key_name_of(aside) is not None:
+        return True
     for path in aside.iterdir():
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
@@ -92,6 +94,6 @@ def _holds_space(aside: Path, space: str) -> bool:
     database = Folder(aside.parent, aside.name).database
     if not database.is_file() or database.is_symlink():
         return False
-    with suppress(sqlite3.Error), closing(safety.connect_read_only(database)) as connection:
+    with suppress(*sqlite.Error), closing(safety.connect_read_only(database)) as connection:
         return bool(connection.execute(sql.COUNT_DOCUMENTS, (space,)).fetchone()[0])
     return False

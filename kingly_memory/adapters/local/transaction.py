@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
@@ -126,7 +126,7 @@ class DiskTransaction:
         self._connection.execute("SAVEPOINT change")
         try:
             value = change(self)
-        except sqlite3.Error:
+        except sqlite.Error:
             raise
         except Exception:
             self._connection.execute("ROLLBACK TO change")

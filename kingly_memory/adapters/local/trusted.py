@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kingly_memory.adapters.local import rows, safety, sql
+from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import InvalidInput, StoreError, StoreUntrusted
 from kingly_memory.models import JsonObject
@@ -104,7 +103,7 @@ def _named(folder: Folder) -> JsonObject:
     """What the store calls its home; nothing where that cannot be read."""
     if folder.is_empty():
         return {}  # SQLite would delete the log of an emptied database, of which something can be saved
-    with suppress(sqlite3.Error, StoreError), closing(safety.connect_read_only(folder.database)) as connection:
+    with suppress(*sqlite.Error, StoreError), closing(safety.connect_read_only(folder.database)) as connection:
         found = connection.execute(sql.FACET, (HOME, INCARNATION)).fetchone()
         return (found and rows.read_facet(HOME, found[0])) or {}
     return {}
