@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.redaction import redact
@@ -146,16 +146,11 @@ _SECTIONS = {
 _MARKUP = " \t\r\n#*_`\"'>|"
 _NAMES = "|".join(name.replace("_", "[ _-]") for name in _SECTIONS)
 _HEADER = re.compile(
-    rf"[\s#*_`\"'>|•-]{{0,20}}(?:\d{{1,2}}[.)]\s{{0,5}})?[*_`\"]{{0,4}}({_NAMES})[*_`\"]{{0,4}}\s?(?:\([^()]{{0,80}}\))?"
-    r"[*_`\"]{0,4}\s{0,5}(?:[:=|][*_`\"]{0,4}|[-–—](?=\s)|$)(.*)",
+    rf"[\s#*_`\"'>|•\d.)-]{{0,20}}({_NAMES})[*_`\"]{{0,4}}\s?(?:\([^()]{{0,80}}\))?[*_`\"]{{0,4}}\s{{0,5}}"
+    r"(?:[:=|][*_`\"]{0,4}|[-–—](?=\s)|$)(.*)",
     re.IGNORECASE,
 )
-_LOUD = "|".join(name.upper() for name in _SECTIONS if "_" in name)
-_INSIDE_A_LINE = re.compile(rf"(?<![#>|•*-])(?<!\d[.)])\s(?=(?:\d{{1,2}}[.)]\s)?[*_]{{0,3}}(?:{_LOUD})[*_]{{0,3}}:)")
-_BULLET = re.compile(r"(?:[-*+•‣·–]|\(?\d{1,2}[.)])\s+|[-•‣·](?=[^\W\d])")
-_ASIDE = re.compile(r"\([^()]{0,80}\)")
-"""What a header repeats of the question: (max 5)."""
-_NEXT_BULLET = re.compile(r"\s[-•‣*]\s")
+_BULLET = re.compile(r"(?:[-*+•‣·–]|\d{1,2}[.)])\s+|[-•‣·](?=[^\W\d])")
 _NOTHING = re.compile(
     r"[(\[]?(?:none(?: \w{1,20}){0,3}|n/?a|nothing|null|not applicable|[-–—.]{0,3})[)\]]?\.?", re.IGNORECASE
 )
@@ -176,9 +171,8 @@ def extract(reply: object) -> Extract | None:
     """What a reply says; None when it has no section with anything in it. Nothing raises."""
     if not isinstance(reply, str):
         return None
-    text = _answer(reply)
     found: dict[str, list[str]] = {}
-    for section, entry in _from_json(text) or _from_lines(text):
+    for section, entry in _sections(_answer(reply)):
         plain = _plain(entry)
         if not _NOTHING.fullmatch(plain) and plain not in found.setdefault(section, []):
             found[section].append(plain)
@@ -206,41 +200,23 @@ def is_word(reply: object, word: str) -> bool:
     return isinstance(reply, str) and _letters(_answer(reply)) == _letters(word)
 
 
-def _from_json(text: str) -> list[tuple[str, str]]:
-    """The sections of an object; none when the text is no object."""
-    try:
-        said = json.loads(text) if text.startswith("{") else None
-    except (ValueError, RecursionError):
-        said = None
-    found = []
-    for name, value in said.items() if isinstance(said, dict) else ():
-        entries = value if isinstance(value, list) else [value]
-        found += [(_SECTIONS[_key(name)], one) for one in entries if _key(name) in _SECTIONS and isinstance(one, str)]
-    return found
-
-
-def _from_lines(text: str) -> list[tuple[str, str]]:
-    """A header's own line may hold text already. An entry goes on in lines that are indented, a summary in all."""
-    found: list[tuple[str, str]] = []
-    section = ""
-    written = (raw for raw in text.splitlines() if not raw.strip().startswith("```"))
-    for line in (part for raw in written for part in _INSIDE_A_LINE.split(raw)):
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Each entry with its section. A header's own line may hold text already, and an entry goes on in lines that are
+    indented."""
+    section, entry = "", ""
+    for line in text.splitlines():
         header = _HEADER.fullmatch(line)
         said = (line if header is None else header[2]).strip()
         bullet = _BULLET.match(said)
+        if header is None and bullet is None and said and line[:1].isspace():
+            entry = f"{entry} {said}"
+            continue
+        if section and entry:
+            yield section, entry
+        section = section if header is None else _SECTIONS[_key(header[1])]
         entry = said[bullet.end() :] if bullet else said
-        if header is not None:
-            section = _SECTIONS[_key(header[1])]
-            if bullet:  # a list in one line
-                found += ((section, one) for one in _NEXT_BULLET.split(entry))
-            elif entry and not _ASIDE.fullmatch(entry):
-                found.append((section, entry))
-        elif section and said:
-            if bullet is None and line[:1].isspace() and found and found[-1][0] == section:
-                found[-1] = (section, f"{found[-1][1]} {entry}")
-            else:
-                found.append((section, entry))
-    return found
+    if section and entry:
+        yield section, entry
 
 
 def _key(name: str) -> str:
