@@ -381,6 +381,18 @@ def test_an_agent_is_json_with_its_state_and_its_items_in_both_places() -> None:
     assert CognitiveMemory.restore(data["memory"]).serialize() == memory.serialize()
 
 
+@pytest.mark.requirement("COG-046")
+def test_a_memory_comes_back_whole_with_its_rules() -> None:
+    memory = CognitiveMemory("H001", rules=ExperienceRules(scoring="hello_agents"))
+    memory.update_after_flood(50_000, 1)
+    memory.add_working("dry 🌵 \ud800", 0.8, 2, ["weather"])
+    memory.consolidate()
+    again = CognitiveMemory.restore(json.loads(json.dumps(memory.serialize())))
+    assert (again.serialize(), again.rules) == (memory.serialize(), memory.rules)
+    assert again.retrieve(5, 3) == memory.retrieve(5, 3)
+    assert again.place.working[0] is again.place.episodic[1]
+
+
 @pytest.mark.parametrize("state", [None, 5, Household, {"when": NOON}, {"cost": math.nan}])
 def test_a_state_that_json_cannot_hold_is_refused(state: Any) -> None:
     with pytest.raises(InvalidInput, match="state"):
