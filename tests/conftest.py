@@ -24,7 +24,7 @@ pytest_plugins = ["tests.requirements_plugin"]
 # examples, so that a run fails only because of what was changed; `make test-long` looks for new ones.
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
-    "same", derandomize=True, database=None, max_examples=25, deadline=None, suppress_health_check=CALM
+    "same", derandomize=True, database=None, max_examples=16, deadline=None, suppress_health_check=CALM
 )
 settings.register_profile("long", max_examples=250, deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -40,7 +40,7 @@ def peak_bytes() -> int:
 
 
 async def report(url: str, calls: int, dialect: str) -> list[dict[str, Any]]:
-    remote = remote_at(url, speaks=McpCall if dialect == "mcp" else JsonCall, call_timeout_s=2.0)
+    remote = remote_at(url, speaks=McpCall if dialect == "mcp" else JsonCall, call_timeout_s=1.0)
     await remote.connect()
     before = peak_bytes()
     found = []

@@ -24,7 +24,7 @@ EAGER = Settings(
 
 @pytest.mark.requirement("KNG-047", "KNG-079")
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("backlog", [40, pytest.param(400, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("backlog", [12, pytest.param(400, marks=pytest.mark.faults)])
 async def test_a_network_that_is_cut_again_and_again_delivers_everything_once(
     tmp_path: Path, dialect: str, backlog: int, tell: Tell
 ) -> None:

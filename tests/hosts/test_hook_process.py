@@ -7,9 +7,11 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
+from kingly_memory.cli.hook import run
 from kingly_memory.hosts import hook_log
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
@@ -44,8 +47,17 @@ def store(project: Path, *contents: str, **facts: Any) -> None:
 
 
 def hook(name: str, given: object, *arguments: str, **changes: str) -> Ran:
+    """In this process: what a process of its own adds is tested below."""
     said = given if isinstance(given, bytes) else json.dumps(given).encode()
-    return process("hook", name, *arguments, stdin=said, **{**PATIENT, **changes})
+    out = TextIOWrapper(BytesIO())
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in {**PATIENT, **changes}.items():
+            patch.setenv(variable, value)
+        patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(said)))
+        patch.setattr(sys, "stdout", out)
+        code = run(["hook", name, *arguments], time.monotonic())
+    out.seek(0)
+    return Ran(code, out.read(), "")
 
 
 def noted(ran: Ran) -> str:

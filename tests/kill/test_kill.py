@@ -49,10 +49,10 @@ async def test_writers_killed_at_named_points_and_at_random_lose_nothing_and_del
         for turn, event in enumerate(POINTS.values()):
             assert run(order(kill_at=event, kill_count=1 + turn % 2, sync_s=20), diary) == KILLED
         chance = random.Random(1)
-        for _ in range(4):
+        for _ in range(2):
             run_and_kill(order(), diary, after_lines=chance.randint(1, 40))
         found = await audit(order(), diary, remote)
-    assert diary.kills >= 8
+    assert diary.kills >= 6
     assert found.memories > 15
     assert found.delivered > 15
     assert found.blank(), found

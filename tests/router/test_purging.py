@@ -299,12 +299,14 @@ async def test_a_copy_of_what_another_home_keeps_is_dropped_and_the_hub_keeps_it
 
 
 @pytest.mark.requirement("N10")
-def test_a_reader_of_the_log_is_said_to_keep_it(memory: SyncMemoryRouter, tmp_path: Path) -> None:
-    memory.store(SECRET, key="secret")
-    with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as reading:
-        reading.execute("BEGIN")
-        reading.execute("SELECT count(*) FROM Cache").fetchone()
-        assert memory.purge("secret").is_complete is False
+def test_a_reader_of_the_log_is_said_to_keep_it(tmp_path: Path) -> None:
+    impatient = Settings(durability="process", pace=Pace(closing_s=0.0, lock_wait_s=0.2), embedder="none")
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=impatient) as memory:
+        memory.store(SECRET, key="secret")
+        with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as reading:
+            reading.execute("BEGIN")
+            reading.execute("SELECT count(*) FROM Cache").fetchone()
+            assert memory.purge("secret").is_complete is False
 
 
 @pytest.mark.requirement("N10")

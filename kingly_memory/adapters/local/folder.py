@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -76,6 +75,8 @@ class Folder:
         that key or with none. Raises OSError, StoreUntrusted."""
         self.check()
         if self.store.exists():
+            import shutil  # a hook has no use for it
+
             shutil.rmtree(self.store)  # of an attempt that was interrupted
         self.store.mkdir(mode=0o700)
         sqlite.mark(self.store, key_name)

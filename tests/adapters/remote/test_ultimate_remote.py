@@ -273,7 +273,7 @@ async def test_a_memory_without_an_embedding_gets_one_once_the_server_can_make_i
 
 
 async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embedding(server: UltimateServer) -> None:
-    remote = ultimate_at(server.url, call_timeout_s=1.5)
+    remote = ultimate_at(server.url, call_timeout_s=0.7)
     await remote.connect()
     server.manners.slow_s = 5.0
     remote_id = await brought(remote)
