@@ -29,7 +29,7 @@ SLOW = {
         "search, remote hangs",
         "search, link known offline",
     },
-    "draining": {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"},
+    "draining": {"backlog to the hub, mcp", "backlog to the same in bad weather"},
     "hooks": {"prompt hook, recalls", "prompt hook, nothing fits"},
     "mcp": {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"},
     "idle": {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"},
