@@ -100,6 +100,7 @@ class ScriptedRemote:
         remote, ended = self, threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its head
             protocol_version = "HTTP/1.1"
 
             def setup(self) -> None:

@@ -125,6 +125,8 @@ class Network:
                 near.close()
                 continue
             far.settimeout(None)
+            for one in (near, far):  # else the second piece of a reply waits 40 ms for an acknowledgement
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open |= {near, far}
             self._start(self._forward, near, far, None)
