@@ -226,7 +226,7 @@ class DocumentRows(DocumentReader, Protocol):
         ...
 
 
-HOME, INCARNATION = "home", "incarnation"
+HOME, INCARNATION, READ = "home", "incarnation", "read"
 """The facet `home:incarnation` names a home by its `id`, another one wherever a home is made anew. `restored` says that
 it was made of a backup or is a copy, `files` which files it lies in: a copy lies in others. It is part of no export."""
 
@@ -693,9 +693,14 @@ class LocalStore(Protocol):
         Raises StoreError."""
         ...
 
-    def read_all(self) -> list[str]:
+    def read_all(self, now_s: float) -> list[str]:
         """Read and check every byte, while no one else writes. Returns what is damaged by itself, by name; a store
         whose parts do not fit together is replaced by what reads of it."""
+        ...
+
+    def read_share(self, now_s: float) -> None:
+        """Read a thirtieth of all rows, once a day at most, and note in the facet `home:read` which are `damaged`, and
+        since when every row was read (`whole`). Blocks. Raises StoreError."""
         ...
 
     def recovered(self) -> str | None:

@@ -67,8 +67,11 @@ class PromptStore:
     def scrub(self, memory_ids: Collection[str], spaces: Sequence[str] = ()) -> Scrubbed:
         return self._disk.scrub(memory_ids, spaces)
 
-    def read_all(self) -> list[str]:
-        return self._disk.read_all()
+    def read_all(self, now_s: float) -> list[str]:
+        return self._disk.read_all(now_s)
+
+    def read_share(self, now_s: float) -> None:
+        self._disk.read_share(now_s)
 
     def recovered(self) -> str | None:
         return self._disk.recovered()

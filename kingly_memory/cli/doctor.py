@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kingly_memory.adapters.local import injections, sqlite
-from kingly_memory.adapters.local.sql import LAYOUT
+from kingly_memory.adapters.local.sql import LAYOUT, SHARES
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
@@ -238,7 +238,7 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
     try:
         with reading(place, out) as reader:
             damaged = reader.damaged(in_all=options.read_all)
-            status = reader.status()
+            status, read_over = reader.status(), reader.read_over()
     except KinglyMemoryError as error:
         yield _PROBLEM("store", str(error), "until then nothing is found and nothing is stored")
         return
@@ -257,7 +257,20 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         many = counted(len(damaged), "row" if options.read_all else "memory")
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
         yield _PROBLEM("damage", what, "see what they said before with `kingly-memory history ID`, and check the disk")
+    yield from _read_over(read_over, held=status["memories"]["total"], now=datetime.now(UTC))
     yield from _remotes(options, place, status)
+
+
+def _read_over(noted: JsonObject, *, held: int, now: datetime) -> Findings:
+    """What sweeps have seen of the rows that nobody asked for."""
+    if noted.get("damaged"):
+        what = f"a sweep met damaged rows: {', '.join(noted['damaged'][:DAMAGED_SHOWN])}"
+        yield _PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
+    if noted.get("whole"):
+        yield _OK("read", f"every row was read since {ago(datetime.fromtimestamp(noted['whole'], UTC), now)}")
+    elif held:
+        what = f"not every row was read over yet ({noted.get('share', 0)} of {SHARES} shares): sweeps read one a day"
+        yield _OK("read", f"{what}, `doctor --read-all` reads all")
 
 
 def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:

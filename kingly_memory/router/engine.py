@@ -395,6 +395,7 @@ class Engine:
 
             while await self.write(documents.tidy(self.now_s())):
                 pass
+            await self.read(lambda: self.store.read_share(self.now_s()))
             self.services.events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
 

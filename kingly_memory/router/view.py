@@ -30,7 +30,7 @@ from kingly_memory.models import (
     project_and_user,
     spaces_read,
 )
-from kingly_memory.ports import Delivery, LocalStore, MemoryReader, Now, Row
+from kingly_memory.ports import HOME, READ, Delivery, LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ class View:
     def damaged(self, *, in_all: bool = False) -> list[str]:
         """The ids of memories whose records are not as they were written, of every project. `in_all`: and the names of
         all else, after every index was checked too."""
-        return self._store.read_all() if in_all else self._store.reader.damaged()
+        return self._store.read_all(self._now_s()) if in_all else self._store.reader.damaged()
+
+    def read_over(self) -> JsonObject:
+        """What sweeps, which read a share of the store each day, and `damaged(in_all=True)` have noted of that."""
+        return self._store.reader.facets(HOME, [READ]).get(READ, {})
 
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the

@@ -6,17 +6,21 @@ import os
 import shlex
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from kingly_memory import SyncMemoryRouter
+from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cli import doctor
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import HOME, READ
 from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run
 from tests.store_samples import behind_triggers, memory, number_layout
@@ -127,6 +131,29 @@ def test_every_row_and_index_is_read_when_asked(run: Run, home: Path, damage: st
     assert named in found["damage"]["what"]
     assert "Deploys need three reviews" in run("get", "k").out
     assert "Oslo" in run("documents", "get", "users", "lydia").out or "document" in named
+
+
+@pytest.mark.requirement("D7")
+def test_sweeps_read_every_row_in_thirty_days_and_doctor_says_what_they_met(run: Run, home: Path) -> None:
+    with SyncMemoryRouter.open(home, False, project="work") as memory:
+        for number in range(40):
+            memory.documents.put("users", f"user{number}", {"city": "Oslo"})
+        memory.store("Deploys need three reviews")
+        memory.sweep()
+    assert "1 of 30 shares" in about(run, "read")["what"]
+    with behind_triggers(home) as connection:
+        connection.execute("UPDATE km_documents SET value = replace(value, 'Oslo', 'Rome') WHERE key = 'user25'")
+    store, day_s, met = DiskStore(home), 86_400, []
+    for day in range(1, 30):
+        for hour in (0, 1):
+            store.read_share(time.time() + day * day_s + hour)
+        met.append(store.reader.facets(HOME, [READ])[READ]["damaged"])
+    store.close()
+    assert (met[0], met[-1]) == ([], ["document users/user25"])
+    assert sum(before != after for before, after in pairwise(met)) == 1
+    assert problems(run)["read"]["what"] == "a sweep met damaged rows: document users/user25"
+    assert "document users/user25" in problems(run, "--read-all")["damage"]["what"]
+    assert about(run, "read")["what"] == "every row was read since just now"
 
 
 @pytest.mark.parametrize(

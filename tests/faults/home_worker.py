@@ -13,8 +13,9 @@ from typing import Any
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.documents import BEHIND_ALL, Document
 from kingly_memory.errors import StoreError
-from kingly_memory.models import Standing
-from tests.store_samples import NOON, ask, match, memory, set_facet
+from kingly_memory.models import DeliveryState, Standing
+from kingly_memory.ports import Delivery
+from tests.store_samples import NOON, NOON_S, REMOTE, ask, match, memory, set_facet
 
 SPACE, SESSION, PAGES = "alpha", "talk", ("pages",)
 """Where everything lies."""
@@ -54,11 +55,13 @@ class Worker:
         return one.id
 
     def keep(self, key: str, value: str) -> None:
-        """Put a document, append an item and set a facet."""
+        """Put a document, append an item, set a facet and note a delivery."""
         kept, told = Document(PAGES, key, value, 1, NOON, NOON), json.dumps(value)
         self.store.write(lambda tx: tx.documents.put(SPACE, kept, told, value)).result()
         self.store.write(lambda tx: tx.documents.append(SPACE, SESSION, [told], NOON.timestamp())).result()
         set_facet(self.store, "usage", key, {"said": value})
+        waits = Delivery(1, NOON_S, remote_id=value)
+        self.store.write(lambda tx: tx.set_delivery(REMOTE, key, waits)).result()
 
     def look(self, ids: list[str], keys: list[str], words: dict[str, str]) -> dict[str, Any]:
         """What this process reads of all that was acknowledged."""
@@ -75,6 +78,12 @@ class Worker:
             rows = {one: read.row(one) for one in ids}
             return {one: None if row is None else row.memory.content for one, row in rows.items()}
 
+        def deliveries() -> dict[str, str | None]:
+            kept = read.deliveries([REMOTE], keys)[REMOTE]
+            dead = [key for key, one in kept.items() if one.state is DeliveryState.DEAD]
+            found["errors"] += [f"{key}: {kept[key].last_error}" for key in dead]
+            return {key: one.remote_id if one.waits else one.state for key, one in kept.items() if key not in dead}
+
         note("texts", texts)
         note("earlier", lambda: {one: [was.content for was in read.revisions(one)] for one in ids})
         note("listed", lambda: {row.memory.id: row.memory.content for row in read.page(ask(), ("live",), 10_000, None)})  # type: ignore[arg-type]
@@ -88,6 +97,7 @@ class Worker:
         note("documents", lambda: {key: kept.value for key in keys if (kept := documents.document(SPACE, PAGES, key))})
         note("items", lambda: [one.item for one in reversed(documents.log(SPACE, SESSION, BEHIND_ALL, 10_000))])
         note("facets", lambda: {key: value["said"] for key, value in read.facets("usage", keys).items()})
+        note("deliveries", deliveries)
         note("damaged", read.damaged)
         return found
 

@@ -230,7 +230,7 @@ class Trial:
                 self.lost.append(f"earlier revisions of {texts[-1][:40]}")
             if "matched" in found and not found["matched"].get(memory_id):
                 self.lost.append(f"search for {texts[-1][:40]}")
-        for where in ("documents", "facets"):
+        for where in ("documents", "facets", "deliveries"):
             for key, value in known.kept.items() if where in found else ():
                 self._one(f"{where} {key}", found[where].get(key), value, [value])
         if "items" in found:

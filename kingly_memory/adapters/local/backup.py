@@ -129,7 +129,7 @@ def check(file: Path, *, force: bool = False) -> Backup:
             if layout == 0 or problem != "ok":
                 raise InvalidInput("file", f"{file} is not whole ({problem}); use another backup")
             counted = dict(connection.execute(sql.COUNTED_SPACES))
-            connection.create_function("is_whole", 1, rows.is_whole_bytes)
+            rows.teach(connection)
             damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
     except sqlite.Error as error:
         raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None

@@ -183,7 +183,7 @@ class Connections:
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
-            connection.create_function("is_whole", 1, rows.is_whole_bytes)
+            rows.teach(connection)
             connection.create_function("has_metadata", 2, _has_metadata)
             safety.check_objects(connection, self._folder.store)
             layout = safety.layout_of(connection)

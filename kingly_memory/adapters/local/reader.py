@@ -119,7 +119,7 @@ class Reader:
         found: dict[str, dict[str, Delivery]] = {remote: {} for remote in remotes}
         wanted = (json.dumps(list(remotes)), json.dumps(list(items)))
         for remote, item, *columns in self._all(sql.GET_DELIVERIES, wanted) if remotes and items else ():
-            found[remote][item] = rows.read_delivery(columns)
+            found[remote][item] = rows.read_delivery(remote, item, columns)
         return found
 
     def page(
@@ -241,7 +241,7 @@ class Reader:
     def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, Delivery]]:
         # In one statement: what is claimed meanwhile would stand in the page twice, or what is given back not at all.
         found = self._all(sql.OUTBOX_PAGE, (remote, json.dumps(list(states)), limit))
-        return [(MemoryId(item), rows.read_delivery(columns)) for item, *columns in found]
+        return [(MemoryId(item), rows.read_delivery(remote, item, columns)) for item, *columns in found]
 
     def delivered_count(self, remote: str) -> int:
         found = self._all(sql.DELIVERED_COUNT, (remote,))

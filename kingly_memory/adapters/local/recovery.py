@@ -275,7 +275,7 @@ def _facet(name: Any, owner: Any, value: Any) -> Saved | None:
 def _delivery(remote: Any, item: Any, columns: Sequence[Any]) -> Saved | None:
     if not isinstance(remote, str) or not isinstance(item, str):
         return None
-    return Saved(DELIVERIES, methodcaller("set_delivery", remote, item, rows.read_delivery(columns)))
+    return Saved(DELIVERIES, methodcaller("set_delivery", remote, item, rows.read_delivery(remote, item, columns)))
 
 
 def _past_damage(database: Path, statement: str, position: int) -> int | None:

@@ -10,13 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b, sha256
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.writing import has_unbroken
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _DIGEST = ',"digest":"'
@@ -42,7 +45,7 @@ _DELIVERY: Mapping[str, tuple[type, ...]] = {
     "remote_id": (str, _NONE),
     "last_error": (str, _NONE),
 }
-"""The fields of a delivery in the order of `sql.DELIVERY`."""
+"""The fields of a delivery in the order of `sql.DELIVERY`, whose last column is their digest."""
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -83,11 +86,6 @@ def is_whole(value: str) -> bool:
     return bool(found) and digest_of_it == f'{_digest_of(said)}"}}'
 
 
-def is_whole_bytes(value: bytes) -> bool:
-    """The same for statements, which fail where they are to make text of what is none."""
-    return is_whole(value.decode(errors="replace"))
-
-
 def sealed(text: str) -> str:
     """How facets, documents, items and outcomes lie in their rows: JSON on one line, and its digest on the next."""
     return f"{text}\n{_digest_of(text)}"
@@ -101,12 +99,17 @@ def unsealed(value: Any) -> str:
     return text
 
 
-def is_sealed(value: Any) -> bool:
-    try:
-        unsealed(value)
-    except ValueError:
-        return False
-    return True
+def teach(connection: Connection) -> None:
+    """Make what tells damaged rows known to statements. They hand over bytes: they fail where they are to make text of
+    what is none."""
+
+    def is_sealed(value: bytes) -> bool:
+        text, _, found = value.decode(errors="replace").rpartition("\n")
+        return found == _digest_of(text)
+
+    connection.create_function("is_whole", 1, lambda value: is_whole(value.decode(errors="replace")))
+    connection.create_function("is_sealed", 1, is_sealed)
+    connection.create_function("delivery_digest", -1, delivery_digest)
 
 
 def _digest_of(text: str) -> str:
@@ -240,16 +243,29 @@ def read_facet(name: str, value: Any) -> JsonObject | None:
     return parsed
 
 
-delivery_columns: Callable[[Delivery], tuple[Any, ...]] = attrgetter("state.value", *[*_DELIVERY][1:])
+_delivery_values: Callable[[Delivery], tuple[Any, ...]] = attrgetter("state.value", *[*_DELIVERY][1:])
 
 
-def read_delivery(found: Sequence[Any]) -> Delivery:
-    """A delivery, given its columns. What cannot be read becomes a dead one, which may have been sent: it is in
-    nobody's way, and the user can have it tried again."""
+def delivery_columns(remote: str, item: str, delivery: Delivery) -> tuple[Any, ...]:
+    """How a delivery lies in its row, whose last column is a digest of the others."""
+    values = remote, item, *_delivery_values(delivery)
+    return *values, delivery_digest(*values)
+
+
+def delivery_digest(*values: Any) -> str:
+    """SQLite gives back some whole numbers as floats."""
+    return _digest_of(repr([float(one) if isinstance(one, int) else one for one in values]))
+
+
+def read_delivery(remote: str, item: str, found: Sequence[Any]) -> Delivery:
+    """A delivery, given its columns. What cannot be read, or is not as it was written, becomes a dead one, which may
+    have been sent: it is in nobody's way, and the user can have it tried again."""
+    *values, digest = found
     said: dict[str, Any] = {
-        name: one for (name, kinds), one in zip(_DELIVERY.items(), found, strict=True) if isinstance(one, kinds)
+        name: one for (name, kinds), one in zip(_DELIVERY.items(), values, strict=True) if isinstance(one, kinds)
     }
-    if said.keys() == _DELIVERY.keys() and said["state"] in _STATES:
+    is_sound = said.keys() == _DELIVERY.keys() and said["state"] in _STATES
+    if is_sound and digest == delivery_digest(remote, item, *values):
         return Delivery(**{**said, "state": _STATES[said["state"]]})
     change, remote_id = said.get("wanted", 1), said.get("remote_id")
     return Delivery(

@@ -10,8 +10,9 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from kingly_memory.adapters.local import rows, sql, sqlite
 from kingly_memory.digests import sha256
@@ -145,10 +146,19 @@ def read_all(connection: sqlite3.Connection) -> list[str]:
         raise _broken("the counts of memories are not those of its rows")
     for index in () if damaged else [name for (name,) in connection.execute(sql.TEXT_INDEXES)]:
         connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', 1)")
-    for kind, statement in sql.SEALED.items():
-        is_whole = rows.is_whole if kind == "earlier revision" else rows.is_sealed
-        damaged += [f"{kind} {name}" for name, value in connection.execute(statement) if not is_whole(value)]
+    rows.teach(connection)
+    damaged += [one for one in damaged_rows(connection.execute, 0, sql.SHARES) if not one.startswith("memory ")]
+    for remote, item, *columns in connection.execute(sql.DAMAGED_DELIVERIES).fetchall():
+        dead = rows.read_delivery(remote, item, columns)  # so that the outbox lists it, to be tried again
+        connection.execute(sql.SET_DELIVERY, rows.delivery_columns(remote, item, dead))
     return damaged
+
+
+def damaged_rows(ask: Callable[[str, tuple[int, int]], Iterable[tuple[Any, ...]]], first: int, end: int) -> list[str]:
+    """What is damaged by itself in those shares of all rows, by kind and name."""
+    return [
+        f"{kind} {name}" for kind, statement in sql.DAMAGED_ROWS.items() for (name,) in ask(statement, (first, end))
+    ]
 
 
 def _broken(said: str) -> sqlite3.DatabaseError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 8
+LAYOUT = 9
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 _APPLICATION, _FIRST_NUMBERED = 0x4B4D0000, 8
 """PRAGMA application_id is this and the layout, from that layout on: a header with one flipped bit is told from a newer
@@ -58,7 +58,7 @@ _COLUMNS = (
     "unbroken, said, scope"
 )
 COLUMNS = tuple(_COLUMNS.split(", "))
-DELIVERY = "state, due_s, wanted, acknowledged, first_sent, attempts, refusals, owner, remote_id, last_error"
+DELIVERY = "state, due_s, wanted, acknowledged, first_sent, attempts, refusals, owner, remote_id, last_error, digest"
 
 SCHEMA: dict[str, str] = {
     # Positions ascend and are never given twice, so whoever has read up to one finds what is new behind it. `key` is
@@ -82,7 +82,7 @@ SCHEMA: dict[str, str] = {
     "km_delivery": (
         "CREATE TABLE km_delivery(remote TEXT, item TEXT, state TEXT, due_s REAL, wanted INTEGER, "
         "acknowledged INTEGER, first_sent INTEGER, attempts INTEGER, refusals INTEGER, owner TEXT, remote_id TEXT, "
-        "last_error TEXT)"
+        "last_error TEXT, digest TEXT)"
     ),
     "km_delivery_of": "CREATE UNIQUE INDEX km_delivery_of ON km_delivery(remote, item)",
     "km_outbox": "CREATE INDEX km_outbox ON km_delivery(remote, state, due_s) WHERE state <> 'delivered'",
@@ -384,19 +384,23 @@ GET_DELIVERIES = (
     "AND item IN (SELECT value FROM json_each(?))"
 )
 SET_DELIVERY = (
-    f"INSERT INTO km_delivery(remote, item, {DELIVERY}) VALUES ({marks(range(12))}) ON CONFLICT DO UPDATE SET "
+    f"INSERT INTO km_delivery(remote, item, {DELIVERY}) VALUES ({marks(range(13))}) ON CONFLICT DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in DELIVERY.split(", "))
 )
 DROP_DELIVERY = "DELETE FROM km_delivery WHERE remote = ? AND item = ?"
 _OURS_AT = "WHERE remote = ? AND item IN (SELECT id FROM km_memory WHERE standing <> 'cached')"
 SEND_ANEW = (
     "UPDATE km_delivery SET state = 'pending', due_s = ?, acknowledged = 0, first_sent = 0, attempts = 0, "
-    "refusals = 0, owner = NULL, remote_id = NULL, last_error = NULL "
+    "refusals = 0, owner = NULL, remote_id = NULL, last_error = NULL, digest = NULL "
     f"{_OURS_AT} AND remote_id IS NOT NULL AND state IN ('delivered', 'pending', 'dead')"
 )
-SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1 {_OURS_AT} AND state = 'leased'"
+SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1, digest = NULL {_OURS_AT} AND state = 'leased'"
 """Who sends it may have been answered before the remote was put back: that answer confirms an earlier change now."""
-LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0 WHERE remote = ?"
+LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0, digest = NULL WHERE remote = ?"
+SEAL_ANEW = (
+    f"UPDATE km_delivery SET digest = delivery_digest(remote, item, {DELIVERY.rpartition(',')[0]}) "
+    "WHERE remote = ? AND digest IS NULL"
+)
 DELIVERY_ITEMS = "SELECT item FROM km_delivery WHERE remote = ? LIMIT 1000"
 _OUTBOX = "FROM km_delivery INDEXED BY km_outbox WHERE state <> 'delivered' AND remote = ?"
 DUE = f"SELECT item, CAST(due_s AS REAL) {_OUTBOX} AND state = ? AND due_s <= ? ORDER BY due_s, rowid LIMIT ?"
@@ -471,14 +475,33 @@ EVERY_RECORD = (
     f"SELECT c.key, c.value, c.tag, {', '.join(f'm.{name}' for name in COLUMNS)} FROM Cache AS c NOT INDEXED "
     "LEFT JOIN km_memory AS m NOT INDEXED ON m.position = c.rowid WHERE c.raw = 1 AND c.key >= 'm:' AND c.key < 'm;'"
 )
-SEALED = {
-    "earlier revision": "SELECT memory || ', ' || number, record FROM km_revision NOT INDEXED",
-    "facet": "SELECT name || ' of ' || owner, value FROM km_facet NOT INDEXED",
-    "document": "SELECT replace(namespace, char(31), '/') || key, value FROM km_documents NOT INDEXED",
-    "item": "SELECT session || ' ' || position, item FROM km_log NOT INDEXED",
-    "operation": "SELECT operation, outcome FROM km_operations NOT INDEXED",
+SHARES = 30
+"""In so many parts a store is read over."""
+_SHARE = (
+    "SELECT {name} FROM {table} NOT INDEXED WHERE rowid > (SELECT max(rowid) FROM {table}) * ?1 / {shares} "
+    "AND rowid <= (SELECT max(rowid) FROM {table}) * ?2 / {shares} AND {damaged}"
+)
+_UNSEALED = "NOT is_sealed(CAST({} AS BLOB))".format
+_UNDELIVERABLE = f"digest IS NOT delivery_digest(remote, item, {DELIVERY.rpartition(',')[0]})"
+DAMAGED_ROWS = {
+    kind: _SHARE.format(table=table, name=name, damaged=damaged, shares=SHARES)
+    for kind, table, name, damaged in (
+        (
+            "memory",
+            "Cache",
+            "substr(key, 3)",
+            "raw = 1 AND key >= 'm:' AND key < 'm;' AND NOT is_whole(CAST(value AS BLOB))",
+        ),
+        ("earlier revision", "km_revision", "memory || ', ' || number", "NOT is_whole(CAST(record AS BLOB))"),
+        ("facet", "km_facet", "name || ' of ' || owner", _UNSEALED("value")),
+        ("document", "km_documents", "replace(namespace, char(31), '/') || key", _UNSEALED("value")),
+        ("item", "km_log", "session || ' ' || position", _UNSEALED("item")),
+        ("operation", "km_operations", "operation", _UNSEALED("outcome")),
+        ("delivery of", "km_delivery", "item", _UNDELIVERABLE),
+    )
 }
-"""What each row is called, and what ends with a digest in it."""
+"""The names of the rows of each kind that are not as they were written, from one share to another."""
+DAMAGED_DELIVERIES = f"SELECT remote, item, {DELIVERY} FROM km_delivery NOT INDEXED WHERE {_UNDELIVERABLE}"
 IDS_BEGINNING = "SELECT id FROM km_memory WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
 
 # --- threads --------------------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from weakref import WeakSet
 
-from kingly_memory.adapters.local import sql
+from kingly_memory.adapters.local import safety, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import RouterClosed, StoreError
-from kingly_memory.ports import Scrubbed, Transaction
+from kingly_memory.ports import HOME, READ, Scrubbed, Transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
     from kingly_memory.adapters.local.engine import Engine
     from kingly_memory.adapters.local.transaction import DiskTransaction
-    from kingly_memory.models import Backup
+    from kingly_memory.models import Backup, JsonObject
 
 T = TypeVar("T")
 LARGEST_BATCH = 256
 """Changes that one commit takes together."""
+A_DAY_S = 0.9 * 86_400
+"""A sweep that comes every day comes a little earlier now and then."""
+MOST_DAMAGED = 20
+"""Names of damaged rows that are noted."""
 
 _Job = tuple[Callable[[Transaction], Any], "Future[Any]"]
 
@@ -108,8 +112,29 @@ class DiskStore:
 
         return scrub(self._folder, memory_ids, spaces, self._lock_wait_s)
 
-    def read_all(self) -> list[str]:
-        return self.write(lambda transaction: cast("DiskTransaction", transaction).read_all()).result()
+    def read_all(self, now_s: float) -> list[str]:
+        def change(transaction: Transaction) -> list[str]:
+            transaction.set_facet(HOME, READ, {"share": 0, "at": now_s, "began": now_s, "whole": now_s, "damaged": []})
+            return cast("DiskTransaction", transaction).read_all()
+
+        return self.write(change).result()
+
+    def read_share(self, now_s: float) -> None:
+        unread: JsonObject = {"share": 0, "at": 0.0, "began": now_s, "whole": None, "damaged": []}
+        noted = self._reader.facets(HOME, [READ]).get(READ, unread)
+        if 0 <= now_s - noted["at"] < A_DAY_S:
+            return
+        share = noted["share"]
+        damaged = [*noted["damaged"], *safety.damaged_rows(self._connections.rows, share, share + 1)]
+        began = noted["began"] if share else now_s
+        noted = {
+            "share": (share + 1) % sql.SHARES,
+            "at": now_s,
+            "began": began,
+            "whole": began if share + 1 == sql.SHARES else noted["whole"],
+            "damaged": list(dict.fromkeys(damaged))[:MOST_DAMAGED],
+        }
+        self.write(lambda transaction: transaction.set_facet(HOME, READ, noted)).result()
 
     def recovered(self) -> str | None:
         quarantined = self._folder.quarantined

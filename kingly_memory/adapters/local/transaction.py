@@ -327,19 +327,21 @@ class DiskTransaction:
 
     def delivery(self, remote: str, item: str) -> Delivery | None:
         for columns in self._all(sql.GET_DELIVERY, remote, item):
-            return rows.read_delivery(columns)
+            return rows.read_delivery(remote, item, columns)
         return None
 
     def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
         if delivery is None:
             self._connection.execute(sql.DROP_DELIVERY, (remote, item))
         else:
-            self._connection.execute(sql.SET_DELIVERY, (remote, item, *rows.delivery_columns(delivery)))
+            self._connection.execute(sql.SET_DELIVERY, rows.delivery_columns(remote, item, delivery))
 
     def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
         self._connection.execute(sql.SEND_ANEW, (now_s, remote))
         self._connection.execute(sql.SEND_LEASED_ANEW, (remote,))
         self._connection.execute(sql.LINK_ANEW, (outbox_of_links,))
+        rows.teach(self._connection)
+        self._connection.executemany(sql.SEAL_ANEW, [(remote,), (outbox_of_links,)])
 
     def delivery_items(self, remote: str) -> list[str]:
         return [item for (item,) in self._all(sql.DELIVERY_ITEMS, remote)]

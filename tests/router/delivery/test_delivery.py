@@ -173,12 +173,25 @@ def test_once_sent_a_memory_is_never_taken_for_untried_again(seen: list[Delivery
 
 @given(courses())
 def test_a_delivery_comes_back_from_its_columns_unchanged(seen: list[Delivery]) -> None:
-    assert all(rows.read_delivery(rows.delivery_columns(one)) == one for one in seen)
+    for one in seen:
+        remote, item, *columns = rows.delivery_columns("remote", "item", one)
+        assert rows.read_delivery(remote, item, columns) == one
 
 
 def test_a_delivery_in_an_unknown_state_is_dead() -> None:
-    _, *rest = rows.delivery_columns(Delivery(wanted=3, due=None))
-    assert rows.read_delivery(["gone", *rest]).state is DeliveryState.DEAD
+    digest = rows.delivery_digest("remote", "item", "gone", None, 3, 0, 0, 0, 0, None, None, None)
+    found = rows.read_delivery("remote", "item", ["gone", None, 3, 0, 0, 0, 0, None, None, None, digest])
+    assert found.state is DeliveryState.DEAD
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("at", range(10))
+def test_a_delivery_that_is_not_as_it_was_written_or_another_ones_is_dead(at: int) -> None:
+    _, _, *columns = rows.delivery_columns("remote", "item", Delivery(2, 1.0, DeliveryState.LEASED, 1, 1, 1, 1, "me"))
+    assert rows.read_delivery("remote", "item", columns).state is DeliveryState.LEASED
+    assert rows.read_delivery("remote", "another", columns).state is DeliveryState.DEAD
+    columns[at] = "pending" if at == 0 else "x" if at > 6 else 0
+    assert rows.read_delivery("remote", "item", columns).state is DeliveryState.DEAD
 
 
 def test_refusals_that_are_not_clear_kill_at_the_limit_and_not_before() -> None:
