@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field
@@ -216,6 +216,7 @@ class Scope:
     context_id: str | None = None
 
     @classmethod
+    @lru_cache(maxsize=512)  # what is stored together mostly has the same one
     def within(cls, space: str, agent: str | None = None, context_id: str | None = None) -> Scope:
         project, user = project_and_user(space)
         return cls(project, user, agent, context_id)
@@ -275,6 +276,7 @@ class Memory:
 
     def to_json(self) -> JsonObject:
         """The wire and disk form of the record; `Memory.from_json` is its inverse."""
+        created = self.created_at.isoformat()
         return {
             "id": self.id,
             "key": self.key,
@@ -286,8 +288,8 @@ class Memory:
             "title": self.title,
             "scope": self.scope.to_json(),
             "origin": self.origin.value,
-            "created_at": self.created_at.isoformat(),
-            "updated_at": self.updated_at.isoformat(),
+            "created_at": created,
+            "updated_at": created if self.updated_at is self.created_at else self.updated_at.isoformat(),
             "revision": self.revision,
             "metadata": self.metadata,
         }

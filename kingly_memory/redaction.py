@@ -13,7 +13,7 @@ from base64 import b64decode
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from kingly_memory.dataclass import dataclass
@@ -38,6 +38,12 @@ def redact(text: str) -> Redacted:
         text = "".join([*parts, text[end:]])
         count += len(spots)
     return Redacted(text, count)
+
+
+@lru_cache(maxsize=512)
+def secrets_in(name: str) -> int:
+    """How many stand in a tag or another name, which is said of many memories."""
+    return redact(name).count
 
 
 def redacted(value: Any) -> tuple[Any, int]:
@@ -245,12 +251,19 @@ class _Rule:
     is_long: bool = False
     has_digit: bool = False
 
-    def spots(self, seen: str) -> Iterator[tuple[int, int, str]]:
-        pattern = _compiled(self.pattern, self.flags)
-        group = "secret" if "secret" in pattern.groupindex else 0
-        for match in pattern.finditer(seen):
-            if self.check is None or self.check(match[group]):
-                yield (*match.span(group), self.kind)
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], int]:
+        """And the number of the group `secret`, 0 where there is none."""
+        pattern = re.compile(self.pattern, self.flags)
+        return pattern, pattern.groupindex.get("secret", 0)
+
+    def spots(self, seen: str) -> list[tuple[int, int, str]]:
+        pattern, group = self._compiled
+        return [
+            (*match.span(group), self.kind)
+            for match in pattern.finditer(seen)
+            if self.check is None or self.check(match[group])
+        ]
 
 
 class _Hints:

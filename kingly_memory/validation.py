@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -293,6 +294,11 @@ def label(name: str, value: object) -> str | None:
         return None
     if not isinstance(value, str):
         raise InvalidInput(name, f"expected text, not {_name(value)}")
+    return _label(name, value)
+
+
+@lru_cache(maxsize=512)  # the same few tags, agents and contexts are said of many memories
+def _label(name: str, value: str) -> str:
     text = mended(value)
     if not text.strip():
         raise InvalidInput(name, "is empty; leave it out instead")

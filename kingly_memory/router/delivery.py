@@ -200,13 +200,16 @@ def receipt_of(
     """The receipt of a memory with these deliveries, by the remotes' stable names. `waits`: for a remote that is
     not named here."""
     known = () if routes is None else routes.known
+    if not known:
+        reason = f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
+        if memory.significance <= REMOTE_ABOVE:
+            reason = _not_significant(memory)
+        return Receipt(memory.id, memory.key, memory.revision, ("local",), DeliveryState.LOCAL_ONLY, None, reason)
     each = {route.label: _status(memory, deliveries.get(route.name)) for route in known}
     states = {one.state for one in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
     if memory.significance <= REMOTE_ABOVE:
         reason = _not_significant(memory)
-    elif not each:
-        reason = f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
     elif len(each) == 1:
         reason = next(iter(each.values())).reason
     else:

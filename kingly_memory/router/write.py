@@ -83,14 +83,18 @@ class Gone(NamedTuple):
 def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     """The draft and how many secrets seem to stand in it: where they are taken out, only those in what it is found by,
     which stays. Every face's texts come in here; hooks have taken out those of captured text before."""
-    from kingly_memory.redaction import redacted  # most commands store nothing
+    from kingly_memory.redaction import redacted, secrets_in  # most commands store nothing
 
-    said = {name: redacted(told) for name in ("content", "title", "metadata") if (told := getattr(draft, name))}
-    count = sum(found for _, found in said.values())
-    _, in_names = redacted([one for one in (draft.key, draft.context_id, *draft.tags) if one])
+    content, count = redacted(draft.content)
+    said = {"content": content}
+    for name in ("title", "metadata"):
+        if told := getattr(draft, name):
+            said[name], found = redacted(told)
+            count += found
+    in_names = sum(secrets_in(name) for name in (draft.key, draft.context_id, *draft.tags) if name)
     if not count or not context.redacts:
         return draft, count + in_names
-    return replace(draft, **{name: text for name, (text, _) in said.items()}), in_names
+    return replace(draft, **said), in_names
 
 
 def store(

@@ -137,19 +137,19 @@ def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]
         now_s,
         has_unbroken(memory.content),
         memory.said_digest if memory.key is None else None,
-        scope_tokens(memory),
+        scope_tokens(scope.space, scope.agent, scope.context_id, memory.type, memory.tags),
     )
 
 
-def scope_tokens(memory: Memory) -> str:
+@lru_cache(maxsize=512)
+def scope_tokens(space: str, agent: str | None, context_id: str | None, kind: MemoryType, tags: tuple[str, ...]) -> str:
     """The scope, type and tags of a memory, each as one token of the text index."""
-    scope = memory.scope
-    found = [token("p", scope.space)]
-    if scope.agent is not None:
-        found.append(token("a", scope.agent))
-    if scope.context_id is not None:
-        found.append(token("c", scope.context_id))
-    return " ".join([*found, type_token(memory.type), *[token("g", tag) for tag in memory.tags]])
+    found = [token("p", space)]
+    if agent is not None:
+        found.append(token("a", agent))
+    if context_id is not None:
+        found.append(token("c", context_id))
+    return " ".join([*found, type_token(kind), *[token("g", tag) for tag in tags]])
 
 
 def token(kind: Literal["p", "a", "c", "g"], text: str) -> str:

@@ -173,7 +173,7 @@ def test_no_word_finds_the_scope_token_that_it_looks_like(
     project = uuid4().hex
     put(shared, memory("東京", project=project, agent=agent, tags=(agent,)), standing=standing)
     row = shared.reader.page(ask(project=project), tuple(Standing), 1, None)[0]
-    for token in [rows.standing_token(standing), *rows.scope_tokens(row.memory).split()]:
+    for token in [rows.standing_token(standing), *rows.columns(row.memory, standing, 0.0)[-1].split()]:
         for word in (token, stem(token), token + ending, stem(token) + ending, "é" + token, token.upper()):
             assert match(shared, word, project=project, include_archived=True).found == ()
 
