@@ -60,7 +60,10 @@ def export(options: Options, out: Output) -> int:
             out.show({"file": str(Path(target)), "memories": written}, [told])
         if options.layout != jsonl.FORMAT:
             _say_who_is_left_out(reader, out)
-    return 0
+        damaged = len(reader.damaged())
+    if damaged:
+        out.note(f"{counted(damaged, 'memory')} of this home damaged on disk and in no export; `doctor` names them")
+    return 1 if damaged else 0
 
 
 def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:

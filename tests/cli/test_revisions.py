@@ -340,6 +340,15 @@ def test_storing_under_the_key_of_a_damaged_memory_revises_it(run: Run, plan: st
     assert "damaged on disk" not in run("doctor", *home).out
 
 
+@pytest.mark.requirement("D7")
+def test_an_export_that_leaves_a_damaged_memory_out_says_so_and_ends_with_1(
+    run: Run, plan: str, tmp_path: Path
+) -> None:
+    exported = run("export", str(tmp_path / "all.jsonl"), "--home", str(tmp_path / "home"))
+    assert (exported.code, exported.out.count("0 memories written")) == (1, 1)
+    assert "1 memory of this home damaged on disk and in no export" in exported.err
+
+
 @pytest.mark.requirement("D7", "N10")
 @pytest.mark.parametrize("how", [("forget", "plan"), ("purge", "plan", "--yes"), ("purge", "--whole-project", "--yes")])
 def test_a_damaged_memory_is_taken_away_with_what_it_said_before(
