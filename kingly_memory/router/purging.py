@@ -70,13 +70,16 @@ class Erased(NamedTuple):
 
 
 def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
-    """Every memory that passes the query's filters, whatever its standing, tombstones too."""
-    return pages(reader, query, tuple(Standing))
+    """Every memory that passes the query's filters, whatever its standing, tombstones too. A damaged one counts as what
+    it said before."""
+    yield from pages(reader, query, tuple(Standing))
+    remains = map(reader.remains, reader.damaged())
+    yield from (one for one in remains if one is not None and query.admits(one.memory))
 
 
 def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
     """Everything in those spaces, whatever its standing."""
-    found = [row for space in spaces for row in chosen(reader, Query("", space))]
+    found = [row for space in spaces for row in pages(reader, Query("", space), tuple(Standing))]
     remains = map(reader.remains, reader.damaged())
     return [*found, *(one for one in remains if one is not None and one.memory.scope.space in spaces)]
 

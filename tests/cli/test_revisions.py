@@ -374,3 +374,16 @@ def test_a_damaged_memory_that_said_nothing_before_is_not_sent_to_its_history(ru
     assert ("history" in told, f"`kingly-memory forget {alone}`" in told) == (False, True)
     assert run("forget", alone, *home).code == 0
     assert "damaged on disk" not in run("doctor", *home).out
+
+
+@pytest.mark.requirement("N10", "D7")
+@pytest.mark.parametrize("which", ["--tag=t", "--context=c", "--by-agent=a"])
+def test_a_purge_of_several_takes_damaged_ones_along(run: Run, tmp_path: Path, which: str) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    said = ("--tag", "t", "--context", "c", "--agent", "a", "--json")
+    run("store", "Brillowhisp one", "--key", "k", *said, *home)
+    stored = run("store", "Brillowhisp two", "--key", "k", *said, *home).json["id"]
+    _flip(tmp_path / "home", stored, "two", "twp")
+    assert run("purge", which, "--yes", *home, "--json").json["ids"] == [stored]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if b"Brillowhisp" in path.read_bytes()] == []
