@@ -186,6 +186,18 @@ def test_a_store_that_is_open_elsewhere_goes_on_with_the_encrypted_one(tmp_path:
     assert read(home) == ["first", "second"]
 
 
+def test_a_log_that_was_deleted_under_a_writer_is_saved_encrypted(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("zebra before"))
+    for name in ("cache.db-wal", "cache.db-shm"):
+        (home / "store" / name).unlink()
+    put(store, memory("zebra after"))
+    assert saying(home) == []
+    store.close()
+    assert read(home) == [*SAID, "zebra before", "zebra after"]
+    assert saying(home) == []
+
+
 def test_a_store_whose_mark_is_lost_is_no_damaged_one(home: Path) -> None:
     (home / "store" / sqlite.MARK).unlink()
     assert read(home) == SAID
