@@ -435,6 +435,11 @@ class MemoryReader(Protocol):
         """The change feed of the home, from the first line beyond that sequence."""
         ...
 
+    def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
+        """The memories of a space that lines of the feed beyond that sequence are about, as they are now, by line. None
+        for one that is damaged."""
+        ...
+
     def last_change(self) -> int:
         """The sequence of the feed's last line; 0 where there is none."""
         ...
@@ -741,13 +746,15 @@ class InjectionLog(Protocol):
 
 
 class RemoteHit(NamedTuple):
-    """What a remote found. `memory_id` is our own id when the remote gave it back; `record` what it told us of it."""
+    """What a remote found. `memory_id` is our own id when the remote gave it back; `record` what it told us of it.
+    `is_fed`: it lists changes, so that the memory comes with those, and no copy of it has to be kept."""
 
     remote_id: str
     content: str
     relevance: float
     memory_id: str | None = None
     record: Mapping[str, Any] = MappingProxyType({})
+    is_fed: bool = False
 
 
 UNKNOWN = "unknown"
@@ -773,15 +780,6 @@ class RemoteInfo(NamedTuple):
         return " over ".join(filter(None, (named, spoken))) or UNKNOWN
 
 
-class Forgotten(NamedTuple):
-    """What a remote has forgotten since it was last asked, by its own ids. `until` is what to ask from the next time;
-    `more` says that the answer was cut."""
-
-    remote_ids: tuple[str, ...]
-    until: str
-    more: bool = False
-
-
 class RemoteLink(NamedTuple):
     """A link between two memories of a project, by their ids on the remote."""
 
@@ -791,6 +789,36 @@ class RemoteLink(NamedTuple):
     strength: float
     description: str | None
     space: str
+
+
+class Said(NamedTuple):
+    """A text of a memory: what a hit has of it, when it was said, and its revision at the hub."""
+
+    hit: RemoteHit
+    at: datetime
+    revision: int
+
+
+class Changed(NamedTuple):
+    """A memory of a hub as it stands there now. `name` is the id that its first sender gave it, `met` are those of
+    others who stored it under the same key while apart. `said` is None for what was forgotten at `at`, or `purged`."""
+
+    remote_id: str
+    at: datetime
+    name: str | None = None
+    said: Said | None = None
+    earlier: tuple[Said, ...] = ()
+    links: tuple[RemoteLink, ...] = ()
+    met: tuple[str, ...] = ()
+    purged: bool = False
+
+
+class Changes(NamedTuple):
+    """A page of a hub's change feed. `until` is what to ask from the next time; `more` says that there is more now."""
+
+    found: tuple[Changed, ...]
+    until: str
+    more: bool = False
 
 
 class Remote(Protocol):
@@ -836,8 +864,8 @@ class Remote(Protocol):
         """
         ...
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
-        """What was forgotten there since an earlier answer's `until`, by anybody, so that copies can be dropped.
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        """What has become of the memories of a space since an earlier answer's `until`, by anybody.
 
         None from a remote that does not tell. One try, ended at `timeout_s`.
         """

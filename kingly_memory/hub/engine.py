@@ -6,8 +6,8 @@ Every call in every dialect ends in `answered`, and what goes wrong with it is w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -19,13 +19,14 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
+from kingly_memory.hub.feed import MET, Feed
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
     GetLinkedMemories,
     GetWorkingMemory,
     InitializeMemorySystem,
-    ListForgotten,
+    ListChanges,
     RecordThought,
     Request,
     SearchSemanticMemories,
@@ -36,7 +37,7 @@ from kingly_memory.hub.methods import (
     checked,
     parsed,
 )
-from kingly_memory.hub.recall import SENT, Recall, worded
+from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, space_of
@@ -45,11 +46,13 @@ from kingly_memory.ports import HOME, INCARNATION, Clock, Embedder, LocalStore, 
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
-FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link", "store_many")
+FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_changes", "create_memory_link", "store_many")
 
-_FORGOTTEN, _LAST_FORGOTTEN = "forgotten", "forgotten_last"
-"""The facets `forgotten:<digest of the scope>.<number>` name what was forgotten, in that order."""
-_LISTED = 500
+_NAMED = "named"
+"""The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
+_CLOCKS_APART = timedelta(days=1)
+"""How far ahead of the hub's clock a sender's may be."""
+_TICK = timedelta(microseconds=1)
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
@@ -93,7 +96,7 @@ class Engine:
             StoreMany: self._store_many,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
-            ListForgotten: self._list_forgotten,
+            ListChanges: Feed(store.reader).changes,
             SearchSemanticMemories: self._recall.search,
             GetWorkingMemory: self._recall.working,
             GetLinkedMemories: self._recall.linked,
@@ -145,27 +148,32 @@ class Engine:
         return {"thought_id": reply["memory_id"], **reply}
 
     def _stored(self, scope: str, envelopes: Sequence[Envelope]) -> list[JsonObject]:
-        """Store each, unless its key was used before: then nothing is written, and a sender whose memory was forgotten
-        meanwhile is told so."""
+        """Store each, unless its idempotency key was used before, or a memory has the key that people gave it: then it
+        is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
-        memories = [
-            one.draft.memory(new_id(now), scope, created_at=now, updated_at=now, revision=1) for one in envelopes
-        ]
-        vectors = [self._vectors.of(searchable(memory)) for memory in memories]
+        vectors = [self._vectors.of(searchable(one.draft)) for one in envelopes]
 
-        def store(tx: Transaction, memory: Memory, sent: JsonObject, vector: Sequence[float]) -> JsonObject:
-            known = None if memory.key is None else tx.id_of_key(scope, memory.key)
-            if known is None:
-                self._put(tx, memory, sent, vector)
-                return {"memory_id": memory.id, "idempotency_hit": False, "digest": content_digest(sent["content"])}
-            row = tx.row(known)
-            forgotten = row is not None and row.standing is Standing.FORGOTTEN
-            told = {"forgotten": True} if forgotten else _held(tx, known)
-            return {"memory_id": known, "idempotency_hit": True, **told}
+        def store(tx: Transaction, envelope: Envelope, vector: Sequence[float]) -> JsonObject:
+            draft = envelope.draft
+            known = None if draft.key is None else tx.id_of_key(scope, draft.key)
+            named = None if envelope.key is None else tx.facet(_NAMED, _place(scope, envelope.key))
+            row = tx.row(known or str((named or {"id": None})["id"]))
+            if row is None:
+                said_at = envelope.said_before(now)
+                memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
+                self._put(tx, memory, vector, envelope.key)
+                return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
+            if envelope.said_at is None:
+                forgotten = row.standing is Standing.FORGOTTEN
+                told = {"forgotten": True} if forgotten else {"digest": _digest(row.memory)}
+                return {"memory_id": row.memory.id, "idempotency_hit": True, **told}
+            if known is None and draft.key is not None:
+                met = (tx.facet(MET, row.memory.id) or {"ids": []})["ids"]
+                tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
+            return self._say(tx, row, envelope, vector, now)
 
         def change(tx: Transaction) -> list[JsonObject]:
-            each = zip(memories, envelopes, vectors, strict=True)
-            return [store(tx, memory, envelope.sent(), vector) for memory, envelope, vector in each]
+            return [store(tx, one, vector) for one, vector in zip(envelopes, vectors, strict=True)]
 
         replies = self._store.write(change).result()
         self._vectors.follow(scope, *(reply["memory_id"] for reply in replies))
@@ -175,7 +183,7 @@ class Engine:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
         memory_id = MemoryId(request.memory_id)
         row = self._known("memory_id", scope, memory_id)
-        earlier = self._store.reader.facets(SENT, [memory_id]).get(memory_id, {})
+        earlier = row.memory.metadata
         kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
@@ -186,46 +194,79 @@ class Engine:
             row = tx.row(memory_id)
             if row is None:  # it was there a moment ago, and the hub never erases one
                 raise UnknownMemory("memory_id", memory_id)
-            current = row.memory
-            if not _first_time(tx, memory_id, request.idempotency_key):
-                return {"revision": current.revision, "idempotency_hit": True, **_held(tx, memory_id)}
-            memory = envelope.draft.memory(
-                memory_id, scope, created_at=current.created_at, updated_at=now, revision=current.revision + 1
-            )
-            self._put(tx, memory, envelope.sent(), vector)
-            return {"revision": memory.revision, "idempotency_hit": False, **_held(tx, memory_id)}
+            if envelope.said_at is None and not _first_time(tx, memory_id, request.idempotency_key):
+                said = {"memory_id": memory_id, "digest": _digest(row.memory)}
+                return {**said, "revision": row.memory.revision, "idempotency_hit": True}
+            return self._say(tx, row, envelope, vector, now)
 
         told = self._store.write(change).result()
         self._vectors.follow(scope, memory_id)
-        return {"memory_id": memory_id, **told}
+        return told
+
+    def _say(self, tx: Transaction, row: Row, envelope: Envelope, vector: Sequence[float], now: datetime) -> JsonObject:
+        """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
+        came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
+        changed since."""
+        before, is_forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        said_at = max(now, before.updated_at + _TICK) if envelope.said_at is None else envelope.said_before(now)
+        memory = replace(
+            envelope.draft.memory(
+                before.id, before.scope.space, created_at=before.created_at, updated_at=said_at, revision=0
+            ),
+            key=before.key,
+        )
+        is_repeat = any(
+            (one.updated_at, _digest(one)) == (said_at, envelope.digest)
+            for one in (before, *self._store.reader.revisions(before.id))
+        )
+        told: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
+        is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
+        if is_later:
+            self._put(tx, replace(memory, revision=before.revision + 1), vector, envelope.key)
+        elif is_forgotten:
+            tx.note_seen(before)
+            told = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
+        elif is_repeat:
+            tx.note_seen(before)
+        else:  # it takes the place of the current one, which becomes the next
+            tx.save(replace(before, revision=before.revision + 1), row.standing)
+            tx.keep_revision(replace(memory, revision=before.revision))
+        return {**told, "revision": before.revision + (not is_repeat)}
 
     def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
         """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back. A purge
-        leaves nothing of it in the files either."""
+        leaves nothing of it in the files either. A text that was said later than this stays."""
         if request.memory_id is None and request.store_key is None:
             raise InvalidInput("memory_id", "is missing, and store_key is too; one of them names the memory")
         key = validation.label("store_key", request.store_key)
+        said_at = validation.moment("forgotten_at", request.forgotten_at)
         now = self._clock.now()
 
         def change(tx: Transaction) -> tuple[MemoryId | None, bool, bool]:
-            memory = _named(tx, scope, request.memory_id, key)
-            if memory is None and key is None:
+            row = _named(tx, scope, request.memory_id, key)
+            if row is None and key is None:
                 return None, False, False
-            if memory is None:  # its store may still be on its way, and must find it forgotten
+            if row is None:  # its store may still be on its way, and must find it forgotten
                 unseen = opened("unseen", MemoryType.SEMANTIC.value, None, key).draft
-                memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=now, revision=0)
-            elif not _first_time(tx, memory.id, request.idempotency_key):
-                row = tx.row(memory.id)
-                return memory.id, row is not None and row.standing is Standing.FORGOTTEN, True
+                memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=said_at or now, revision=0)
+            elif not _first_time(tx, row.memory.id, request.idempotency_key):
+                return row.memory.id, row.standing is Standing.FORGOTTEN, True
+            elif said_at is not None and said_at < row.memory.updated_at and not request.purge:
+                tx.note_seen(row.memory)
+                return row.memory.id, row.standing is Standing.FORGOTTEN, False
+            else:
+                memory = row.memory
             if request.purge:
                 links.sever(tx, memory.id)
+                if (name := _unwrapped(memory.metadata.get("content", ""))[1].get("key")) is not None:
+                    tx.set_facet(_NAMED, _place(scope, str(name)), None)
             tx.erase(memory.id)
             tx.unlearn(memory)
-            emptied = replace(memory, content="", title=None, tags=(), metadata={})
-            tx.save(replace(emptied, updated_at=now, revision=memory.revision + 1), Standing.FORGOTTEN)
-            tx.set_facet(SENT, memory.id, None)
+            left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
+            emptied = replace(memory, content="", title=None, tags=(), metadata=left)
+            forgotten_at = max(min(said_at or now, now + _CLOCKS_APART), memory.updated_at)
+            tx.save(replace(emptied, updated_at=forgotten_at, revision=memory.revision + 1), Standing.FORGOTTEN)
             self._vectors.write(tx, memory.id, None)
-            _note_forgotten(tx, scope, memory.id)
             return memory.id, True, False
 
         memory_id, is_forgotten, hit = self._store.write(change).result()
@@ -234,19 +275,6 @@ class Engine:
             if request.purge:
                 self._store.scrub([memory_id])
         return {"memory_id": memory_id, "forgotten": is_forgotten, "idempotency_hit": hit}
-
-    def _list_forgotten(self, scope: str, request: ListForgotten) -> JsonObject:
-        """What is forgotten still. A cursor that this hub never gave out, as after a restored backup, begins anew."""
-        whose, since = digest(scope), request.since or ""
-        is_cursor = re.fullmatch("[0-9]{1,12}", since) is not None
-        last = self._store.reader.facets(_LAST_FORGOTTEN, [whose]).get(whose, {"number": 0})["number"]
-        start = int(since) if is_cursor and int(since) <= last else 0
-        found = self._store.reader.threads.named(_FORGOTTEN, _LISTED, after=_place(whose, start))
-        listed = {owner.rpartition(".")[2]: facet["id"] for owner, facet in found if owner.startswith(f"{whose}.")}
-        rows = {memory_id: self._store.reader.row(memory_id) for memory_id in listed.values()}
-        gone = [memory_id for memory_id, row in rows.items() if row and row.standing is Standing.FORGOTTEN]
-        until = max(map(int, listed), default=start)
-        return {"memory_ids": gone, "until": str(until), "more": bool(listed) and until < last}
 
     def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
         """The same ends and type again are the same link. A change that was overtaken by a later one has no effect."""
@@ -262,6 +290,8 @@ class Engine:
             link, _ = links.write(tx, source, target, said, now)
             if before is None:
                 _first_time(tx, link.id, request.idempotency_key)
+            if (row := tx.row(source)) is not None:
+                tx.note_seen(row.memory)  # links lie beside memories: who reads the feed hears of them there
             return link
 
         return worded(self._store.write(change).result())
@@ -273,9 +303,10 @@ class Engine:
             raise UnknownMemory(field, memory_id)
         return row
 
-    def _put(self, tx: Transaction, memory: Memory, sent: JsonObject, vector: Sequence[float]) -> None:
+    def _put(self, tx: Transaction, memory: Memory, vector: Sequence[float], key: str | None) -> None:
         tx.save(memory, Standing.LIVE)
-        tx.set_facet(SENT, memory.id, sent)
+        if key is not None:
+            tx.set_facet(_NAMED, _place(memory.scope.space, key), {"id": memory.id})
         self._vectors.write(tx, memory.id, vector)
 
 
@@ -301,33 +332,24 @@ def refusal(error: Exception) -> Refusal:
     return Refusal(500, "internal error")
 
 
-def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Memory | None:
+def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Row | None:
     """The memory of the scope with that id, else the one stored under that key."""
     by_key = None if key is None else tx.id_of_key(scope, key)
     for one in (memory_id, by_key):
         row = None if one is None else tx.row(one)
         if row is not None and row.memory.scope.space == scope:
-            return row.memory
+            return row
     return None
 
 
-def _held(tx: Transaction, memory_id: str) -> JsonObject:
-    """What a sender tells by whether the hub holds its words: a repeat may be answered from another change."""
-    sent = tx.facet(SENT, memory_id)
-    return {} if sent is None else {"digest": content_digest(sent["content"])}
+def _digest(memory: Memory) -> str | None:
+    """What a sender tells by whether the hub holds its words."""
+    sent = memory.metadata.get("content")
+    return None if sent is None else content_digest(sent)
 
 
-def _note_forgotten(tx: Transaction, scope: str, memory_id: MemoryId) -> None:
-    """Write down what was forgotten in a scope, numbered from 1 on without gaps."""
-    whose = digest(scope)
-    number = (tx.facet(_LAST_FORGOTTEN, whose) or {"number": 0})["number"] + 1
-    tx.set_facet(_LAST_FORGOTTEN, whose, {"number": number})
-    tx.set_facet(_FORGOTTEN, _place(whose, number), {"id": memory_id})
-
-
-def _place(whose: str, number: int) -> str:
-    """Padded, so that owners stand in the order of their numbers."""
-    return f"{whose}.{number:012d}"
+def _place(scope: str, key: str) -> str:
+    return f"{digest(scope)}.{key}"
 
 
 def _first_time(tx: Transaction, owner: str, key: str | None) -> bool:
@@ -357,16 +379,20 @@ def _covers(applied: str, key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A memory as it was sent (`content` and `metadata` are echoed unchanged) and as it is understood (`draft`)."""
+    """A memory as it is understood; the metadata of `draft` are what was sent, which is echoed unchanged. `key` is the
+    one that people gave it, and `said_at` when they said this, where the sender is a router and says so."""
 
-    content: str
-    memory_type: str
-    metadata: JsonObject
     draft: Draft
+    key: str | None
+    said_at: datetime | None
 
-    def sent(self) -> JsonObject:
-        """What answers echo."""
-        return {"content": self.content, "memory_type": self.memory_type, "metadata": self.metadata}
+    @property
+    def digest(self) -> str:
+        return content_digest(self.draft.metadata["content"])
+
+    def said_before(self, now: datetime) -> datetime:
+        """When it was said, as far as that can be: a wrong clock must not make a text the last one for ever."""
+        return self.said_at if self.said_at is not None and self.said_at <= now + _CLOCKS_APART else now
 
 
 def _sent(request: StoreMemory) -> Envelope:
@@ -393,7 +419,9 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         origin="remote",
         metadata=outer,
     )
-    return Envelope(content, memory_type, draft.metadata, replace(draft, metadata={}))
+    sent = {"content": content, "memory_type": memory_type, "metadata": draft.metadata}
+    said_at = _moment(record.get("updated_at"))
+    return Envelope(replace(draft, metadata=sent), _label(record.get("key")), said_at)
 
 
 def wrapped(content: str, record: JsonObject) -> str:
@@ -411,6 +439,13 @@ def _unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
         return content, {}
     record = wrapped.get("metadata")
     return wrapped["content"], record if isinstance(record, dict) else {}
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        return validation.moment("record", value)
+    except InvalidInput:
+        return None
 
 
 def _label(value: object) -> str | None:

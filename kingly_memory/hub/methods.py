@@ -114,15 +114,19 @@ class ForgetMemory(Request):
     memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
     store_key: Annotated[Text | None, Field(description="The idempotency key it was stored with")] = None
     purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
+    forgotten_at: Annotated[
+        Text | None, Field(description="When, in ISO 8601: a text that was said later stays; left out: now")
+    ] = None
     idempotency_key: Key = None
 
 
-class ListForgotten(Request):
-    title = "List forgotten memories"
-    says = "List what was forgotten since an earlier answer, so that whoever holds copies can drop them."
+class ListChanges(Request):
+    title = "List changes"
+    says = "List memories that were stored, revised, linked or forgotten since an earlier answer, as they are now."
     reads = True
 
     since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="How many at most")] = 500
 
 
 class SearchSemanticMemories(Request):
@@ -193,7 +197,7 @@ METHODS: Mapping[str, type[Request]] = {
     "store_many": StoreMany,
     "update_memory": UpdateMemory,
     "forget_memory": ForgetMemory,
-    "list_forgotten": ListForgotten,
+    "list_changes": ListChanges,
     "search_semantic_memories": SearchSemanticMemories,
     "get_working_memory": GetWorkingMemory,
     "get_linked_memories": GetLinkedMemories,

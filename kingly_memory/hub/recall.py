@@ -14,9 +14,6 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import StoreReader
 
-SENT = "sent"
-"""The facet that keeps content, type and metadata as they were sent, for answers to echo."""
-
 REPLY_LIMIT_BYTES = 1_000_000
 """Clients read at most 1 MiB of a reply; memories that do not fit are left out and `truncated` says so."""
 
@@ -69,17 +66,10 @@ class Recall:
 
     def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""
-        sent = self._reader.facets(SENT, [memory.id for memory in memories])
         reply: JsonObject = {"memories": []}
         room = REPLY_LIMIT_BYTES
         for memory in memories:
-            said = sent.get(memory.id, {})
-            entry: JsonObject = {
-                "memory_id": memory.id,
-                "content": said.get("content", memory.content),
-                "memory_type": said.get("memory_type", memory.type.value),
-                "metadata": said.get("metadata", memory.metadata),
-            }
+            entry: JsonObject = {"memory_id": memory.id, **memory.metadata}  # as it was sent
             if similarity is not None:
                 entry["similarity"] = entry["relevance"] = round(similarity[memory.id], 4)
             size = len(json.dumps(entry, ensure_ascii=False).encode())

@@ -1,7 +1,8 @@
 """What a home knows of its remotes: which projects send their memories there, what waits, and how one is taken out.
 
 The facet `remote:<name>` has the `endpoint`; `projects` whose new memories go there, and since when; `earlier`, those
-of them whose earlier memories go there too; and `backlog`, those of which memories are still to be looked through.
+of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through; and
+`read`, how far the remote's change feed was read for each (`sync`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ COUNTED = 50
 
 
 def unused(endpoint: str) -> JsonObject:
-    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": []}
+    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": [], "read": {}}
 
 
 def remotes_of(transaction: Transaction, space: str) -> list[str]:

@@ -24,6 +24,7 @@ from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender
 from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.sync import Reading
 
 log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")
@@ -81,7 +82,8 @@ class RemoteConnection:
     def _made_side(self, space: str) -> RemoteSide:
         one = self._services
         cache = RemoteCache(self.part.name, space, store=one.store, clock=one.clock, settings=one.settings)
-        return RemoteSide(self.part.name, self.part.remote, self._link, cache, label=self.part.label)
+        pull = Reading(self.part.name, space, one).pull
+        return RemoteSide(self.part.name, self.part.remote, self._link, cache, pull=pull, label=self.part.label)
 
     def begin(self) -> Future[bool]:
         """Make the remote known to the store: what is stored after this call finds that the project is sent there. See
@@ -221,7 +223,7 @@ class RemoteConnection:
             else:
                 await self._have_it_sent(end)
             if self._link.is_connected:
-                await self.side.catch_up(self._services.settings.call_timeout_s, at_once=True)
+                await self.side.catch_up(max(end - self._services.clock.monotonic(), 0.0), at_once=True)
             rounds = 0 if self._link.is_connected else rounds - 1
 
     async def _have_it_sent(self, end: float) -> None:

@@ -7,7 +7,7 @@ working context, and answers with the receipt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from kingly_memory.cognition.context import ContextRules
@@ -37,6 +37,7 @@ from kingly_memory.router.routes import Routes
 from kingly_memory.settings import Lifetimes, Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 
+TICK = timedelta(microseconds=1)
 CHANGES_KEPT_S = 90 * 86_400.0
 """How long the change feed goes back, after a sweep."""
 
@@ -59,6 +60,11 @@ class WriteContext:
     @property
     def now_s(self) -> float:
         return self.now.timestamp()
+
+    def after(self, memory: Memory) -> datetime:
+        """Now, or just after what was done to the memory last, maybe by another machine whose clock is ahead: machines
+        agree by these times on what came later."""
+        return max(self.now, memory.updated_at + TICK)
 
 
 class Stored(NamedTuple):
@@ -187,7 +193,7 @@ def _fold(
     if both == twin:
         receipt = _use(transaction, twin, context, later)
     else:
-        both = replace(both, updated_at=context.now, revision=twin.revision + 1)
+        both = replace(both, updated_at=context.after(twin), revision=twin.revision + 1)
         receipt = _save(transaction, both, Standing.LIVE, context, later, is_said=True)
     return both, _seen(transaction, both, receipt, context)
 
@@ -362,7 +368,7 @@ def _memory(
         created = draft.created_at or context.now
         memory_id, revision, updated = MemoryId(wanted_id or new_id(context.now)), 1, updated_at or created
     else:
-        old, updated = before.memory, context.now
+        old, updated = before.memory, context.after(before.memory)
         memory_id, revision, created = old.id, old.revision + 1, old.created_at
     return draft.memory(
         memory_id, context.space, created_at=created, updated_at=updated, revision=revision, agent=context.agent
@@ -508,6 +514,8 @@ def restore(
         if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
             revive(transaction, [memory], context)
         if was_forgotten:
+            memory = replace(memory, updated_at=context.after(memory))
+            transaction.save(memory, Standing.LIVE)
             _deliver(transaction, memory, context)
             transaction.restand(summaries.whole_texts(transaction, memory), Standing.ARCHIVED)
         return memory if earlier is None else _say_again(transaction, earlier, row, context)
@@ -527,7 +535,8 @@ def _earlier(transaction: Transaction, memory: Memory, revision: int | None) -> 
 def _say_again(transaction: Transaction, earlier: Memory, now: Row, context: WriteContext) -> Memory:
     """What a live memory said before, by whoever said it, under its key of today and in its context of today."""
     scope = replace(earlier.scope, context_id=now.memory.scope.context_id)
-    said = replace(earlier, key=now.memory.key, scope=scope, updated_at=context.now, revision=now.memory.revision + 1)
+    updated_at = context.after(now.memory)
+    said = replace(earlier, key=now.memory.key, scope=scope, updated_at=updated_at, revision=now.memory.revision + 1)
     if _says_the_same(now.memory, said):
         return now.memory
     say_instead(transaction, now, said, context)
@@ -567,7 +576,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
 def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
     from kingly_memory.router.thread_cleanup import clean_up  # a command that stores does without
 
-    transaction.save(memory, Standing.FORGOTTEN)
+    transaction.save(replace(memory, updated_at=context.after(memory)), Standing.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
     contexts.forgotten(transaction, memory)
     experiences.let_go(transaction, memory)

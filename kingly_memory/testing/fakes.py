@@ -12,7 +12,7 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.testing.semantic import words
 
 
@@ -39,7 +39,7 @@ class FakeRemote:
 
     `down = True` fails every call at once; `hang()` lets every call wait until its deadline on the clock, or `go_on()`.
     `elsewhere` and `working_elsewhere` are what others have stored: hits of every search, and of every context.
-    `forgotten_elsewhere` is what others have forgotten; None is a remote that does not tell.
+    `changed_elsewhere` is what has changed by others; None is a remote that does not tell.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class FakeRemote:
         self.links: list[RemoteLink] = []
         self.elsewhere: list[RemoteHit] = []
         self.working_elsewhere: list[RemoteHit] = []
-        self.forgotten_elsewhere: Forgotten | None = None
+        self.changed_elsewhere: Changes | None = None
         self.closed = False
         self._outcomes = deque(outcomes)
         self._honours_keys = honours_keys
@@ -124,8 +124,8 @@ class FakeRemote:
                 self.effects.append(idempotency_key)
             return remote_id or self._known_keys.get(memory.id)
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
-        return self.forgotten_elsewhere
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        return self.changed_elsewhere
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

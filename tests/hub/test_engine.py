@@ -386,7 +386,7 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
             "idempotency_keys",
             "update_memory",
             "forget_memory",
-            "list_forgotten",
+            "list_changes",
             "create_memory_link",
             "store_many",
         ],

@@ -511,7 +511,7 @@ def test_tools_and_methods_are_the_same_and_say_what_they_take() -> None:
 def test_the_annotations_say_what_a_call_may_do() -> None:
     hints = {tool.name: tool.annotations for tool in tools()}
     assert {name for name, one in hints.items() if one and one.read_only_hint} == {
-        "initialize_memory_system", "list_forgotten", "search_semantic_memories", "get_working_memory",
+        "initialize_memory_system", "list_changes", "search_semantic_memories", "get_working_memory",
         "get_linked_memories",
     }  # fmt: skip
     assert {name for name, one in hints.items() if one and one.destructive_hint} == {"update_memory", "forget_memory"}

@@ -99,6 +99,10 @@ class Reader:
     def changes(self, after: int, limit: int) -> list[Change]:
         return [Change(*columns) for columns in self._all(sql.CHANGES, (after, limit))]
 
+    def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
+        found = self._all(sql.CHANGED, (after, space, limit))
+        return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
+
     def last_change(self) -> int:
         found = self._all(sql.LAST_CHANGE, ())
         return found[0][0] if found else 0

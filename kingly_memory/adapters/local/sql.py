@@ -253,6 +253,10 @@ NOTE_STANDING = (
     "WHERE position IN (SELECT value FROM json_each(?)) AND standing <> ? ORDER BY position"
 )
 CHANGES = "SELECT sequence, memory, revision, what, at FROM km_change WHERE sequence > ? ORDER BY sequence LIMIT ?"
+CHANGED = (
+    "SELECT f.sequence, c.rowid, c.value, c.tag FROM km_change AS f JOIN km_memory AS m ON m.id = f.memory "
+    "JOIN Cache AS c ON c.rowid = m.position WHERE f.sequence > ? AND m.space = ? ORDER BY f.sequence LIMIT ?"
+)
 LAST_CHANGE = "SELECT coalesce(max(sequence), 0) FROM km_change"
 DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
 """The last one stays: SQLite would give its number again."""

@@ -14,7 +14,7 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.ultimate import UltimateRemote
@@ -79,9 +79,9 @@ class ChosenRemote:
         server = await self._ready()
         return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
         return await self._within(
-            timeout_s, lambda server, left_s: server.forgotten(since, space=space, timeout_s=left_s)
+            timeout_s, lambda server, left_s: server.changes(since, space=space, timeout_s=left_s)
         )
 
     async def search(

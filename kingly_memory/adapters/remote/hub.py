@@ -10,7 +10,7 @@ from kingly_memory.adapters.remote.outcomes import NOT_FOUND
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink
 
 STORE_MANY = "store_many"
 MOST_AT_ONCE = 100
@@ -23,13 +23,13 @@ _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 class HubRemote(ToolRemote):
     """A remote with the seed's tools, in any dialect."""
 
-    _lists_forgotten = False
+    _lists_changes = False
     _can_update = _knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
         info = wire.server_info(offer.told)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
-        self._lists_forgotten = "list_forgotten" in wire.features(offer.told)
+        self._lists_changes = "list_changes" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
         takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
@@ -63,19 +63,24 @@ class HubRemote(ToolRemote):
         await self._dialect.call("create_memory_link", params, space=link.space)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        params: JsonObject = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
+        params: JsonObject = {
+            "memory_id": remote_id,
+            "store_key": memory.id,
+            "forgotten_at": memory.updated_at.isoformat(),
+            "idempotency_key": idempotency_key,
+        }
         if not memory.content:
             params["purge"] = True
         forgotten = wire.forgotten_id(await self._dialect.call("forget_memory", params, space=memory.scope.space))
         return remote_id or forgotten
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
-        if not self._lists_forgotten:
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        if not self._lists_changes:
             return None
-        reply = await self._dialect.call(
-            "list_forgotten", {"since": since}, space=space, timeout_s=timeout_s, reads=True
+        params = {"since": since}
+        return wire.changes(
+            await self._dialect.call("list_changes", params, space=space, timeout_s=timeout_s, reads=True)
         )
-        return wire.forgotten(reply)
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
@@ -84,13 +89,12 @@ class HubRemote(ToolRemote):
         reply = await self._dialect.call(
             "search_semantic_memories", params, space=space, timeout_s=timeout_s, reads=True
         )
-        return wire.hits(reply)[:limit]
+        return [hit._replace(is_fed=self._lists_changes) for hit in wire.hits(reply)[:limit]]
 
     async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         params = {"context_filter": context_id}
-        return wire.hits(
-            await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
-        )
+        reply = await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
+        return [hit._replace(is_fed=self._lists_changes) for hit in wire.hits(reply)]
 
     async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}

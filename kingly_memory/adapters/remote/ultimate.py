@@ -16,7 +16,7 @@ from kingly_memory.adapters.remote.together import Together, deadline
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class UltimateRemote(ToolRemote):
 
     # --- what somebody waits for ------------------------------------------------------------------------------------
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
         return None  # it keeps no list of that
 
     async def search(

@@ -8,14 +8,16 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeGuard, TypeVar
 
 from kingly_memory.adapters.remote.outcomes import failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
-from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Changed, Changes, RemoteHit, RemoteInfo, RemoteLink, Said
+from kingly_memory.validation import moment
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -186,13 +188,56 @@ def forgotten_id(reply: Any) -> str | None:
     return _entry_id(told)
 
 
-def forgotten(reply: Any) -> Forgotten:
-    """What a hub has forgotten. Raises RemoteUnavailable for what cannot be an answer."""
+def changes(reply: Any) -> Changes:
+    """A page of a hub's feed. Raises RemoteUnavailable for what cannot be an answer; entries that make no sense, and
+    those that no reply has room for, are left out."""
     told = _unwrapped(reply)
-    ids, until = (told.get("memory_ids"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
-    if not isinstance(ids, list) or until is None:
-        raise RemoteUnavailable("the reply does not list what was forgotten", reached=True)
-    return Forgotten(tuple(one for one in map(text_of, ids) if one is not None), until, told.get("more") is True)
+    entries, until = (told.get("changes"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
+    if not isinstance(entries, list) or until is None:
+        raise RemoteUnavailable("the reply lists no changes", reached=True)
+    found = [one for entry in entries if isinstance(entry, Mapping) and (one := _changed(entry)) is not None]
+    if len(found) < len(entries):
+        log.warning("%d of %d changes cannot be read here and are left out", len(entries) - len(found), len(entries))
+    return Changes(tuple(found), until, told.get("more") is True)
+
+
+def _changed(entry: Mapping[str, Any]) -> Changed | None:
+    remote_id, at = text_of(entry.get("memory_id")), _moment(entry.get("at"))
+    said = None if entry.get("forgotten") is True else _said(entry, entry)
+    if remote_id is None or at is None or (said is None and entry.get("forgotten") is not True):
+        return None
+    earlier = (_said(entry, one) for one in _listed(entry.get("revisions")))
+    names = [text_of(one) for one in met] if isinstance(met := entry.get("met"), list) else []
+    return Changed(
+        remote_id,
+        at,
+        text_of(entry.get("name")),
+        said,
+        tuple(one for one in earlier if one is not None),
+        tuple(one for told in _listed(entry.get("links")) if (one := _link(told)) is not None),
+        tuple(one for one in names if one is not None),
+        entry.get("purged") is True,
+    )
+
+
+def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> Said | None:
+    hit, at, number = (
+        _hit({"memory_id": entry["memory_id"], **revision}),
+        _moment(revision.get("at")),
+        figure(revision.get("revision")),
+    )
+    return None if hit is None or at is None or number is None or number < 1 else Said(hit, at, int(number))
+
+
+def _listed(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        return moment("at", value)
+    except InvalidInput:
+        return None
 
 
 def hits(reply: Any) -> list[RemoteHit]:
@@ -241,13 +286,19 @@ def links(reply: Any) -> list[JsonObject]:
         told = next((told[name] for name in _LINK_LISTS if name in told), None)
     found: dict[tuple[str, str, str], JsonObject] = {}
     for entry in [one for one in _flat(told) if isinstance(one, Mapping)][:MOST_ENTRIES]:
-        source = _first_id(entry, "source_memory_id", "source_id", "source")
-        target = _first_id(entry, "target_memory_id", "target_id", "target")
-        if source is not None and target is not None:
-            kind = text_of(entry.get("link_type")) or "related"
-            strength = share(first_figure(entry, ("strength",), 1.0))
-            found[source, target, kind] = link_words(RemoteLink(source, target, kind, strength, None, ""))
+        link = _link(entry)
+        if link is not None:
+            found[link.source_id, link.target_id, link.link_type] = link_words(link)
     return list(found.values())
+
+
+def _link(entry: Mapping[str, Any]) -> RemoteLink | None:
+    source = _first_id(entry, "source_memory_id", "source_id", "source")
+    target = _first_id(entry, "target_memory_id", "target_id", "target")
+    if source is None or target is None:
+        return None
+    kind, strength = text_of(entry.get("link_type")) or "related", share(first_figure(entry, ("strength",), 1.0))
+    return RemoteLink(source, target, kind, strength, text_of(entry.get("description")), "")
 
 
 def is_content(value: Any) -> TypeGuard[str]:

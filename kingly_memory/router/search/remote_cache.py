@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from kingly_memory.cognition.owners import digest
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing, space_named
-from kingly_memory.ports import Clock, Delivery, Forgotten, LocalStore, RemoteHit, Row, Transaction
+from kingly_memory.models import DeliveryState, JsonObject, Memory, Query, Standing, space_named
+from kingly_memory.ports import Clock, Delivery, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router import lifetimes
-from kingly_memory.router.erasing import erase
 from kingly_memory.settings import Settings
-from kingly_memory.validation import draft, moment
+from kingly_memory.validation import Draft, draft, moment
 
 LIFETIME_S = 7 * 86_400.0
 """Of a copy: what nobody has found for a week is asked for again."""
 UNSAVED = -1
 """The position of a row that is not in the store yet."""
-CURSOR = "cursor"
-"""The facet `cursor:<remote>:<digest of the project>`: up to where the remote has told what it forgot."""
 MOST_FRESH = 1_000
 """Copies that wait to be written; beyond that they are shown and not kept, since the store may stay unwritable."""
 
@@ -40,10 +35,7 @@ class RemoteCache:
     """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
 
     def __init__(self, remote: str, space: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
-        self.dropped: frozenset[MemoryId] = frozenset()
-        """Copies that this process has dropped, which a search may have read a moment before."""
         self._remote = remote
-        self.space = space
         self._store = store
         self._reader = store.reader
         self._clock = clock
@@ -76,42 +68,23 @@ class RemoteCache:
         """The copy as the remote has it now; None when that is no valid memory. What is new about it is noted.
 
         What the remote leaves out stays as it was. Its key is not taken over: which of our keys means what is not for a
-        remote to say.
+        remote to say. Of a remote that lists changes nothing is kept: what belongs here comes with those.
         """
-        self.dropped -= {copy_id}
         fresh = self._fresh.get(copy_id)
         before = fresh.memory if fresh is not None else None if row is None else row.memory
         known: JsonObject = {} if before is None else before.to_json()
         said, scope = {**known, **hit.record}, hit.record.get("scope")
         scope = {**known.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
-        try:
-            created_at = moment("created_at", said.get("created_at"))
-        except InvalidInput:
-            created_at = None
-        try:
-            drafted = draft(
-                hit.content,
-                content_limit_bytes=self._settings.content_limit_bytes,
-                created_at=created_at,
-                type=said.get("type", "semantic"),
-                significance=said.get("significance", 0.5),
-                confidence=said.get("confidence", 0.5),
-                tags=said.get("tags") or (),
-                title=said.get("title"),
-                context_id=scope.get("context_id"),
-                agent=scope.get("agent"),
-                origin=Origin.REMOTE,
-                metadata=said.get("metadata"),
-            )
-        except InvalidInput:
+        made = drafted(hit, {**said, "scope": scope}, self._settings.content_limit_bytes)
+        if made is None:
             return None
         now = self._clock.now()
-        created = drafted.created_at or now
+        created = made.created_at or now
         revision, updated = (1, created) if before is None else (before.revision + 1, now)
-        memory = drafted.memory(copy_id, space, created_at=created, updated_at=updated, revision=revision)
+        memory = made.memory(copy_id, space, created_at=created, updated_at=updated, revision=revision)
         if before is not None and _says_the_same(before, memory):
             memory = before
-        if memory is not before or (fresh is None and self._is_over(copy_id)):
+        if not hit.is_fed and (memory is not before or (fresh is None and self._is_over(copy_id))):
             with self._lock:
                 if copy_id in self._fresh or len(self._fresh) < MOST_FRESH:
                     self._fresh[copy_id] = Copy(hit.remote_id, memory)
@@ -165,35 +138,35 @@ class RemoteCache:
                 if self._fresh.get(copy.memory.id) is copy:
                     del self._fresh[copy.memory.id]
 
-    # --- what the remote has forgotten ----------------------------------------------------------------------------
 
-    def heard(self) -> str | None:
-        """Up to where the remote has told what it forgot."""
-        facet = self._reader.facets(CURSOR, [self._cursor_owner]).get(self._cursor_owner)
-        return None if facet is None else str(facet["until"])
-
-    async def drop(self, gone: Forgotten) -> None:
-        """Erase the copies of what the remote has forgotten. What is ours stays, a copy that somebody has made a memory
-        of his own too. Raises StoreError."""
-        ids = [kept_id(self._remote, remote_id, self.space) for remote_id in gone.remote_ids]
-        with self._lock:
-            for copy_id in ids:
-                self._fresh.pop(copy_id, None)
-
-        def change(transaction: Transaction) -> None:
-            rows = [row for copy_id in ids if (row := transaction.row(copy_id)) is not None]
-            copies = [row.memory.id for row in rows if row.standing is Standing.CACHED]
-            for copy_id in copies:
-                erase(transaction, copy_id)
-                transaction.set_delivery(self._remote, copy_id, None)
-            transaction.set_facet(CURSOR, self._cursor_owner, {"until": gone.until})
-            self.dropped |= {*copies}
-
-        await asyncio.wrap_future(self._store.write(change))
-
-    @property
-    def _cursor_owner(self) -> str:
-        return f"{self._remote}:{digest(self.space)}"
+def drafted(
+    hit: RemoteHit, said: Mapping[str, Any], content_limit_bytes: int, *, key: object = None, origin: object = "remote"
+) -> Draft | None:
+    """What a remote `said` of a memory, once it was checked; None for what makes no valid memory."""
+    scope = said.get("scope")
+    scope = scope if isinstance(scope, dict) else {}
+    try:
+        created_at = moment("created_at", said.get("created_at"))
+    except InvalidInput:
+        created_at = None
+    try:
+        return draft(
+            hit.content,
+            content_limit_bytes=content_limit_bytes,
+            created_at=created_at,
+            key=key,
+            type=said.get("type", "semantic"),
+            significance=said.get("significance", 0.5),
+            confidence=said.get("confidence", 0.5),
+            tags=said.get("tags") or (),
+            title=said.get("title"),
+            context_id=scope.get("context_id"),
+            agent=scope.get("agent"),
+            origin=origin,
+            metadata=said.get("metadata"),
+        )
+    except InvalidInput:
+        return None
 
 
 def _says_the_same(one: Memory, other: Memory) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
@@ -19,20 +19,36 @@ from kingly_memory.router.search.remote_cache import RemoteCache
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
 
+Pull = Callable[[Remote, float], Awaitable[tuple[bool, bool]]]
+"""Takes in a part of what has changed there, in so many seconds: whether anything is new here, and whether there is
+more."""
+
 NOTE_S = 0.02
 CAUGHT_UP_FOR_S = 60.0
-"""How old an answer may be by what the remote has forgotten (decision D5)."""
+"""How old an answer may be by what others have said or forgotten (decision D5)."""
 
 
 class RemoteSide:
     """The remote as a reader of memories sees it: asked once, only while the link is connected."""
 
-    def __init__(self, name: str, remote: Remote, link: LinkKeeper, cache: RemoteCache, label: str = UNNAMED) -> None:
-        """`label` is what people call it, and the name of its layer."""
+    def __init__(
+        self,
+        name: str,
+        remote: Remote,
+        link: LinkKeeper,
+        cache: RemoteCache,
+        *,
+        pull: Pull | None = None,
+        label: str = UNNAMED,
+    ) -> None:
+        """`label` is what people call it, and the name of its layer. `pull` takes in what has changed there."""
         self.name = name
         self.label = label
         self.link = link
         self.cache = cache
+        self.news = 0
+        """How often something was new here of what it told."""
+        self._pull = pull
         self._remote = remote
         self._catching_up = asyncio.Lock()
         self._caught_up_s = -math.inf
@@ -64,22 +80,17 @@ class RemoteSide:
         await self._noted(self.link.succeeded())
         return answer
 
-    async def catch_up(self, timeout_s: float, *, at_once: bool = False) -> Collection[str]:
-        """Drop our copies of what was forgotten there, and name what that is, by the remote's ids. The remote is asked
-        once a minute, or `at_once`; one that cannot answer is asked again next time."""
-        heard: list[str] = []
+    async def catch_up(self, timeout_s: float, *, at_once: bool = False) -> None:
+        """Take in what has changed there. The remote is asked once a minute, or `at_once`; one that cannot answer, or
+        has more to say than there was time for, is asked again next time."""
         with contextlib.suppress(TimeoutError, RemoteError, StoreError):
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
-                while is_due:
-                    since = self.cache.heard()
-                    gone = await self._remote.forgotten(since, space=self.cache.space, timeout_s=timeout_s)
-                    if gone is not None and gone.until != since:
-                        heard += gone.remote_ids
-                        await self.cache.drop(gone)
-                    is_due = gone is not None and gone.more
-                    self._caught_up_s = self.link.monotonic_s()
-        return heard
+                while is_due and self._pull is not None:
+                    is_new, is_due = await self._pull(self._remote, timeout_s)
+                    self.news += is_new
+                    if not is_due:
+                        self._caught_up_s = self.link.monotonic_s()
 
     def _is_a_failure(self, error: RemoteError, began_s: float, patient: bool) -> bool:
         """Whether it says something about the link. Of a remote that is still being connected to only its silence does:

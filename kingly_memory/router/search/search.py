@@ -89,6 +89,7 @@ class Search:
         # The time of this machine runs from here on, not from when a thread is free.
         deadline_s = time.monotonic() + settings.local_search_s
         sides = self._sides if include_semantic else ()
+        news = [side.news for side in self._sides]
         failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
         there = [side for side in sides if side.label not in failures]
         at_once = bool(there) and not prefer_speed
@@ -118,9 +119,12 @@ class Search:
                 sides, there = (), []
             if there:
                 answers = await ask_there()
-        dropped = frozenset[str]().union(*(side.cache.dropped for side in sides))
-        if dropped:  # this machine may have found them a moment before
-            local = local._replace(hits=tuple(hit for hit in local.hits if hit.memory.id not in dropped))
+        if news != [
+            side.news for side in self._sides
+        ]:  # this machine may have found what was forgotten elsewhere meanwhile
+            rows = ((hit, self._reader.row(hit.memory.id)) for hit in local.hits)
+            there_still = tuple(hit for hit, row in rows if row is not None and row.standing is not Standing.FORGOTTEN)
+            local = local._replace(hits=there_still)
         failures |= {one.side.label: one.error for one in answers if one.error is not None}
 
         # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
@@ -167,8 +171,7 @@ class Search:
             )
         except RemoteError as failed:
             error = failed.reason
-        gone = await catching_up
-        hits = [hit for hit in hits if hit.remote_id not in gone]
+        await catching_up
         return RemoteAnswer(side, tuple(hits), (self._clock.monotonic() - began) * 1000, error)
 
     def _chosen(self, found: Results, query: Query, request: Request, plan: ModePlan) -> Results:

@@ -215,6 +215,7 @@ async def test_hits_come_best_first_within_limit_and_types(remote: Remote, memor
         one = replace(
             memory,
             id=MemoryId(f"{memory.id}-{number}"),
+            key=None,
             content=f"heron {'by the quiet pond ' * number}",
             type=MemoryType.SEMANTIC if number % 2 else MemoryType.PROCEDURAL,
         )
@@ -315,7 +316,7 @@ async def test_a_repeated_link_is_one_link_and_a_later_change_gives_it_its_stren
 async def test_working_memory_is_that_of_the_context(remote: Remote, memory: Memory, project: str) -> None:
     for number, (kind, context_id) in enumerate([("working", "c1"), ("working", "c2"), ("semantic", "c1")]):
         scope = Scope(project, context_id=context_id)
-        one = replace(memory, id=MemoryId(f"{memory.id}-{number}"), type=MemoryType(kind), scope=scope)
+        one = replace(memory, id=MemoryId(f"{memory.id}-{number}"), key=None, type=MemoryType(kind), scope=scope)
         await first_delivery(remote, one)
     held = await remote.working_memory("c1", space=memory.scope.space, timeout_s=10)
     assert [hit.memory_id for hit in held if hit.memory_id and hit.memory_id.startswith(memory.id)] == [

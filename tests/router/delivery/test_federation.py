@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Query, Source, Standing
 from kingly_memory.observe import Event, LinkChanged
-from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, Remotes, federated, held, router_over
@@ -62,7 +62,7 @@ class Shelf:
         self.shelf.pop(memory.id, None)
         return remote_id
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
         return None
 
     async def search(

@@ -16,7 +16,7 @@ import pytest
 from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.ports import Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.search import remote_cache, request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.settings import Pace, Settings
@@ -321,7 +321,7 @@ class Notebook:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         return remote_id
 
-    async def forgotten(self, since: str | None, *, space: str, timeout_s: float) -> Forgotten | None:
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
         return None
 
     async def search(

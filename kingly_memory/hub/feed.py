@@ -1,0 +1,80 @@
+"""The hub's change feed as callers read it: the memories of their scope as they are now, by their latest changes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from kingly_memory.cognition import links
+from kingly_memory.hub.methods import ListChanges
+from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
+from kingly_memory.models import JsonObject, Standing
+from kingly_memory.ports import HOME, INCARNATION, Row, StoreReader
+
+MET = "met"
+"""The facet of a memory that several senders have stored under one key while apart: `ids`, the names it had there."""
+_EARLIER = 20
+"""Earlier revisions that travel with a memory, the latest."""
+
+
+class Feed:
+    """Reads only. Safe from any thread."""
+
+    def __init__(self, reader: StoreReader) -> None:
+        self._reader = reader
+
+    def changes(self, scope: str, request: ListChanges) -> JsonObject:
+        """A page of the feed. A cursor that this hub never gave out, as after a restored backup, begins anew."""
+        home = str(self._reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", ""))
+        last = self._reader.last_change()
+        mark, _, number = (request.since or "").rpartition(".")
+        is_cursor = mark == home and re.fullmatch("[0-9]{1,15}", number) is not None and int(number) <= last
+        until = int(number) if is_cursor else 0
+        found = self._reader.changed(scope, until, request.limit)
+        met = self._reader.facets(MET, [row.memory.id for _, row in found if row is not None])
+        listed: dict[str, JsonObject] = {}
+        room = REPLY_LIMIT_BYTES
+        is_cut = len(found) == request.limit
+        for sequence, row in found:
+            if row is not None and row.memory.id not in listed:
+                entry = self._entry(row, met.get(row.memory.id, {"ids": []})["ids"])
+                size = _size(entry)
+                if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
+                    entry |= {"revisions": [], "links": []}
+                    size = _size(entry)
+                if size > REPLY_LIMIT_BYTES:  # no reply has room for it
+                    entry, size = {"memory_id": row.memory.id, "too_long": True}, 0
+                if size > room:
+                    is_cut = True
+                    break
+                listed[row.memory.id] = entry
+                room -= size
+            until = sequence
+        until = until if is_cut else max(last, until)
+        return {"changes": [*listed.values()], "until": f"{home}.{until}", "more": is_cut}
+
+    def _entry(self, row: Row, met: list[str]) -> JsonObject:
+        memory = row.memory
+        entry: JsonObject = {
+            "memory_id": memory.id,
+            "name": memory.key,
+            "revision": memory.revision,
+            "at": memory.updated_at.isoformat(),
+            **({"met": met} if met else {}),
+        }
+        if row.standing is Standing.FORGOTTEN:
+            return {**entry, "forgotten": True, "purged": memory.metadata.get("purged") is True}
+        earlier = self._reader.revisions(memory.id)[:_EARLIER] if memory.revision > 1 else []
+        found = links.beside(self._reader, [memory.id])[memory.id]
+        return {
+            **entry,
+            **memory.metadata,
+            "revisions": [
+                {"revision": one.revision, "at": one.updated_at.isoformat(), **one.metadata} for one in earlier
+            ],
+            "links": [worded(link) for link in found],
+        }
+
+
+def _size(entry: JsonObject) -> int:
+    return len(json.dumps(entry, ensure_ascii=False).encode())

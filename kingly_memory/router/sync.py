@@ -1,0 +1,245 @@
+"""Taking in what a hub's change feed lists, so that every machine of a project has the same memories.
+
+| the hub has | here | what becomes of it |
+|---|---|---|
+| a memory | nothing of it | stored under the id that its first sender gave it, with its earlier revisions |
+| a text | a change that waits for the hub | nothing: the hub compares the two when that arrives, and lists it again |
+| a later text | an earlier one, or it is forgotten | the current revision; the one here becomes an earlier one |
+| an earlier text | a later one, or it is forgotten | an earlier revision; of what is forgotten, nothing |
+| a text under a key | another memory with the key, not for the hub | as above, of the memory that is here |
+| a forgotten one | a text | forgotten here, too |
+| a purged one | anything | purged here, too |
+| anything | a tombstone | nothing |
+
+Nothing of this is sent back. The facet `remote:<name>` has in `read` how far the feed of each space was read; a page
+and that are one transaction, and a page that is taken in again changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from kingly_memory.cognition import links
+from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId, kept_id
+from kingly_memory.lifecycle.lifetimes import usual_lifetime
+from kingly_memory.models import (
+    LEAST_TRUSTED_LAST,
+    DeliveryState,
+    Memory,
+    MemoryType,
+    Standing,
+    space_named,
+    spaces_read,
+)
+from kingly_memory.ports import Changed, Changes, Delivery, Remote, RemoteLink, Row, Said, StoreReader, Transaction
+from kingly_memory.router import lifetimes, purging, summaries, write
+from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.erasing import erase
+from kingly_memory.router.outbox import link_item
+from kingly_memory.router.search.remote_cache import drafted
+from kingly_memory.router.services import Services
+from kingly_memory.router.write import WriteContext
+
+MET = "met"
+"""The facet of a memory that was stored under one key on machines that were apart."""
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Reading:
+    """Reads the feed of one remote for a space and what its user keeps for every project."""
+
+    def __init__(self, remote: str, space: str, services: Services) -> None:
+        self._remote = remote
+        self._space = space
+        self._services = services
+
+    async def pull(self, remote: Remote, timeout_s: float) -> tuple[bool, bool]:
+        """Take in a page of each feed: whether anything is new here, and whether there is more. Only where the project
+        was added to the remote, which else answers questions alone. Raises RemoteError and StoreError."""
+        is_news = is_more = False
+        known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
+        spaces = spaces_read(self._space) if known is not None and self._space in known["projects"] else ()
+        for space in spaces:
+            since = known["read"].get(space) if known is not None else None
+            call_s = min(timeout_s, self._services.settings.call_timeout_s)
+            page = await remote.changes(since, space=space, timeout_s=call_s)
+            if page is None or page.until == since:
+                continue
+            services = self._services
+            context = WriteContext(space, None, None, services.settings.lifetimes, services.clock.now())
+            intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
+            is_news |= await services.write(intake.page(page))
+            is_more |= page.more
+        return is_news, is_more
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a remote says of the memories of a space, as changes on the store."""
+
+    remote: str
+    context: WriteContext
+    reader: StoreReader
+    content_limit_bytes: int
+
+    def page(self, page: Changes) -> Callable[[Transaction], bool]:
+        """True when anything is new here."""
+        ends = {end for one in page.found for link in one.links for end in (link.source_id, link.target_id)}
+
+        def change(transaction: Transaction) -> bool:
+            known = transaction.facet("remote", self.remote)
+            if known is None:  # taken out of the home meanwhile
+                return False
+            here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
+            is_news = False
+            for one in page.found:
+                is_news |= self._take(transaction, one, here)
+            for link in (link for one in page.found for link in one.links):
+                self._join(transaction, link, here)
+            known = transaction.facet("remote", self.remote) or known
+            read = {**known["read"], self.context.space: page.until}
+            transaction.set_facet("remote", self.remote, {**known, "read": read})
+            return is_news
+
+        return change
+
+    def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
+        said = None if one.said is None else self._memory(one.said, one)
+        memory_id, row = self._found(transaction, one, said, here)
+        if memory_id is None or (one.said is not None and said is None) or (row is not None and row.is_tombstone):
+            return False
+        delivery = transaction.delivery(self.remote, memory_id)
+        if delivery is not None and delivery.waits:
+            return False
+        if said is not None:
+            earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
+            is_news = self._say(transaction, replace(said, id=memory_id), earlier, row)
+        elif row is None or (row.standing is Standing.FORGOTTEN and not one.purged):
+            return False
+        else:
+            is_news = self._forget(transaction, row, one)
+        now = transaction.row(memory_id)
+        if now is not None:
+            change = max(now.memory.revision, 0 if delivery is None else delivery.wanted)
+            transaction.set_delivery(self.remote, memory_id, _at_rest(change, one.remote_id))
+            here[one.remote_id] = memory_id
+        if one.met and is_news:
+            transaction.set_facet(MET, memory_id, {"ids": [one.name, *one.met]})
+        return is_news
+
+    def _found(
+        self, transaction: Transaction, one: Changed, said: Memory | None, here: Mapping[str, MemoryId]
+    ) -> tuple[MemoryId | None, Row | None]:
+        """What the memory is called here, and its row. No id for one that another space has, or that ended here."""
+        space, known_id = self.context.space, here.get(one.remote_id)
+        row = None if known_id is None else transaction.row(known_id)
+        if known_id is not None and row is not None and row.standing is Standing.CACHED:
+            erase(transaction, known_id)
+            transaction.set_delivery(self.remote, known_id, None)
+        elif row is not None:
+            return (row.memory.id, row) if row.memory.scope.space == space else (None, None)
+        elif known_id is not None and (said is None or said.type is MemoryType.WORKING):
+            return None, None
+        names = (name for name in (one.name, one.remote_id) if name is not None and _UUID.fullmatch(name))
+        wanted_id = next(names, kept_id(self.remote, one.remote_id, space))
+        memory_id, row = write.in_space(transaction, wanted_id, space)
+        if row is None and said is not None and said.key is not None:
+            holder = transaction.id_of_key(space, said.key)
+            row = None if holder is None else transaction.row(holder)
+        return memory_id if row is None else row.memory.id, row
+
+    def _memory(self, said: Said, one: Changed) -> Memory | None:
+        """A text as it is written here; None for what makes no valid memory, or another space's."""
+        record = said.hit.record
+        if space_named(record.get("scope")) not in (None, self.context.space):
+            return None
+        draft = drafted(said.hit, record, self.content_limit_bytes, key=record.get("key"), origin=_origin(record))
+        if draft is None:
+            return None
+        made_at = draft.created_at or said.at
+        # Whichever id it has here: whoever looks that up writes it.
+        memory_id = MemoryId(one.name or one.remote_id)
+        return draft.memory(
+            memory_id, self.context.space, created_at=made_at, updated_at=said.at, revision=said.revision
+        )
+
+    def _say(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row | None) -> bool:
+        """Write a memory that is new here, or what is new of one that is known. Earlier revisions that are unknown here
+        take numbers below the current one's."""
+        context, now_s = self.context, self.context.now_s
+        lifetime = usual_lifetime(context.lifetimes, said.type)
+        if row is None:
+            length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
+            if length is not None and said.updated_at.timestamp() + length <= now_s:
+                return False  # it has ended
+            for one in earlier:
+                transaction.keep_revision(replace(one, id=said.id, key=said.key))
+            transaction.save(said, Standing.LIVE)
+            lifetimes.begin(transaction, said, lifetime, now_s, is_new=True)
+            summaries.note(transaction, said)
+            return True
+        before, is_forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
+        key = before.key if holder not in (None, before.id) else said.key
+        said = replace(said, id=before.id, key=key, created_at=before.created_at)
+        is_same = replace(said, origin=before.origin, updated_at=before.updated_at, revision=before.revision) == before
+        is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)
+        if is_same and is_forgotten and is_later:
+            write.revive(transaction, [before], context)
+            transaction.save(replace(before, updated_at=said.updated_at), Standing.LIVE)
+            return True
+        is_current = is_later and not is_same
+        told = [] if is_forgotten and not is_current else [*earlier, *([] if is_same or is_current else [said])]
+        had = {(one.updated_at, one.content) for one in self.reader.revisions(before.id)} if told else set()
+        had |= {(one.updated_at, one.content) for one in (before, said) if one is before or is_current}
+        unknown = [one for one in told if (one.updated_at, one.content) not in had]
+        between = sorted([*unknown, *([before] if is_current else [])], key=lambda one: one.updated_at)
+        if not between:
+            return False
+        after = replace(said if is_current else before, revision=before.revision + len(between))
+        if is_current:
+            write.say_instead(transaction, row, after, context)
+            lifetimes.begin(transaction, after, lifetimes.lifetime_of(transaction, after.id) or lifetime, now_s)
+        else:
+            transaction.save(after, row.standing)
+        for number, one in enumerate(between, before.revision):
+            transaction.keep_revision(replace(one, id=before.id, key=after.key, revision=number))
+        return True
+
+    def _forget(self, transaction: Transaction, row: Row, one: Changed) -> bool:
+        """What a text that was said after that is told by, here as there, is the moment at which it was forgotten."""
+        if one.at < row.memory.updated_at and not one.purged:
+            return False
+        context = replace(self.context, now=one.at)
+        if one.purged:
+            purging.purge([row.memory.id], context)(transaction)
+        else:
+            write.forget(row.memory.id, context)(transaction)
+        return True
+
+    def _join(self, transaction: Transaction, link: RemoteLink, here: Mapping[str, MemoryId]) -> None:
+        source, target = here.get(link.source_id), here.get(link.target_id)
+        if source is None or target is None:
+            return
+        rows = (transaction.row(source), transaction.row(target))
+        if any(row is None or row.standing is Standing.FORGOTTEN for row in rows):
+            return
+        with suppress(InvalidInput):  # a kind that is not known here, or no room for one more
+            said = links.draft(link.link_type, link.strength, link.description)
+            made, is_news = links.write(transaction, source, target, said, self.context.now)
+            if is_news:
+                transaction.set_delivery(outbox_of_links(self.remote), link_item(made), _at_rest(1, None))
+
+
+def _origin(record: Mapping[str, object]) -> str:
+    """As it was said; what says nothing that is known came from a remote."""
+    said = record.get("origin")
+    return str(said) if said in LEAST_TRUSTED_LAST else "remote"
+
+
+def _at_rest(change: int, remote_id: str | None) -> Delivery:
+    return Delivery(change, None, state=DeliveryState.DELIVERED, acknowledged=change, remote_id=remote_id)

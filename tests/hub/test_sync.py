@@ -1,0 +1,105 @@
+"""Several machines with one hub have the same memories: what one says, revises, links or forgets reaches the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter
+from tests.hub.machines import Team
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    made = Team(tmp_path)
+    yield made
+    made.store.close()
+
+
+async def said(memory: MemoryRouter, name: str) -> list[str]:
+    """What a memory says and has said, the latest first; nothing of one that is forgotten or not there."""
+    now = await memory.get(name)
+    return [] if now is None else [one.content for one in await memory.history(name)]
+
+
+async def synced(*machines: MemoryRouter) -> None:
+    """Each has told the hub what it has to say, and has heard what the others said."""
+    for memory in (*machines, *machines):
+        report = await memory.sync(timeout=5)
+        assert (report.pending, report.dead) == (0, 0), report
+
+
+@pytest.mark.requirement("N7")
+async def test_a_new_machine_has_every_memory_with_its_key_and_its_revisions_after_one_sync(team: Team) -> None:
+    async with team.machine("laptop") as laptop:
+        for number in (1, 2, 3):
+            await laptop.store(f"The port is {number}", key="port", tags=["net"], significance=0.8)
+            await laptop.sync(timeout=5)
+        await laptop.store("A private note", significance=0.3)
+        await laptop.sync(timeout=5)
+        async with team.machine("desktop") as desktop:
+            assert await said(desktop, "port") == ["The port is 3", "The port is 2", "The port is 1"]
+            there, here = await laptop.get("port"), await desktop.get("port")
+            assert here == there
+            assert here is not None
+            assert [one.content for one in await desktop.list()] == ["The port is 3"]
+            assert (await desktop.status())["outbox"]["pending"] == 0
+
+
+@pytest.mark.requirement("N7")
+async def test_a_memory_that_both_revise_is_the_same_on_both(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.store("The port is 1", key="port")
+        await synced(laptop, desktop)
+        await desktop.store("The port is 2", key="port")
+        await synced(desktop, laptop)
+        assert await said(laptop, "port") == await said(desktop, "port") == ["The port is 2", "The port is 1"]
+        await laptop.store("The port is 3", key="port")
+        team.clock.tick(1)
+        await desktop.store("The port is 4", key="port")
+        await synced(desktop, laptop)
+        expected = ["The port is 4", "The port is 3", "The port is 2", "The port is 1"]
+        assert await said(laptop, "port") == await said(desktop, "port") == expected
+
+
+@pytest.mark.requirement("N7")
+@pytest.mark.parametrize("first", ["laptop", "desktop"])
+async def test_a_key_stored_apart_on_two_machines_is_one_memory_whose_later_text_is_current(
+    team: Team, first: str
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.store("The port is 1", key="port")
+        team.clock.tick(1)
+        await desktop.store("The port is 2", key="port")
+        machines = (laptop, desktop) if first == "laptop" else (desktop, laptop)
+        await synced(*machines)
+        async with team.machine("third") as third:
+            for memory in (laptop, desktop, third):
+                assert await said(memory, "port") == ["The port is 2", "The port is 1"]
+                assert len(await memory.list()) == 1
+            await third.store("The port is 3", key="port")
+            await synced(third, laptop, desktop)
+            for memory in (laptop, desktop, third):
+                assert (await said(memory, "port"))[0] == "The port is 3"
+
+
+@pytest.mark.requirement("N2")
+async def test_forgetting_on_one_machine_is_forgotten_on_all_and_a_purge_leaves_a_tombstone(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        gone = await laptop.store("The launch code is 7394", key="code")
+        purged = await desktop.store("The door code is 1234", key="door")
+        await synced(laptop, desktop)
+        await desktop.forget("code")
+        await laptop.purge("door")
+        await synced(desktop, laptop)
+        for memory in (laptop, desktop):
+            assert await said(memory, "code") == await said(memory, "door") == []
+            assert [hit.memory.content for hit in await memory.search("launch code door")] == []
+            row = memory._engine.reader.row(purged.id)
+            assert row is not None
+            assert row.is_tombstone
+        await laptop.restore(gone.id)
+        await synced(laptop, desktop)
+        assert await said(desktop, "code") == await said(laptop, "code") == ["The launch code is 7394"]
