@@ -283,22 +283,6 @@ def test_a_purge_whose_scrub_failed_is_repeated_by_the_id(
 
 
 @pytest.mark.requirement("N10")
-async def test_a_copy_of_what_another_home_keeps_is_dropped_and_the_hub_keeps_it(tmp_path: Path) -> None:
-    team = Team(tmp_path)
-    async with team.machine("ours") as ours, team.machine("theirs") as theirs:
-        await ours.store(SECRET, significance=0.9, wait=5)
-        [found] = await theirs.search(WORD)
-        await theirs._engine.flush()
-        done = await theirs.purge(found.memory.id)
-        await theirs.sync(timeout=5)
-        assert (done.elsewhere, done.remotes, left(tmp_path / "theirs", WORD)) == (1, {}, [])
-        assert await texts(ours, WORD) == [SECRET]
-        assert left(tmp_path / "hub", WORD) != []
-        assert await texts(theirs, WORD) == [SECRET]
-    team.store.close()
-
-
-@pytest.mark.requirement("N10")
 def test_a_reader_of_the_log_is_said_to_keep_it(tmp_path: Path) -> None:
     impatient = Settings(durability="process", pace=Pace(closing_s=0.0, lock_wait_s=0.2), embedder="none")
     with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=impatient) as memory:
