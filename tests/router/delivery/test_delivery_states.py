@@ -61,7 +61,8 @@ class Shelf:
         raise NotImplementedError
 
     def save(self, memory: Memory, standing: Standing) -> None:
-        self.rows[memory.id] = (json.dumps(memory.to_json()), standing)
+        timeless = replace(memory, updated_at=memory.created_at)  # else every state is another one
+        self.rows[memory.id] = (json.dumps(timeless.to_json()), standing)
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         for memory_id in memory_ids:
