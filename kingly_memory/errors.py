@@ -155,7 +155,7 @@ class StoreTooOld(StoreError):
     def __init__(self, path: str, found: int, known: int) -> None:
         super().__init__(
             f"the memory store in {path} has layout {found}, and this version reads layout {known}. "
-            "Export it with the version that wrote it, move the folder aside, and import the export"
+            "Move the folder aside and bring its memories in: `kingly-memory import FOLDER`"
         )
 
 

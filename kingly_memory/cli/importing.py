@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.files import foreign, notes
+from kingly_memory.adapters.files import foreign, notes, old_home
 from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output, counted, duration, shortened
 from kingly_memory.cli.place import place_of, routing
@@ -77,6 +78,10 @@ def _watch(path: Path, work: _Import, out: Output) -> int:
 
 def _source(path: Path, options: Options, place: Place) -> FoundFile:
     limit = Settings.from_environment(home=place.home).content_limit_bytes
+    if options.format in (None, FileFormat.HOME) and local_home.is_home(path):
+        rows = local_home.rows(path)
+        told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
+        return FoundFile(FileFormat.HOME, told)
     if options.path == "-" and options.format is None and foreign.is_text(path):
         return FoundFile(FileFormat.TEXT, foreign.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes
+from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
@@ -31,6 +31,8 @@ class FileFormat(StrEnum):
     AI = ai.FORMAT
     MEM0 = foreign.MEM0
     TEXT = foreign.TEXT
+    HOME = old_home.FORMAT
+    """Read by `adapters.local`, so `source` refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,9 @@ def source(
     if format_name is not None and format_name not in FileFormat.__members__.values():
         raise InvalidInput("format", f"{format_name[:40]!r} is unknown; choose one of {', '.join(FileFormat)}")
     given = None if format_name is None else FileFormat(format_name)
+    if given is FileFormat.HOME:
+        raise InvalidInput("file", f"{path} is no home of Kingly Memory")
+
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
     opened(path).close()

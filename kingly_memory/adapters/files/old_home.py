@@ -1,0 +1,116 @@
+"""A home that an earlier version wrote: its memories, what lies beside them, and what is in focus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files import jsonl
+from kingly_memory.adapters.files.reading import Entry, Problem, attempt
+from kingly_memory.dataclass import replace
+from kingly_memory.digests import sha256
+from kingly_memory.imported import FROM_FILE, ImportedContext, ImportedFocus, ImportedLink
+from kingly_memory.models import JsonObject, Standing
+from kingly_memory.validation import Imported
+
+FORMAT = "home"
+
+Row = tuple[str, str, str]
+"""Key, value and tag, as `adapters.local.old_home` reads them."""
+_OF_MERGES = ("joined", "holds", "at")
+_ENDED = "lifetimes"
+"""The policy that put away plain memories 7, 30 or 90 days after they were stored."""
+
+
+def entries(
+    path: Path, rows: Iterable[Row], *, project: str, agent: str | None, content_limit_bytes: int
+) -> Iterator[Entry]:
+    """The memories of one project, oldest first, then their links and the focus. Forgotten ones stay forgotten.
+
+    An ordinary memory comes without an end, and is live again if its lifetime alone had put it into the archive. What
+    waited for a remote does not come along: `remotes add --with-earlier` sends it.
+    """
+    read = [(key, _parsed(value), tag) for key, value, tag in rows]
+    facets = {key: value for key, value, _ in read if not key.startswith("m:")}
+    memories = [(value, tag) for key, value, tag in read if key.startswith("m:")]
+    ours = [(value, tag) for value, tag in memories if _scope(value).get("project") == project]
+    if len(ours) < len(memories):
+        others = ", ".join(sorted({str(_scope(value).get("project")) for value, _ in memories} - {project}))
+        left = len(memories) - len(ours)
+        yield Problem(
+            path, "other projects", f"{left:,} memories of {others[:200]} stay there; name one with --project"
+        )
+    yield from _memories(path, ours, facets, project, content_limit_bytes)
+    yield from _links(facets, {str(value.get("id")) for value, _ in ours})
+    focus = facets.get(f"focus:{_owner(project, agent)}")
+    if focus:
+        yield ImportedFocus(focus)
+
+
+def _memories(
+    path: Path, ours: list[tuple[JsonObject, str]], facets: Mapping[str, JsonObject], project: str, limit: int
+) -> Iterator[Entry]:
+    """The memories, with their pins, then what was said of their contexts as threads. The memories of a thread that was
+    merged belong to the other one."""
+    contexts: dict[str, JsonObject] = {}
+    for value, tag in ours:
+        standing = tag.partition(" ")[0].removeprefix("v")
+        if standing == Standing.FORGOTTEN:
+            continue
+        scope = _scope(value)
+        context_id = scope.get("context_id")
+        said = _said_of(facets, _owner(project, context_id)) if context_id else {}
+        into = said.get("thread", {}).get("into")
+        if said and into is None:
+            contexts[context_id] = said
+        placed = value if into is None else {**value, "scope": {**scope, "context_id": into}}
+        yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, standing, facets, limit))
+    for context_id, said in contexts.items():
+        yield ImportedContext(context_id, said)
+
+
+def _owner(*parts: str | None) -> str:
+    """Under which name that version kept what was said of a context, or of what an agent has in focus."""
+    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _said_of(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
+    """What was said of a thread; what the merges of that version noted beside it is left out."""
+    found = {facet: said for facet in FROM_FILE if (said := facets.get(f"{facet}:{name}"))}
+    return {facet: {key: one for key, one in said.items() if key not in _OF_MERGES} for facet, said in found.items()}
+
+
+def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
+    memory_id = value.get("id")
+    put_away = facets.get(f"archived:{memory_id}", {})
+    lifetime = facets.get(f"lifetime:{memory_id}") if value.get("type") == "working" else None
+    if put_away.get("policy") == _ENDED and lifetime is None:
+        standing = Standing.LIVE
+    ends = {"ends_at": (lifetime or {}).get("expires_at"), "lifetime_s": (lifetime or {}).get("sliding_s")}
+    made = jsonl.imported({**value, "standing": standing, **ends}, content_limit_bytes=limit)
+    pin = facets.get(f"attention:{memory_id}")
+    return replace(made, beside={"attention": pin}) if pin else made
+
+
+def _links(facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[ImportedLink]:
+    """Each link lies beside both of its ends."""
+    links = (one for key, value in facets.items() if key.startswith("links:") for one in value.get("links", ()))
+    for one in {str(link.get("id")): link for link in links}.values():
+        if one.get("source") in known and one.get("target") in known:
+            yield ImportedLink(one["source"], one["target"], one["link_type"], one["strength"], one.get("description"))
+
+
+def _scope(value: JsonObject) -> JsonObject:
+    scope: Any = value.get("scope")
+    return scope if isinstance(scope, dict) else {}
+
+
+def _parsed(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
