@@ -61,7 +61,7 @@ def _memories(
         if standing == Standing.FORGOTTEN:
             continue
         scope = _scope(value)
-        context_id = scope.get("context_id")
+        context_id = scope.get("context_id") or ""
         said = _said_of(facets, _owner(project, context_id)) if context_id else {}
         into = said.get("thread", {}).get("into")
         if said and into is None:
