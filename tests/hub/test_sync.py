@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter
-from tests.hub.machines import Team
+from kingly_memory.hub import feed
+from kingly_memory.models import JsonObject
+from tests.hub.machines import Team, Wire
 
 
 @pytest.fixture
@@ -103,3 +106,28 @@ async def test_forgetting_on_one_machine_is_forgotten_on_all_and_a_purge_leaves_
         await laptop.restore(gone.id)
         await synced(laptop, desktop)
         assert await said(desktop, "code") == await said(laptop, "code") == ["The launch code is 7394"]
+
+
+@pytest.mark.requirement("N7")
+async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "REPLY_LIMIT_BYTES", 2_500)
+    async with team.machine("laptop") as laptop:
+        stored = [await laptop.store(f"Fact number {number}", key=f"fact {number}") for number in range(8)]
+        await laptop.link_memories(stored[0].id, stored[7].id, "supports")
+        await laptop.sync(timeout=5)
+        call = Wire.call
+
+        async def cut_off(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+            wire.is_down |= tool == "list_changes" and wire.called.count(tool) == 2
+            return await call(wire, tool, params, **how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Wire, "call", cut_off)
+            async with team.machine("desktop") as desktop:
+                assert 0 < len(await desktop.list(limit=50)) < 8
+        async with team.machine("desktop") as desktop:
+            assert sorted(one.content for one in await desktop.list(limit=50)) == [
+                f"Fact number {number}" for number in range(8)
+            ]
+            [link] = await desktop.links("fact 0")
+            assert (link.source, link.target, link.link_type.value) == (stored[0].id, stored[7].id, "supports")
