@@ -39,13 +39,12 @@ from kingly_memory.ports import Changed, Changes, Delivery, Remote, RemoteLink, 
 from kingly_memory.router import lifetimes, purging, summaries, write
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.erasing import erase
+from kingly_memory.router.known_remotes import MET
 from kingly_memory.router.outbox import link_item
 from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
-MET = "met"
-"""The facet of a memory that was stored under one key on machines that were apart."""
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

@@ -263,6 +263,8 @@ class View:
 
         if elsewhere := known_remotes.elsewhere(reader, station.remotes):
             status["elsewhere"] = elsewhere
+        if met := len(reader.threads.named(known_remotes.MET, 1_000)):
+            status["met"] = met
         return status if damaged is None else {**status, "damaged": damaged}
 
     def _of_remote(self, route: Route) -> JsonObject:

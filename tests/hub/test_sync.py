@@ -82,6 +82,7 @@ async def test_a_key_stored_apart_on_two_machines_is_one_memory_whose_later_text
             for memory in (laptop, desktop, third):
                 assert await said(memory, "port") == ["The port is 2", "The port is 1"]
                 assert len(await memory.list()) == 1
+                assert (await memory.status())["met"] == 1
             await third.store("The port is 3", key="port")
             await synced(third, laptop, desktop)
             for memory in (laptop, desktop, third):
