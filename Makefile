@@ -4,7 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+# What is fetched has to have one of the hashes of constraints.txt. An editable project has none, so it comes after.
+PIP = $(1)/bin/python -m pip install --quiet --disable-pip-version-check
+LOCKED = $(PIP) --require-hashes --requirement constraints.txt \
+	&& $(PIP) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-long check audit sbom conformance crash faults power bench requirements constraints clean
@@ -12,14 +15,14 @@ LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PI
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-venv: $(READY) ## create .venv with the exact versions of constraints.txt
+venv: $(READY) ## create .venv with the exact versions and hashes of constraints.txt
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Kingly Memory needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "preparing $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(LOCKED) $(RUN) -m pip install --quiet --editable '.[dev]'
+	@$(call LOCKED,$(VENV))
 	@touch $@
 
 demo: $(READY) ## the whole story in under a minute: store, search, lose the remote, go on, get it back
@@ -40,7 +43,6 @@ check: $(READY) ## format, lint, strict types, import order, known weaknesses of
 	@$(MAKE) --no-print-directory audit
 
 audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody can be asked
-	@$(RUN) -c 'import pip_audit' 2>/dev/null || $(LOCKED) $(RUN) -m pip install --quiet --editable '.[audit]' >/dev/null 2>&1 || true
 	@$(RUN) tools/audit.py constraints.txt
 
 sbom: $(READY) ## a bill of materials of the package with all its extras, as CycloneDX, on standard output
@@ -70,7 +72,7 @@ bench: ## measure and print a table; ARGS="--quick" for a short run, ARGS="--jso
 
 .venv-peers/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv --clear .venv-peers
-	@$(LOCKED) .venv-peers/bin/python -m pip install --quiet --editable '.[dev]'
+	@$(call LOCKED,.venv-peers)
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check langgraph-checkpoint-sqlite
 	@touch $@
 
@@ -79,10 +81,13 @@ requirements: $(READY) ## list the requirements that no passing test proves
 	-@MALLOC_ARENA_MAX=2 $(RUN) -m pytest -q --numprocesses 2 --dist loadfile --requirements=.requirements.json
 	@$(RUN) tools/requirements.py docs/requirements.md .requirements.json
 
-constraints: ## look up current versions and rewrite constraints.txt
+# pip-tools finds the hashes of all files of a release, for every system; only pins and hashes are kept of what it says.
+constraints: ## look up current versions and rewrite constraints.txt, with the hashes of their files
 	$(PYTHON) -m venv --clear .venv-constraints
-	.venv-constraints/bin/python -m pip install --quiet --editable '.[audit,dev]' hatchling editables
-	.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -E '^[A-Za-z0-9._-]+==' > constraints.txt
+	.venv-constraints/bin/python -m pip install --quiet pip-tools
+	.venv-constraints/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-annotate \
+		--build-deps-for editable --extra audit --extra dev --output-file .venv-constraints/found pyproject.toml
+	grep -vE '^(#|--|kingly-memory @|$$)' .venv-constraints/found > constraints.txt
 	rm -rf .venv-constraints
 
 clean: ## remove everything that make and the tools made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -32,7 +33,9 @@ def test_it_names_every_requirement_and_where_each_belongs(extras: tuple[str, ..
 
 
 def test_versions_are_the_pinned_ones() -> None:
-    pinned = dict(line.split("==") for line in (FOLDER / "constraints.txt").read_text(encoding="utf-8").split())
+    pinned = dict(
+        re.findall(r"^([\w.-]+)==(\S+)", (FOLDER / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     versions = {plain(name): version for name, version in pinned.items()}
     components = bill(["all"])["components"]
     assert len(components) > 20

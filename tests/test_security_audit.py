@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 PINNED = {
     name.lower().replace("_", "-"): version
-    for name, _, version in (line.partition("==") for line in CONSTRAINTS.read_text(encoding="utf-8").splitlines())
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
 }
 
 

@@ -215,9 +215,15 @@ def test_no_file_names_a_package_index() -> None:
     assert [name for name, text in project_texts() if pattern.search(text)] == []
 
 
-def test_constraints_are_names_and_versions_only() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+]+", line)] == []
+def test_constraints_are_versions_with_the_hashes_of_their_files_and_nothing_else() -> None:
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").replace(" \\\n    --hash=sha256:", " ").splitlines()
+    assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+]+( [0-9a-f]{64})+", pin)] == []
+
+
+def test_what_is_installed_has_to_have_a_hash() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "--require-hashes --requirement constraints.txt" in makefile
+    assert "$(call LOCKED,$(VENV))" in makefile.split("$(READY):", 1)[1].split("touch")[0]
 
 
 def test_constraints_cover_every_declared_dependency() -> None:
