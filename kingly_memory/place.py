@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # read where several remotes are named
 DEFAULT_ENDPOINT = "http://localhost:8000"
 """What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
 
+KEY, KEY_FILE = "KINGLY_KEY", "KINGLY_KEY_FILE"
 HOME_FOLDER = Path(".kingly") / "memory"
 
 
@@ -150,6 +151,12 @@ def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None,
     env = os.environ if environment is None else environment
     token, path = env.get("KINGLY_HUB_TOKEN"), env.get("KINGLY_HUB_TOKEN_FILE")
     return token or None, Path(path) if path and not token else None
+
+
+def store_key() -> tuple[str | None, Path | None]:
+    """The key of an encrypted store, `KINGLY_KEY`, and the file that it is in, `KINGLY_KEY_FILE`."""
+    path = os.environ.get(KEY_FILE)
+    return os.environ.get(KEY) or None, Path(path) if path else None
 
 
 def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:

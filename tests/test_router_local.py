@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory.dataclass import replace
 from kingly_memory.models import DeliveryState, LinkState, Source
 from kingly_memory.testing import ManualClock
 
@@ -43,8 +44,10 @@ async def test_store_search_get_forget_restore_need_no_remote(memory: MemoryRout
     assert await memory.forget("deploys") == stored
     assert await memory.get("deploys") is None
     assert len(await memory.search("deploys")) == 0
-    assert await memory.restore("deploys") == stored
-    assert await memory.get("deploys") == stored
+    brought_back = await memory.restore("deploys")
+    assert brought_back is not None
+    assert brought_back == await memory.get("deploys")
+    assert brought_back == replace(stored, updated_at=brought_back.updated_at)
     assert len(await memory.search("deploys")) == 1
 
 

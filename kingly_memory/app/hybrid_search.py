@@ -20,8 +20,8 @@ class HybridMemorySearch:
 
     async def search(self, query: str, limit: int = 10, **how: Any) -> Results:
         """The memories that answer the query, in the order of reciprocal rank fusion (`retrieval.fusion.rrf`) where a
-        ranking by meaning is there, else by words; `how` is what `MemoryRouter.search` takes besides. Any text is a
-        query.
+        ranking by meaning is there, else by words; `how` is what `MemoryRouter.search` takes besides. Any text but an
+        empty one is a query.
         """
         return await self._search(query, limit=limit, by_ranks=True, **how)
 

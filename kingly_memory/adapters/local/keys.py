@@ -17,10 +17,9 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidSetting, StoreLocked
 from kingly_memory.extras import require
 from kingly_memory.own_files import CAREFULLY, make_folder, opened
-from kingly_memory.place import user_data_folder
+from kingly_memory.place import KEY, KEY_FILE, store_key, user_data_folder
 from kingly_memory.secret_file import secret
 
-VARIABLE, FILE_VARIABLE = "KINGLY_KEY", "KINGLY_KEY_FILE"
 KEYRING = "the keyring of the system"
 _SERVICE = "kingly-memory"
 _KEY_DIGITS = 64
@@ -55,7 +54,7 @@ def make(in_keyring: bool) -> tuple[str, str]:
     """A new key, and where it is kept from now on: in the user's data folder, or in the keyring. Raises OSError,
     InvalidSetting."""
     key = os.urandom(_KEY_DIGITS // 2).hex()
-    name = name_of(key, VARIABLE)
+    name = name_of(key, KEY)
     if in_keyring:
         _ask_keyring("set_password", name, key)
         return key, KEYRING
@@ -104,10 +103,11 @@ _Source = tuple[str, Callable[[], str]]
 
 
 def _given() -> Iterator[_Source]:
-    if said := os.environ.get(VARIABLE):
-        yield VARIABLE, lambda: said
-    if path := os.environ.get(FILE_VARIABLE):
-        yield FILE_VARIABLE, lambda: secret(Path(path), FILE_VARIABLE)
+    said, path = store_key()
+    if said:
+        yield KEY, lambda: said
+    if path:
+        yield KEY_FILE, lambda: secret(path, KEY_FILE)
 
 
 def _kept(name: str) -> Iterator[_Source]:

@@ -6,11 +6,10 @@ make, so no trigger and no view of the file runs.
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kingly_memory.adapters.local import safety, sql
+from kingly_memory.adapters.local import safety, sql, sqlite
 from kingly_memory.errors import InvalidInput, StoreError
 
 DATABASE = Path("store", "cache.db")
@@ -35,5 +34,5 @@ def rows(path: Path) -> list[tuple[str, str, str]]:
                 raise InvalidInput("file", f"{path} is a home of this version; name it with --home")
             safety.check_table(connection, database)
             return [(str(key), str(value), str(tag)) for key, value, tag in connection.execute(_ROWS)]
-    except (sqlite3.Error, StoreError) as error:
+    except (*sqlite.Error, StoreError) as error:
         raise InvalidInput("file", f"{database} cannot be read as a memory store ({error})") from None

@@ -86,7 +86,7 @@ def test_no_query_ever_raises(tmp_path: Path) -> None:
         router.store('The SLA breach was "NEAR" the harbour* 🚢 OR not', title="SLA")
         search = get_hybrid_memory_search(router)
 
-        @given(query=SYNTAX | st.text(st.characters(), max_size=200))
+        @given(query=(SYNTAX | st.text(st.characters(), max_size=200)).filter(str.strip))
         def asked(query: str) -> None:
             found = asyncio.run(search.search(query))
             assert all(0 <= hit.relevance <= 1 for hit in found)
