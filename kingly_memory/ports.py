@@ -398,7 +398,7 @@ class Transaction(Protocol):
 
     def undelivered(self, remote: str, space: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         """Live or archived memories of the project above that significance without a delivery for this remote,
-        by id, from the first one beyond the id `after`."""
+        or with one that is `local_only`, by id, from the first one beyond the id `after`."""
         ...
 
 

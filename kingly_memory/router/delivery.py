@@ -2,7 +2,7 @@
 
 | move | from | to | when |
 |---|---|---|---|
-| wanted | none, pending, at rest, dead | pending, due now | there is a new change |
+| wanted | none, local_only, pending, at rest, dead | pending, due now | there is a new change |
 | wanted | leased | leased | the change follows the one that is under way |
 | leased | pending and due, leased and lapsed | leased | a process takes it; a lapsed lease counts as an attempt |
 | acknowledged | leased | delivered | the remote took the newest change |
@@ -242,6 +242,8 @@ def _status(memory: Memory, found: Delivery | None) -> DeliveryStatus:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, _not_significant(memory), remote_id)
     if found is None:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
+    if found.state is DeliveryState.LOCAL_ONLY:
+        return DeliveryStatus(found.state, "the remote has another text under this name", remote_id)
     if found.state is DeliveryState.DELIVERED:
         return DeliveryStatus(found.state, "acknowledged by the remote", remote_id)
     if found.state is DeliveryState.DEAD:

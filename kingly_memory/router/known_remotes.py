@@ -14,8 +14,9 @@ from typing import NamedTuple
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
-from kingly_memory.models import KEPT, REMOTE_ABOVE, JsonObject, Memory, Query, RemoteUse
+from kingly_memory.models import KEPT, REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse
 from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.router import delivery
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.link import SEEN
 from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
@@ -133,7 +134,9 @@ def backfill(remote: str, space: str, now_s: float, after: str) -> Callable[[Tra
         is_wanted = space in known["earlier"]
         batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
         for memory in batch:
-            transaction.set_delivery(remote, memory.id, first_delivery(transaction, remote, memory, now_s))
+            before = transaction.delivery(remote, memory.id)
+            first = first_delivery(transaction, remote, memory, now_s) if before is None else None
+            transaction.set_delivery(remote, memory.id, first or delivery.wanted(before, memory.revision, now_s))
         if not batch:
             backlog = [one for one in known["backlog"] if one != space]
             transaction.set_facet("remote", remote, {**known, "backlog": backlog})
@@ -241,7 +244,8 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
     if len(rows) > COUNTED:
         return None
     wanted = [row.memory.id for row in rows if routes.of(row.memory)]
-    return len(wanted) - len(reader.deliveries([route.name], wanted)[route.name])
+    found = reader.deliveries([route.name], wanted)[route.name]
+    return len(wanted) - sum(one.state is not DeliveryState.LOCAL_ONLY for one in found.values())
 
 
 def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:

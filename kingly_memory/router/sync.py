@@ -11,8 +11,11 @@
 | a purged one | anything | purged here, too |
 | anything | a tombstone | nothing |
 
-Nothing of this is sent back. The facet `remote:<name>` has in `read` how far the feed of each space was read; a page
-and that are one transaction, and a page that is taken in again changes nothing.
+Nothing of this is sent back. A delivery comes to rest where the memory is here then as the hub has it. Else one that
+was refused stays dead, and a memory without one is `local_only` until it is stored again or earlier memories are sent.
+
+The facet `remote:<name>` has in `read` how far the feed of each space was read; a page and that are one transaction,
+and a page that is taken in again changes nothing.
 """
 
 from __future__ import annotations
@@ -124,7 +127,13 @@ class Intake:
         now = transaction.row(memory_id)
         if now is not None:
             change = max(now.memory.revision, 0 if delivery is None else delivery.wanted)
-            transaction.set_delivery(self.remote, memory_id, _at_rest(change, one.remote_id))
+            if _says_as_there(now, said):
+                after = _at_rest(change, one.remote_id)
+            elif delivery is None:  # it is not for the remote, which has something else under that name
+                after = Delivery(change, None, state=DeliveryState.LOCAL_ONLY, remote_id=one.remote_id)
+            else:  # refused there, or delivered after this page was read
+                after = replace(delivery, remote_id=one.remote_id)
+            transaction.set_delivery(self.remote, memory_id, after)
             here[one.remote_id] = memory_id
         if one.met and is_news:
             transaction.set_facet(MET, memory_id, {"ids": [one.name, *one.met]})
@@ -185,7 +194,7 @@ class Intake:
         holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
         key = before.key if holder not in (None, before.id) else said.key
         said = replace(said, id=before.id, key=key, created_at=before.created_at)
-        is_same = replace(said, origin=before.origin, updated_at=before.updated_at, revision=before.revision) == before
+        is_same = _is_same(said, before)
         is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)
         if is_same and is_forgotten and is_later:
             write.revive(transaction, [before], context)
@@ -238,6 +247,18 @@ def _origin(record: Mapping[str, object]) -> str:
     """As it was said; what says nothing that is known came from a remote."""
     said = record.get("origin")
     return str(said) if said in LEAST_TRUSTED_LAST else "remote"
+
+
+def _is_same(said: Memory, here: Memory) -> bool:
+    return replace(said, origin=here.origin, updated_at=here.updated_at, revision=here.revision) == here
+
+
+def _says_as_there(row: Row, said: Memory | None) -> bool:
+    """Whether a memory is here as the remote has it; None is one that is forgotten there."""
+    if said is None or row.standing is Standing.FORGOTTEN:
+        return said is None and row.standing is Standing.FORGOTTEN
+    here = row.memory
+    return _is_same(replace(said, id=here.id, key=here.key, created_at=here.created_at), here)
 
 
 def _at_rest(change: int, remote_id: str | None) -> Delivery:

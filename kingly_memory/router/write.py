@@ -629,9 +629,10 @@ def _deliver(
     due: dict[str, Delivery] = {}
     for remote in _remotes(transaction, memory, context, is_said=is_said):
         before = None if is_new else transaction.delivery(remote, memory.id)
-        if is_same and before is not None:
+        is_for_it = before is not None and before.state is not DeliveryState.LOCAL_ONLY
+        if is_same and is_for_it:
             continue
-        if before is None and not (is_new or is_said) and is_earlier(transaction, remote, memory):
+        if not is_for_it and not (is_new or is_said) and is_earlier(transaction, remote, memory):
             continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:

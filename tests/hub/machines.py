@@ -74,13 +74,12 @@ class Team:
 
     @asynccontextmanager
     async def machine(
-        self, name: str, project: str = "app", *, is_synced: bool = True, token_mark: str = ""
+        self, name: str, project: str = "app", *, is_synced: bool = True, **how: Any
     ) -> AsyncIterator[MemoryRouter]:
+        """`how` as for `router_over`."""
         wire = self.wires[name] = Wire(self, project)
         remote = HubRemote(wire)
-        async with router_over(
-            PromptStore(self.folder / name), remote, self.clock, project=project, token_mark=token_mark
-        ) as memory:
+        async with router_over(PromptStore(self.folder / name), remote, self.clock, project=project, **how) as memory:
             if is_synced:
                 await memory.sync(timeout=5)
             yield memory

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter
+from kingly_memory.errors import RemoteRefused
 from kingly_memory.hub import feed
-from kingly_memory.models import JsonObject
+from kingly_memory.models import DeliveryState, JsonObject
 from tests.hub.machines import Team, Wire
+from tests.router_bench import PromptStore, facet_of, router_over
 
 
 @pytest.fixture
@@ -132,3 +134,59 @@ async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypa
             ]
             [link] = await desktop.links("fact 0")
             assert (link.source, link.target, link.link_type.value) == (stored[0].id, stored[7].id, "supports")
+
+
+@pytest.mark.requirement("A3")
+@pytest.mark.parametrize("is_forgotten", [False, True], ids=["linked there", "forgotten there before"])
+async def test_a_text_that_the_hub_refused_stays_dead_when_another_machine_changes_the_memory(
+    team: Team, monkeypatch: pytest.MonkeyPatch, is_forgotten: bool
+) -> None:
+    call = Wire.call
+
+    async def refused(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+        if "POISON" in str(params.get("content")):
+            raise RemoteRefused("it is refused", clear=True)
+        return await call(wire, tool, params, **how)
+
+    monkeypatch.setattr(Wire, "call", refused)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.store("The port is 1", key="port")
+        await laptop.store("The host is h", key="host")
+        await synced(laptop, desktop)
+        if is_forgotten:
+            await desktop.forget("port")
+            team.clock.tick(1)
+        port = await laptop.store("POISON", key="port")
+        assert (await laptop.sync(timeout=5)).dead == 1
+        if not is_forgotten:
+            await desktop.link_memories("port", "host", "related")
+        await synced(desktop)
+        assert (await laptop.sync(timeout=5)).dead == 1
+        found = facet_of(PromptStore(team.folder / "laptop"), port.id)
+        assert found is not None
+        assert (found.state, (await said(laptop, "port"))[0]) == (DeliveryState.DEAD, "POISON")
+        team.clock.tick(1)
+        await laptop.store("The port is 2", key="port")
+        await synced(laptop, desktop)
+        assert (await said(laptop, "port"))[0] == (await said(desktop, "port"))[0] == "The port is 2"
+
+
+@pytest.mark.requirement("A3", "N7")
+async def test_a_later_text_from_before_the_remote_was_added_is_sent_once_that_is_asked_for(team: Team) -> None:
+    async with team.machine("desktop") as desktop:
+        await desktop.store("The port is 1", key="port")
+        await synced(desktop)
+        team.clock.tick(1)
+        async with router_over(PromptStore(team.folder / "laptop"), None, team.clock, project="app") as laptop:
+            port = await laptop.store("The port is 2", key="port")
+        team.clock.tick(1)
+        async with team.machine("laptop") as laptop:
+            await synced(laptop, desktop)
+            assert await said(laptop, "port") == ["The port is 2", "The port is 1"]
+            assert await said(desktop, "port") == ["The port is 1"]
+            found = facet_of(PromptStore(team.folder / "laptop"), port.id)
+            assert found is not None
+            assert found.state is DeliveryState.LOCAL_ONLY
+        async with team.machine("laptop", earlier=True) as laptop:
+            await synced(laptop, desktop)
+            assert await said(laptop, "port") == await said(desktop, "port") == ["The port is 2", "The port is 1"]

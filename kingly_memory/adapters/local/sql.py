@@ -432,7 +432,8 @@ BY_REMOTE_ID = (
 UNDELIVERED = (
     "SELECT c.rowid, c.value, c.tag FROM km_memory AS m JOIN Cache AS c ON c.rowid = m.position "
     "WHERE m.id > ? AND m.significance > ? AND m.standing IN ('live', 'archived') AND m.space = ? "
-    "AND NOT EXISTS (SELECT 1 FROM km_delivery WHERE remote = ? AND item = m.id) ORDER BY m.id LIMIT ?"
+    "AND NOT EXISTS (SELECT 1 FROM km_delivery WHERE remote = ? AND item = m.id AND state <> 'local_only') "
+    "ORDER BY m.id LIMIT ?"
 )
 EXPIRED = "SELECT id FROM km_memory WHERE ends_s <= ? ORDER BY ends_s, position LIMIT ? OFFSET ?"
 ENDED = "SELECT type, count(*) FROM km_memory WHERE ends_s <= ?2 AND space = ?1 AND standing = 'live' GROUP BY type"
