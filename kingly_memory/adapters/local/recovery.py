@@ -54,8 +54,8 @@ class Saved(NamedTuple):
 
 def recover(folder: Folder, damage: Malformed) -> None:
     """Put a whole store in the place of the damaged one, unless another process has done so already. The caller holds
-    the write lock. Raises StoreUnwritable, StoreUntrusted, and StoreDamaged while a process that writes to it has the
-    log that was deleted."""
+    the write lock. Raises StoreUnwritable, StoreUntrusted, StoreLocked, and StoreDamaged while a process that writes to
+    it has the log that was deleted."""
     if folder.inode() != damage.inode:
         return
     if folder.has_lost_log():
@@ -63,7 +63,8 @@ def recover(folder: Folder, damage: Malformed) -> None:
         raise StoreDamaged(str(folder.home), "its log was deleted, and a process that still runs has it", to_do)
     try:
         if sqlite.key_name_of(folder.store) is None and (named := keys.name_in(folder.database)) is not None:
-            sqlite.mark(folder.store, named)  # the file that says so is gone, and nothing else
+            keys.find(named, folder.store)  # a name without a key may come of a damaged beginning
+            sqlite.mark(folder.store, named)  # the file that says so is gone or damaged, and nothing else
             return
         _replace(folder, damage)
     except OSError as error:

@@ -1,8 +1,9 @@
 """Which SQLite opens a database: Python's own, or SQLCipher for a store that is encrypted.
 
-The folder of an encrypted store holds the file `encrypted`, which names the key. This file is looked at, and never the
-database: to open a database with a second library, or to read it as a file, would drop the locks of the connections
-that this process has to it (sqlite.org/howtocorrupt.html, 2.2).
+The folder of an encrypted store holds the file `encrypted`: the key's name and a digest of it. A damaged file counts as
+missing, and recovery writes it again. This file is looked at, and never the database: to open a database with a second
+library, or to read it as a file, would drop the locks of the connections that this process has to it
+(sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kingly_memory.own_files import CAREFULLY, opened
 
 MARK = "encrypted"
 _KEY_NAME_DIGITS = 16
+_MARK_BYTES = 34
 
 # SQLCipher raises classes of its own, which take the second places when it is loaded.
 Error = sqlite3.Error, sqlite3.Error
@@ -60,8 +62,9 @@ def key_name_of(store: Path) -> str | None:
     except OSError:
         return None
     try:
-        found = os.read(descriptor, _KEY_NAME_DIGITS)
-        return found.decode() if not found.strip(b"0123456789abcdef") and len(found) == _KEY_NAME_DIGITS else None
+        found = os.read(descriptor, _MARK_BYTES)
+        name = found[:_KEY_NAME_DIGITS]
+        return name.decode() if not name.strip(b"0123456789abcdef") and found == _marked(name) else None
     finally:
         os.close(descriptor)
 
@@ -71,5 +74,11 @@ def mark(store: Path, key_name: str | None) -> None:
     with suppress(FileNotFoundError):
         (store / MARK).unlink()
     if key_name is not None:
-        with os.fdopen(opened(store / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
-            file.write(f"{key_name}\n")
+        with os.fdopen(opened(store / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(_marked(key_name.encode()))
+
+
+def _marked(key_name: bytes) -> bytes:
+    from kingly_memory.digests import sha256
+
+    return b"%s %s\n" % (key_name, sha256(key_name).hexdigest()[:_KEY_NAME_DIGITS].encode())

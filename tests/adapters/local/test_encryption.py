@@ -198,9 +198,30 @@ def test_a_log_that_was_deleted_under_a_writer_is_saved_encrypted(home: Path) ->
     assert saying(home) == []
 
 
-def test_a_store_whose_mark_is_lost_is_no_damaged_one(home: Path) -> None:
-    (home / "store" / sqlite.MARK).unlink()
+@pytest.mark.requirement("A21")
+@pytest.mark.parametrize("harm", ["lost", "another digit"])
+def test_a_store_whose_mark_is_lost_or_damaged_is_no_damaged_one(home: Path, harm: str) -> None:
+    mark = home / "store" / sqlite.MARK
+    whole = mark.read_bytes()
+
+    def damage() -> None:
+        if harm == "lost":
+            mark.unlink()
+        else:
+            mark.write_bytes((b"0" if whole[:1] != b"0" else b"1") + whole[1:])
+
+    damage()
+    kept = Path(keys.find(whole[:16].decode(), home)[1])
+    kept.rename(kept.with_suffix(".away"))
+    before = files(home / "store").get(mark)
+    store = opened(home)
+    with pytest.raises(StoreLocked, match=whole[:16].decode()):
+        put(store, memory())
+    store.close()
+    assert files(home / "store").get(mark) == before
+    kept.with_suffix(".away").rename(kept)
     assert read(home) == SAID
+    assert mark.read_bytes() == whole
     assert not list(home.glob("store.*"))
 
 
