@@ -46,7 +46,7 @@ LONGEST_S = 300.0
 MOST_STALE = 1_000
 """Deliveries that are reclaimed or hastened in one transaction."""
 
-PARCEL_CHARACTERS = 262_144
+BATCH_CHARACTERS = 262_144
 """Content that goes in one call. As JSON it may have six bytes each, and a server of ours takes 4 MiB."""
 
 OVERTAKEN_AT_ONCE = 3
@@ -107,7 +107,7 @@ class Sender:
         return self._link.is_connected and self.monotonic_s() >= self.paused_until_s
 
     @property
-    def parcel_size(self) -> int:
+    def batch_size(self) -> int:
         """How many memories go in one call."""
         return self._link.takes_at_once
 
@@ -418,9 +418,9 @@ class Drain:
             await self._end()
 
     async def _begin(self) -> None:
-        while self._has_room() and await self._has_some() and (parcel := self._next()):
-            task = asyncio.create_task(self._deliver(parcel))
-            self._under_way[task] = parcel
+        while self._has_room() and await self._has_some() and (batch := self._next()):
+            task = asyncio.create_task(self._deliver(batch))
+            self._under_way[task] = batch
             task.add_done_callback(lambda _: self._sender.moved.set())
 
     def _has_room(self) -> bool:
@@ -443,30 +443,30 @@ class Drain:
 
     def _next(self) -> list[Leased]:
         """The earliest that waits for none, with what goes in the same call; nothing where each waits for another."""
-        unsettled = {item.id for parcel in self._under_way.values() for item in parcel}
+        unsettled = {item.id for batch in self._under_way.values() for item in batch}
         for item in self._waiting:
             if parent_of(item) not in unsettled:
-                parcel = [item] if self._goes_singly else in_one_call(item, self._waiting, self._sender.parcel_size)
-                taken = {one.id for one in parcel}
+                batch = [item] if self._goes_singly else in_one_call(item, self._waiting, self._sender.batch_size)
+                taken = {one.id for one in batch}
                 self._waiting = [one for one in self._waiting if one.id not in taken]
-                return parcel
+                return batch
             unsettled.add(item.id)
         return []
 
-    async def _deliver(self, parcel: Sequence[Leased]) -> None:
-        outdated = self._sender.outdated(parcel)
+    async def _deliver(self, batch: Sequence[Leased]) -> None:
+        outdated = self._sender.outdated(batch)
         await self._sender.release(outdated)
-        parcel = [item for item in parcel if item not in outdated]
-        if not parcel:
+        batch = [item for item in batch if item not in outdated]
+        if not batch:
             return
-        answer = await self._sender.send(parcel, self._window)
-        if len(parcel) > 1 and isinstance(answer.error, RemoteRefused):  # which of them was meant is not known
+        answer = await self._sender.send(batch, self._window)
+        if len(batch) > 1 and isinstance(answer.error, RemoteRefused):  # which of them was meant is not known
             self._goes_singly = True
-            self._waiting += parcel
+            self._waiting += batch
             return
         self._noting.add(asyncio.current_task())
-        self._failed |= failed(parcel, answer)
-        await self._sender.note(parcel, answer)
+        self._failed |= failed(batch, answer)
+        await self._sender.note(batch, answer)
         self._sender.settled.set()
 
     async def _end(self) -> None:
@@ -476,9 +476,9 @@ class Drain:
             task.cancel()
         if self._under_way:
             await asyncio.wait(self._under_way)
-        for task, parcel in self._under_way.items():
+        for task, batch in self._under_way.items():
             if task.cancelled() or task.exception() is not None:
-                self._waiting += parcel
+                self._waiting += batch
         await self._sender.release(self._waiting)
 
 
@@ -488,15 +488,15 @@ def in_one_call(first: Leased, waiting: Sequence[Leased], size: int) -> list[Lea
     begun = new_memory(first) if size > 1 else None
     if begun is None:
         return [first]
-    parcel, room = list[Leased](), PARCEL_CHARACTERS
+    batch, room = list[Leased](), BATCH_CHARACTERS
     for item in waiting:
         memory = new_memory(item)
         if memory is not None and memory.scope.space == begun.scope.space:
             room -= len(memory.content)
-            if parcel and (room < 0 or len(parcel) == size):
+            if batch and (room < 0 or len(batch) == size):
                 break
-            parcel.append(item)
-    return parcel
+            batch.append(item)
+    return batch
 
 
 def new_memory(item: Leased) -> Memory | None:
@@ -506,11 +506,11 @@ def new_memory(item: Leased) -> Memory | None:
     return item.subject if is_plain and not is_known else None  # type: ignore[return-value]  # `is_plain` says so
 
 
-def failed(parcel: Sequence[Leased], answer: Answer) -> set[str]:
+def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:
     """The ids of what has to wait before it is sent again."""
     if answer.error is not None:
-        return {item.id for item in parcel}
-    outcomes = zip(parcel, answer.outcomes, strict=True)
+        return {item.id for item in batch}
+    outcomes = zip(batch, answer.outcomes, strict=True)
     return {item.id for item, one in outcomes if isinstance(one, RemoteRefused) and not goes_at_once(one, item)}
 
 
