@@ -23,8 +23,8 @@ class StubEngine(Engine):
 
 
 @asynccontextmanager
-async def in_process(answer: Callable[[], JsonObject]) -> AsyncIterator[httpx.AsyncClient]:
-    app = application(StubEngine(answer), Gate(lambda: Access.of(None, None)), "1")
+async def in_process(answer: Callable[[], JsonObject], gate: Gate | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    app = application(StubEngine(answer), gate or Gate(lambda: Access.of(None, None)), "1")
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     async with (
         app.router.lifespan_context(app),

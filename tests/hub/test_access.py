@@ -10,6 +10,7 @@ import pytest
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.hub.access import Access, Caller, Gate, Refusal, is_loopback
 from kingly_memory.server.gate import access_of, check_bind
+from tests.hub.stub import in_process
 
 TOKEN = "t0ken-of-the-test"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -150,6 +151,27 @@ async def test_wrong_tokens_are_answered_later_and_later_and_a_right_one_at_once
     now_s[0] = 61.0
     await gate.admit(brings("wrong"))
     assert waited[-1] == 0.01
+
+
+@pytest.mark.requirement("A19")
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/call"])
+async def test_a_wrong_token_is_slowed_in_both_dialects_and_no_other_refusal_is(path: str) -> None:
+    waited: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        waited.append(pause_s)
+
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
+    async with in_process(dict, Gate(lambda: access_of(TOKEN), sleep=sleep)) as web:
+        for headers, status, pauses in (
+            ({**BEARER, "host": "evil.example"}, 421, []),
+            ({**BEARER, "origin": "https://evil.example"}, 403, []),
+            (BEARER, 200 if path == "/mcp" else 404, []),
+            (brings("wrong"), 401, [0.01]),
+            (brings("wrong"), 401, [0.01, 0.02]),
+        ):
+            assert (await web.post(path, json=frame, headers=headers)).status_code == status
+            assert waited == pauses
 
 
 @pytest.mark.requirement("A19")

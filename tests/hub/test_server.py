@@ -117,6 +117,19 @@ def test_other_places_say_where_to_go(web: httpx.Client, verb: str, path: str, s
 # --- tokens -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A19")
+def test_a_hub_that_runs_goes_by_the_token_that_replaced_another_in_the_file(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.touch(mode=0o600)
+    tokens.write_text('{"the-first-token-of-ada": "ada"}')
+    first, second = ({"Authorization": f"Bearer the-{which}-token-of-ada"} for which in ("first", "second"))
+    with HubProcess(tmp_path / "home", tokens_file=tokens) as hub, client(hub) as web:
+        call(web, "store_memory", first, content="tea of ada")
+        tokens.write_text('{"the-second-token-of-ada": "ada"}')
+        assert web.post("/mcp/call", json={}, headers=first).status_code == 401
+        assert find(web, "tea", second) == ["tea of ada"]
+
+
 # --- living and dying -------------------------------------------------------------------------------------------------
 
 

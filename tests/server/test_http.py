@@ -136,13 +136,17 @@ def test_a_home_that_gets_a_token_first_is_kept_out_of_git(tmp_path: Path) -> No
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [".gitignore", TOKEN_FILE, "store"]
 
 
-def test_the_token_of_a_file_counts_and_not_that_of_the_environment(tmp_path: Path) -> None:
+@pytest.mark.requirement("A19")
+def test_the_token_of_a_file_counts_as_it_is_now_and_not_that_of_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("from-the-file-of-it\n")
     file.chmod(0o600)
     with served(tmp_path / "home", "--mcp-token-file", str(file), KINGLY_MCP_TOKEN=TOKEN) as web:
         assert web.post(call("list", "{}")).status_code == 401
         assert web.post(call("list", "{}"), Authorization="Bearer from-the-file-of-it").status_code == 200
+        file.write_text("another-one-that-replaced-it\n")
+        assert web.post(call("list", "{}"), Authorization="Bearer from-the-file-of-it").status_code == 401
+        assert web.post(call("list", "{}"), Authorization="Bearer another-one-that-replaced-it").status_code == 200
     assert not (tmp_path / "home" / TOKEN_FILE).exists()
 
 

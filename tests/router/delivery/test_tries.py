@@ -56,6 +56,23 @@ async def test_a_try_after_the_first_is_sent_as_a_repeat(disk: PromptStore, cloc
     assert len(remote.effects) == 1
 
 
+@pytest.mark.requirement("KNG-070")
+async def test_a_link_whose_reply_is_lost_is_tried_again_in_a_second_as_a_repeat(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    remote = FakeRemote(clock=clock)
+    async with at_work(disk, remote, clock, settings=PATIENT) as at:
+        await at.stored("a", "b")
+        await clock.settle()
+        remote.script(Lost(RemoteUnavailable("cut off")))
+        link = await at.memory.link_memories("a", "b")
+        await clock.settle()
+        assert len(remote.named("link")) == 1
+        await clock.advance(1)
+    assert [call.arguments["repeated"] for call in remote.named("link")] == [False, True]
+    assert remote.effects.count(link.id) == 1
+
+
 @pytest.mark.requirement("P13")
 async def test_what_pauses_between_two_tries_holds_nothing_up(disk: PromptStore, clock: ManualClock) -> None:
     remote = ChoosyRemote(clock=clock)
