@@ -230,6 +230,9 @@ HOME, INCARNATION, READ = "home", "incarnation", "read"
 """The facet `home:incarnation` names a home by its `id`, another one wherever a home is made anew. `restored` says that
 it was made of a backup or is a copy, `files` which files it lies in: a copy lies in others. It is part of no export."""
 
+MET = "met"
+"""The facet of a memory that was stored under one key on machines that were apart: `ids`, what it is called there."""
+
 
 class Change(NamedTuple):
     """One line of the change feed: what became of a memory, and when (Unix seconds).

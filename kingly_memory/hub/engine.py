@@ -19,7 +19,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
-from kingly_memory.hub.feed import MET, Feed
+from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
@@ -42,7 +42,7 @@ from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, space_of
 from kingly_memory.observe import log
-from kingly_memory.ports import HOME, INCARNATION, Clock, Embedder, LocalStore, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 

@@ -9,10 +9,8 @@ from kingly_memory.cognition import links
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.models import JsonObject, Standing
-from kingly_memory.ports import HOME, INCARNATION, Row, StoreReader
+from kingly_memory.ports import HOME, INCARNATION, MET, Row, StoreReader
 
-MET = "met"
-"""The facet of a memory that several senders have stored under one key while apart: `ids`, the names it had there."""
 _EARLIER = 20
 """Earlier revisions that travel with a memory, the latest."""
 

@@ -25,9 +25,6 @@ from kingly_memory.router.routes import UNNAMED, Route, Routes
 AT_ONCE = 200
 """Deliveries that are made or removed in one transaction, so that stores are not kept waiting."""
 
-MET = "met"
-"""The facet of a memory that was stored under one key on machines that were apart: its `ids` there."""
-
 COUNTED = 50
 """`status` counts no more memories than this that are to be sent at first contact: it is asked often."""
 

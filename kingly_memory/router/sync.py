@@ -6,7 +6,8 @@
 | a text | a change that waits for the hub | nothing: the hub compares the two when that arrives, and lists it again |
 | a later text | an earlier one, or it is forgotten | the current revision; the one here becomes an earlier one |
 | an earlier text | a later one, or it is forgotten | an earlier revision; of what is forgotten, nothing |
-| a text under a key | another memory with the key, not for the hub | as above, of the memory that is here |
+| a text under a key | another memory with the key | as above, of the memory that is here |
+| a text under a key | a memory with the key that stays here (≤ 0.3) | a memory of its own, without the key |
 | a forgotten one | a text | forgotten here, too |
 | a purged one | anything | purged here, too |
 | anything | a tombstone | nothing |
@@ -15,11 +16,13 @@ Nothing of this is sent back. A delivery comes to rest where the memory is here 
 was refused stays dead, and a memory without one is `local_only` until it is stored again or earlier memories are sent.
 
 The facet `remote:<name>` has in `read` how far the feed of each space was read; a page and that are one transaction,
-and a page that is taken in again changes nothing.
+and a page that is taken in again changes nothing. The facet `unscrubbed` of what a page purged is part of that
+transaction, too: it stays until the files of the home are scrubbed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +34,7 @@ from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
 from kingly_memory.models import (
     LEAST_TRUSTED_LAST,
+    REMOTE_ABOVE,
     DeliveryState,
     Memory,
     MemoryType,
@@ -38,17 +42,29 @@ from kingly_memory.models import (
     space_named,
     spaces_read,
 )
-from kingly_memory.ports import Changed, Changes, Delivery, Remote, RemoteLink, Row, Said, StoreReader, Transaction
+from kingly_memory.ports import (
+    MET,
+    Changed,
+    Changes,
+    Delivery,
+    Remote,
+    RemoteLink,
+    Row,
+    Said,
+    StoreReader,
+    Transaction,
+)
 from kingly_memory.router import lifetimes, purging, summaries, write
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.known_remotes import MET
 from kingly_memory.router.outbox import link_item
 from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UNSCRUBBED = "unscrubbed"
+_SCRUBBED_AT_ONCE = 1_000
 
 
 class Reading:
@@ -76,7 +92,21 @@ class Reading:
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
             is_news |= await services.write(intake.page(page))
             is_more |= page.more
+        if not is_more:  # a scrub looks through the whole store: one for all pages
+            await self._scrub()
         return is_news, is_more
+
+    async def _scrub(self) -> None:
+        """Leave no byte in the files of what was purged elsewhere, also where an earlier scrub was interrupted."""
+        store = self._services.store
+        while gone := [one for one, _ in store.reader.threads.named(_UNSCRUBBED, _SCRUBBED_AT_ONCE)]:
+            await asyncio.to_thread(store.scrub, gone)
+
+            def done(transaction: Transaction, gone: Sequence[str] = gone) -> None:
+                for memory_id in gone:
+                    transaction.set_facet(_UNSCRUBBED, memory_id, None)
+
+            await self._services.write(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +188,9 @@ class Intake:
         if row is None and said is not None and said.key is not None:
             holder = transaction.id_of_key(space, said.key)
             row = None if holder is None else transaction.row(holder)
+            if row is not None and row.memory.significance <= REMOTE_ABOVE:
+                # What was never to leave this machine must not end by what others say.
+                row = row if transaction.delivery(self.remote, row.memory.id) is not None else None
         return memory_id if row is None else row.memory.id, row
 
     def _memory(self, said: Said, one: Changed) -> Memory | None:
@@ -180,7 +213,9 @@ class Intake:
         take numbers below the current one's."""
         context, now_s = self.context, self.context.now_s
         lifetime = usual_lifetime(context.lifetimes, said.type)
+        holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
         if row is None:
+            said = said if holder is None else replace(said, key=None)
             length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
             if length is not None and said.updated_at.timestamp() + length <= now_s:
                 return False  # it has ended
@@ -191,7 +226,6 @@ class Intake:
             summaries.note(transaction, said)
             return True
         before, is_forgotten = row.memory, row.standing is Standing.FORGOTTEN
-        holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
         key = before.key if holder not in (None, before.id) else said.key
         said = replace(said, id=before.id, key=key, created_at=before.created_at)
         is_same = _is_same(said, before)
@@ -224,7 +258,8 @@ class Intake:
             return False
         context = replace(self.context, now=one.at)
         if one.purged:
-            purging.purge([row.memory.id], context)(transaction)
+            for gone in purging.purge([row.memory.id], context)(transaction).memories:
+                transaction.set_facet(_UNSCRUBBED, gone.id, {})
         else:
             write.forget(row.memory.id, context)(transaction)
         return True

@@ -30,7 +30,7 @@ from kingly_memory.models import (
     project_and_user,
     spaces_read,
 )
-from kingly_memory.ports import HOME, READ, Delivery, LocalStore, MemoryReader, Now, Row
+from kingly_memory.ports import HOME, MET, READ, Delivery, LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class View:
 
         if elsewhere := known_remotes.elsewhere(reader, station.remotes):
             status["elsewhere"] = elsewhere
-        if met := len(reader.threads.named(known_remotes.MET, 1_000)):
+        if met := len(reader.threads.named(MET, 1_000)):
             status["met"] = met
         return status if damaged is None else {**status, "damaged": damaged}
 

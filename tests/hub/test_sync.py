@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.errors import RemoteRefused
+from kingly_memory.errors import RemoteRefused, StoreBusy
 from kingly_memory.hub import feed
 from kingly_memory.models import DeliveryState, JsonObject
 from tests.hub.machines import Team, Wire
@@ -109,6 +109,53 @@ async def test_forgetting_on_one_machine_is_forgotten_on_all_and_a_purge_leaves_
         await laptop.restore(gone.id)
         await synced(laptop, desktop)
         assert await said(desktop, "code") == await said(laptop, "code") == ["The launch code is 7394"]
+
+
+@pytest.mark.requirement("N10")
+@pytest.mark.parametrize("is_cut_off", [False, True])
+async def test_a_purge_leaves_no_byte_on_other_machines_also_when_the_scrub_is_interrupted(
+    team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_cut_off: bool
+) -> None:
+    def left() -> list[str]:
+        files = [path for path in (tmp_path / "desktop").rglob("*") if path.is_file()]
+        return [path.name for path in files if b"zanzibarium" in path.read_bytes().lower()]
+
+    def interrupted(*_: object) -> None:
+        raise StoreBusy(1.0)
+
+    async with team.machine("laptop") as laptop:
+        await laptop.store("The password is Zanzibarium", key="secret")
+        await synced(laptop)
+        async with team.machine("desktop") as desktop:
+            assert left()
+            await laptop.purge("secret")
+            await synced(laptop)
+            with monkeypatch.context() as patch:
+                if is_cut_off:
+                    patch.setattr("kingly_memory.adapters.local.scrubbing.scrub", interrupted)
+                await desktop.sync(timeout=5)
+            assert bool(left()) is is_cut_off
+        async with team.machine("desktop"):
+            assert left() == []
+    assert left() == []
+
+
+@pytest.mark.requirement("N7")
+async def test_a_memory_that_stays_here_is_never_joined_with_one_of_the_hub_by_its_key(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await desktop.store("My own port is 1", key="port", significance=0.3)
+        shared = await laptop.store("The port is 2", key="port", significance=0.8)
+        await synced(laptop, desktop)
+        there = await desktop.get(shared.id)
+        assert there is not None
+        assert (there.content, there.key) == ("The port is 2", None)
+        await laptop.store("The port is 3", key="port", significance=0.8)
+        await synced(laptop, desktop)
+        assert await said(desktop, shared.id) == ["The port is 3", "The port is 2"]
+        await laptop.purge("port")
+        await synced(laptop, desktop)
+        assert await said(desktop, shared.id) == []
+        assert await said(desktop, "port") == ["My own port is 1"]
 
 
 @pytest.mark.requirement("N7")
