@@ -22,7 +22,7 @@ from tests.kill.threader import LASTING, VERBS, change
 from tests.kill.writer import PROJECT
 
 KILLED = -signal.SIGKILL
-OPENED = 80
+OPENED = 65
 """Statements before which no verb begins."""
 
 

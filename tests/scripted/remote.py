@@ -143,11 +143,12 @@ class ScriptedRemote(remote.ScriptedRemote):
 
     def _apply(self, call: Call) -> JsonObject:
         try:
-            reply, changed = self._done(call.method, call.params)
+            with self._changed:  # whoever reads the file again meets the effects in their order
+                reply, changed = self._done(call.method, call.params)
+                if changed:
+                    self._record("effect", call, self.effects)
         except Unable as problem:
             return {"success": False, "error": str(problem), "error_code": problem.code}
-        if changed:
-            self._record("effect", call, self.effects)
         return reply
 
     def _record(self, line: str, call: Call, where: list[Call]) -> None:
