@@ -50,6 +50,8 @@ FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_changes"
 
 _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
+_NAMES = "names"
+"""The facet of a memory with the keys that people gave it: a forgetting leaves them, and a purge finds them here."""
 _CLOCKS_APART = timedelta(days=1)
 """How far ahead of the hub's clock a sender's may be."""
 _TICK = timedelta(microseconds=1)
@@ -158,7 +160,7 @@ class Engine:
             known = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _place(scope, envelope.key))
             row = tx.row(known or str((named or {"id": None})["id"]))
-            if row is None:
+            if row is None or (known is None and row.memory.metadata.get("purged")):
                 said_at = envelope.said_before(now)
                 memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
                 self._put(tx, memory, vector, envelope.key)
@@ -215,9 +217,8 @@ class Engine:
             ),
             key=before.key,
         )
-        is_repeat = any(
-            (one.updated_at, _digest(one)) == (said_at, envelope.digest)
-            for one in (before, *self._store.reader.revisions(before.id))
+        is_repeat = envelope.said_at is not None and any(  # a digest covers the sender's own time
+            _digest(one) == envelope.digest for one in (before, *self._store.reader.revisions(before.id))
         )
         told: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
         is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
@@ -258,8 +259,10 @@ class Engine:
                 memory = row.memory
             if request.purge:
                 links.sever(tx, memory.id)
-                if (name := _unwrapped(memory.metadata.get("content", ""))[1].get("key")) is not None:
-                    tx.set_facet(_NAMED, _place(scope, str(name)), None)
+                for name in (tx.facet(_NAMES, memory.id) or {"keys": []})["keys"]:
+                    if tx.facet(_NAMED, _place(scope, name)) == {"id": memory.id}:
+                        tx.set_facet(_NAMED, _place(scope, name), None)
+                tx.set_facet(_NAMES, memory.id, None)
             tx.erase(memory.id)
             tx.unlearn(memory)
             left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
@@ -307,6 +310,8 @@ class Engine:
         tx.save(memory, Standing.LIVE)
         if key is not None:
             tx.set_facet(_NAMED, _place(memory.scope.space, key), {"id": memory.id})
+            names = (tx.facet(_NAMES, memory.id) or {"keys": []})["keys"]
+            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names, key]))})
         self._vectors.write(tx, memory.id, vector)
 
 

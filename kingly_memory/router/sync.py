@@ -26,6 +26,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 
 from kingly_memory.cognition import links
 from kingly_memory.dataclass import dataclass, replace
@@ -62,6 +63,8 @@ from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
+_CLOCKS_APART = timedelta(days=1)
+"""How far ahead of our clock a hub's may be."""
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UNSCRUBBED = "unscrubbed"
 _SCRUBBED_AT_ONCE = 1_000
@@ -201,11 +204,12 @@ class Intake:
         draft = drafted(said.hit, record, self.content_limit_bytes, key=record.get("key"), origin=_origin(record))
         if draft is None:
             return None
-        made_at = draft.created_at or said.at
+        said_at = self._bounded(said.at)
+        made_at = draft.created_at or said_at
         # Whichever id it has here: whoever looks that up writes it.
         memory_id = MemoryId(one.name or one.remote_id)
         return draft.memory(
-            memory_id, self.context.space, created_at=made_at, updated_at=said.at, revision=said.revision
+            memory_id, self.context.space, created_at=made_at, updated_at=said_at, revision=said.revision
         )
 
     def _say(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row | None) -> bool:
@@ -254,15 +258,20 @@ class Intake:
 
     def _forget(self, transaction: Transaction, row: Row, one: Changed) -> bool:
         """What a text that was said after that is told by, here as there, is the moment at which it was forgotten."""
-        if one.at < row.memory.updated_at and not one.purged:
+        forgotten_at = self._bounded(one.at)
+        if forgotten_at < row.memory.updated_at and not one.purged:
             return False
-        context = replace(self.context, now=one.at)
+        context = replace(self.context, now=forgotten_at)
         if one.purged:
             for gone in purging.purge([row.memory.id], context)(transaction).memories:
                 transaction.set_facet(_UNSCRUBBED, gone.id, {})
         else:
             write.forget(row.memory.id, context)(transaction)
         return True
+
+    def _bounded(self, at: datetime) -> datetime:
+        """A hub's wrong clock must not make a text the last one for ever."""
+        return min(at, self.context.now + _CLOCKS_APART)
 
     def _join(self, transaction: Transaction, link: RemoteLink, here: Mapping[str, MemoryId]) -> None:
         source, target = here.get(link.source_id), here.get(link.target_id)

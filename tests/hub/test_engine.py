@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,14 @@ def test_a_repeated_key_has_one_effect(hub: Hub) -> None:
     second = hub("store_memory", content="two", idempotency_key="k1")
     assert second == {**first, "idempotency_hit": True}
     assert (first["idempotency_hit"], [one["content"] for one in hub.find("one two")]) == (False, ["one"])
+
+
+def test_a_repeat_by_a_sender_whose_clock_is_far_ahead_is_no_second_revision(hub: Hub) -> None:
+    sent = {"content": record("tea", updated_at="2999-01-01T00:00:00+00:00"), "idempotency_key": "k1"}
+    first = hub("store_memory", **sent)
+    later = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
+    hub.engine = Engine(hub.store, HashedEmbedder(), later, "1.2.3")
+    assert hub("store_memory", **sent) == {**first, "idempotency_hit": True, "revision": 1}
 
 
 def test_lone_surrogates_become_replacement_characters_everywhere(hub: Hub) -> None:

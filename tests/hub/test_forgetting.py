@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter
+from kingly_memory.hub.feed import Feed
 from tests.hub.machines import Team, texts
 
 SECRET = "the launch code is 7394"
@@ -64,3 +65,42 @@ async def test_what_was_forgotten_stays_findable_until_the_hub_is_reached_again(
         team.wires["theirs"].is_down = False
         await theirs.sync(timeout=5)
         assert await texts(theirs, SECRET) == []
+
+
+@pytest.mark.requirement("N2")
+@pytest.mark.requirement("D3")
+@pytest.mark.parametrize("is_forgotten_first", [True, False])
+async def test_a_key_whose_memory_was_purged_names_a_new_one(team: Team, is_forgotten_first: bool) -> None:
+    async with team.machine("ours") as ours, team.machine("theirs") as theirs:
+        first = await ours.store(SECRET, key="launch-code", significance=0.9, wait=5)
+        await theirs.sync(timeout=5)
+        if is_forgotten_first:
+            await ours.forget(first.id)
+            await ours.sync(timeout=5)
+        await ours.purge(first.id)
+        await ours.sync(timeout=5)
+        await theirs.sync(timeout=5)
+        files = [one.read_bytes() for one in (team.folder / "hub").rglob("*") if one.is_file()]
+        assert not [one for one in files if b"launch-code" in one or SECRET.encode() in one]
+        await ours.store("the new code", key="launch-code", significance=0.9, wait=5)
+        for one in (ours, theirs):
+            await one.sync(timeout=5)
+            assert [memory.content for memory in await one.list()] == ["the new code"]
+
+
+@pytest.mark.requirement("N2")
+async def test_what_a_hub_says_of_the_far_future_can_still_be_changed(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = "9999-12-31T23:59:59.999999+00:00"
+    entry = Feed._entry
+    monkeypatch.setattr(Feed, "_entry", lambda self, row, met: {**entry(self, row, met), "at": last})
+    async with team.machine("ours") as ours, team.machine("theirs") as theirs:
+        memory_id = await shared(ours, theirs)
+        await ours.forget(memory_id)
+        await ours.sync(timeout=5)
+        await theirs.sync(timeout=5)
+        assert not list(await theirs.list())
+        await theirs.restore(memory_id)
+        await theirs.update(memory_id, "the code has changed")
+        assert [one.content for one in await theirs.list()] == ["the code has changed"]

@@ -17,7 +17,7 @@ from kingly_memory.digests import content_digest
 from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.ports import UNKNOWN, Changed, Changes, RemoteHit, RemoteInfo, RemoteLink, Said
-from kingly_memory.validation import moment
+from kingly_memory.validation import LARGEST_REVISION, moment
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -226,7 +226,9 @@ def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> Said | None:
         _moment(revision.get("at")),
         figure(revision.get("revision")),
     )
-    return None if hit is None or at is None or number is None or number < 1 else Said(hit, at, int(number))
+    if hit is None or at is None or number is None or not 1 <= number <= LARGEST_REVISION:
+        return None
+    return Said(hit, at, int(number))
 
 
 def _listed(value: Any) -> list[Mapping[str, Any]]:

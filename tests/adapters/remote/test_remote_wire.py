@@ -235,3 +235,13 @@ def test_any_bytes_are_json_or_not_json(body: bytes) -> None:
     except strict_json.NotJson:
         return
     assert value == json.loads(body.decode())
+
+
+@pytest.mark.parametrize("figure", [1e30, 1e308, 2**53 + 2, 0, -1, 10**39])
+def test_a_change_whose_revision_is_out_of_range_is_left_out_alone(figure: float) -> None:
+    at = "2026-03-04T05:06:07+00:00"
+    sound = entry(at=at, revision=1, revisions=[{"content": "mist", "at": at, "revision": figure}])
+    page = wire.changes(
+        {"changes": [entry(memory_id="r2", at=at, revision=figure), sound], "until": "7", "more": False}
+    )
+    assert [(one.remote_id, one.earlier) for one in page.found] == [("r1", ())]
