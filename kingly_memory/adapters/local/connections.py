@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
-from kingly_memory.adapters.local import rows, safety, sql, sqlite
+from kingly_memory.adapters.local import rows, safety, sql, sqlite, upgrades
 from kingly_memory.adapters.local.folder import Folder, Log
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
 from kingly_memory.dataclass import dataclass
@@ -52,12 +52,14 @@ class Connections:
     """Runs statements for any thread, each on a connection that nobody else uses meanwhile. A store that does not exist
     yet has no rows.
 
-    A damaged store is given to `recover` once; what that puts in its place is asked instead.
+    A damaged store is given to `recover` once; what that puts in its place is asked instead. `upgrade` brings an older
+    store to this version's layout, which all statements need, or raises StoreError.
     """
 
-    def __init__(self, folder: Folder, recover: Recovery) -> None:
+    def __init__(self, folder: Folder, recover: Recovery, upgrade: Callable[[], object]) -> None:
         self._folder = folder
         self._recover = recover
+        self._upgrade = upgrade
         self._local = _Local()
         self._lock = threading.Lock()
         self._idle: list[_Opened] = []
@@ -198,6 +200,10 @@ class Connections:
             connection.close()
             self._folder.check_not_founded()
             return None
+        if upgrades.is_due(layout):
+            connection.close()
+            self._upgrade()
+            return self._taken()
         return _Opened(connection, inode, self._folder.log(), self._generation)
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:

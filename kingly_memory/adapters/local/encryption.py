@@ -68,11 +68,12 @@ def readable_beside(home: Path) -> list[Path]:
 
 def _fill(folder: Folder, fresh: Folder, key_name: str | None) -> None:
     fresh.begin(key_name)
-    engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
-    try:
-        engine.commit_locked([])
-    finally:
-        engine.release()
+    for one in (folder, fresh):  # opened by a writer, both have the layout of this version
+        engine = Engine(one, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
+        try:
+            engine.commit_locked([])
+        finally:
+            engine.release()
     acknowledged = folder.sentinel.read()
     with (
         closing(safety.connect_read_only(folder.database)) as source,

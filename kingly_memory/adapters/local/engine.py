@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from diskcache import Cache
 from diskcache.core import DBNAME
 
-from kingly_memory.adapters.local import rows, safety, sql, sqlite, trusted
+from kingly_memory.adapters.local import rows, safety, sql, sqlite, trusted, upgrades
 from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
@@ -246,6 +246,7 @@ class Engine:
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
             if layout_of(connection) == 0:
                 self._found(connection)
+            self._upgrade(connection)
             self._versions = connection.execute(_VERSIONS).fetchone()
             self._files = self._files_now()
             self._held = self._folder.hold()
@@ -274,6 +275,19 @@ class Engine:
         is_empty = there.isdisjoint(sql.SCHEMA) and not connection.execute("SELECT count(*) FROM Cache").fetchone()[0]
         if is_empty and self._folder.name == Folder(self._folder.home).name:
             trusted.vouch(self._folder)
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Run the steps that an older store lacks, each in a transaction. A damaged one is left as it is."""
+        layout = layout_of(connection)
+        if upgrades.is_due(layout):
+            safety.check_pages(connection)
+        while upgrades.is_due(layout):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                upgrades.run_next(connection, layout)
+                safety.check_objects(connection, self._folder.store)  # a step that leaves something else is undone
+            layout += 1
+            log.info("the memory store in %s has layout %d now", self._folder.store, layout)
 
     def _inspect(self) -> None:
         """Before diskcache opens the file: it is ours, and nobody holds it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from kingly_memory.adapters.local import safety, sql, sqlite
+from kingly_memory.adapters.local import safety, sqlite, upgrades
 from kingly_memory.errors import InvalidInput, StoreError
 
 DATABASE = Path("store", "cache.db")
@@ -30,7 +30,7 @@ def rows(path: Path) -> list[tuple[str, str, str]]:
     has_log = database.with_name(f"{database.name}-wal").is_file()
     try:
         with closing(safety.connect_read_only(database, immutable=not has_log)) as connection:
-            if safety.layout_of(connection) >= sql.LAYOUT:
+            if safety.layout_of(connection) >= upgrades.FIRST:
                 raise InvalidInput("file", f"{path} is a home of this version; name it with --home")
             safety.check_table(connection, database)
             return [(str(key), str(value), str(tag)) for key, value, tag in connection.execute(_ROWS)]

@@ -10,11 +10,11 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.local import rows, sql, sqlite
+from kingly_memory.adapters.local import rows, sql, sqlite, upgrades
 from kingly_memory.digests import sha256
 from kingly_memory.errors import (
     StoreBusy,
@@ -79,17 +79,17 @@ def layout_of(connection: sqlite3.Connection) -> int:
 
 
 def check_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours, and
-    StoreTooOld when an earlier version wrote it.
+    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours in its
+    layout, and StoreTooOld when that is from before the first release.
 
     A newer layout may hold more than we know. Only read by us, it is asked for no more than the table of the rows.
     """
     layout = layout_of(connection)
-    if 0 < layout < sql.LAYOUT:
+    if 0 < layout < upgrades.FIRST:
         raise StoreTooOld(str(path), layout, sql.LAYOUT)
-    is_newer, has_settings = layout > sql.LAYOUT, False
+    is_newer, has_settings, schema = layout > sql.LAYOUT, False, upgrades.schema(layout or sql.LAYOUT)
     for kind, name, text in connection.execute("SELECT type, name, sql FROM sqlite_master"):
-        if not _is_ours(kind, name, text) and (name == "Cache" or not is_newer):
+        if not _is_ours(schema, kind, name, text) and (name == "Cache" or not is_newer):
             if "\0" in (text or ""):  # no statement holds one
                 raise _broken("its list of tables is damaged")
             raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")
@@ -106,29 +106,34 @@ def check_table(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether a damaged database has the table of the rows. Raises StoreUntrusted when it is not the one we make."""
     found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name = 'Cache'").fetchall()
     for columns in found:
-        if not _is_ours(*(one if isinstance(one, str) else one.decode(errors="replace") for one in columns)):
+        if not _is_ours({}, *(one if isinstance(one, str) else one.decode(errors="replace") for one in columns)):
             raise StoreUntrusted(str(path), "its table of memories is not the one that kingly-memory made")
     return bool(found)
 
 
-def _is_ours(kind: str, name: str, text: str | None) -> bool:
+def _is_ours(schema: Mapping[str, str], kind: str, name: str, text: str | None) -> bool:
     if text is None:
         return kind == "index" and name == "sqlite_autoindex_Settings_1"
     if name == "sqlite_sequence":
         return text == "CREATE TABLE sqlite_sequence(name,seq)"
-    if name in sql.SCHEMA:
-        return text == sql.SCHEMA[name]
+    if name in schema:
+        return text == schema[name]
     if name in _DISKCACHE_OBJECTS:
         return sha256(text.encode()).hexdigest()[:16] == _DISKCACHE_OBJECTS[name]
     return kind == "table" and _SHADOW_TABLE.fullmatch(text) is not None
 
 
-def read_all(connection: sqlite3.Connection) -> list[str]:
-    """Read every byte, in a transaction that may write. Returns what is damaged by itself. Raises sqlite3.DatabaseError
-    when tables and indexes do not fit together: then what reads has to be put together anew."""
+def check_pages(connection: sqlite3.Connection) -> None:
+    """Read every page. Raises sqlite3.DatabaseError when tables and indexes do not fit together."""
     for (said,) in connection.execute("PRAGMA integrity_check(1)"):
         if said != "ok":
             raise _broken(said)
+
+
+def read_all(connection: sqlite3.Connection) -> list[str]:
+    """Read every byte, in a transaction that may write. Returns what is damaged by itself. Raises sqlite3.DatabaseError
+    when tables and indexes do not fit together: then what reads has to be put together anew."""
+    check_pages(connection)
     damaged, now_s, counted = [], 0.0, Counter[tuple[str, str] | None]()
     for key, value, standing, *columns in connection.execute(sql.EVERY_RECORD):
         row = rows.read_row(0, value, standing)

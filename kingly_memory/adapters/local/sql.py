@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sized
 
 LAYOUT = 9
-"""PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
+"""PRAGMA user_version of the store. Raised when what is written changes, together with a step in `upgrades`."""
 _APPLICATION, _FIRST_NUMBERED = 0x4B4D0000, 8
 """PRAGMA application_id is this and the layout, from that layout on: a header with one flipped bit is told from a newer
 version's."""

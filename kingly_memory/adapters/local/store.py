@@ -55,7 +55,7 @@ class DiskStore:
         self._folder = Folder(home)
         self._synchronous = sql.SYNCHRONOUS[durability]
         self._lock_wait_s = lock_wait_s
-        self._connections = Connections(self._folder, self._recover)
+        self._connections = Connections(self._folder, self._recover, self._upgrade)
         self._reader = Reader(self._connections)
         self._mended: Inode | None = None
         self._closed = False
@@ -179,6 +179,9 @@ class DiskStore:
             if job is not None:
                 job = jobs.get()
         engine.close()
+
+    def _upgrade(self) -> None:
+        self.write(lambda _: None).result()  # a writer upgrades what it opens
 
     def _recover(self, damage: Malformed) -> None:
         if self._jobs is not None:

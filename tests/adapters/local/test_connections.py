@@ -36,7 +36,7 @@ def connections(tmp_path: Path) -> Iterator[Connections]:
     def recover(damage: Malformed) -> None:
         raise damage
 
-    connections = Connections(Folder(tmp_path / "home"), recover)
+    connections = Connections(Folder(tmp_path / "home"), recover, lambda: None)
     yield connections
     connections.close()
 
