@@ -817,11 +817,13 @@ class Changed(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """A page of a hub's change feed. `until` is what to ask from the next time; `more` says that there is more now."""
+    """A page of a hub's change feed. `until` is what to ask from the next time; `more` says that there is more now,
+    `left_out` how many entries cannot be read here."""
 
     found: tuple[Changed, ...]
     until: str
     more: bool = False
+    left_out: int = 0
 
 
 class Remote(Protocol):

@@ -37,6 +37,8 @@ class NoteCandidate(NamedTuple):
     similarity: float = 1.0
     thread: Thread | None = None
     passage: str | None = None
+    is_synced: bool = False
+    """Of a remote's: whether it came over the feed of a hub to which the project was added."""
 
     @property
     def thread_id(self) -> str:
@@ -126,8 +128,8 @@ def inject(
 ) -> Injection:
     """Put in as many candidates as there is room for, by priority: in their order where nothing tells them apart.
 
-    Only what the user or that agent said is put in: this, and not the fence, keeps a stranger's text out. What is in
-    focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
+    Only what the user or that agent said is put in, and what came over a hub's feed and names no deed: this, and not
+    the fence, keeps a stranger's text out. What is in focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
     again only of what was revised since, or whose thread was put into focus by its id. Of a text that is too long the
     passage that answers is put in; where that is too long as well, it is passed over, so that a shorter one behind it
     may still find room.
@@ -144,7 +146,7 @@ def inject(
         memory = one.memory
         omission: Omission | None = None
         shown, noted = "", list[str]()
-        if not _is_own(memory, agent):
+        if not _is_own(one, agent):
             omission = Omission.STRANGER
         elif one.pertinence < least_pertinence and not place.boost:
             omission = Omission.IRRELEVANT
@@ -180,11 +182,15 @@ _DEED = (
 """Addresses, and what can be typed as a command."""
 
 
-def _is_own(memory: Memory, agent: str | None) -> bool:
+def _is_own(one: NoteCandidate, agent: str | None) -> bool:
     """Without a name, an agent's own is what was stored without one. What was derived from its replies may come from a
-    page that it has read, so of that nothing is put in which sends anybody anywhere or could be run."""
+    page that it has read, so of that nothing is put in which sends anybody anywhere or could be run; nor of what came
+    over a hub's feed, which may be anybody's."""
+    memory = one.memory
     if memory.origin is Origin.USER:
         return True
+    if memory.origin is Origin.REMOTE:
+        return one.is_synced and memory.scope.agent in (None, agent) and not _names_a_deed(memory)
     is_agents = memory.origin is Origin.AGENT or (memory.origin is Origin.DERIVED and not _names_a_deed(memory))
     return is_agents and memory.scope.agent == agent
 
@@ -192,7 +198,8 @@ def _is_own(memory: Memory, agent: str | None) -> bool:
 def _names_a_deed(memory: Memory) -> bool:
     import re  # few memories are derived
 
-    return re.search(_DEED, f"{memory.title or ''} {memory.content}", re.IGNORECASE) is not None
+    shown = (memory.key, memory.scope.context_id, memory.title, memory.content)
+    return re.search(_DEED, " ".join(one for one in shown if one), re.IGNORECASE) is not None
 
 
 def _is_known(one: NoteCandidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
@@ -220,7 +227,8 @@ def _note(number: int, one: NoteCandidate, shown: str, first_of: Mapping[str, in
     thread that is called as its memory is not named; a long id is named once."""
     memory = one.memory
     by_agent = "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
-    said_by = "said by the user" if memory.origin is Origin.USER else by_agent
+    known = {Origin.USER: "said by the user", Origin.REMOTE: "from a remote"}
+    said_by = known.get(memory.origin, by_agent)
     about = [said_by, memory.created_at.date().isoformat(), memory.type.value, memory.key or memory.id]
     thread = one.thread_id
     if thread != memory.id and len(thread) <= _LONGEST_THREAD:

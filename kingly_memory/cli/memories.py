@@ -169,7 +169,7 @@ def forget(options: Options, out: Output) -> Answer:
         away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
     lines = [f"forgotten: {summary(memory)}"]
     if memory.origin is Origin.REMOTE:
-        lines.append("  it was a copy of what another home stored, which keeps it; forget it there, too")
+        lines.append("  it came from a remote; a hub of this project hears of it, elsewhere forget it there")
     if away:
         lines.append(f"  not reached now: {', '.join(away)}; what was sent there is forgotten there later")
     return Answer(memory.to_json(), [*lines, f"undo: {command(options, 'restore', memory.id)}"])

@@ -2,7 +2,8 @@
 
 The facet `remote:<name>` has the `endpoint`; `projects` whose new memories go there, and since when; `earlier`, those
 of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through; and
-`read`, how far the remote's change feed was read for each (`sync`).
+`read`, how far the remote's change feed was read for each (`sync`); and `unread`, how many of its entries could not be
+read.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
 from kingly_memory.models import (
-    LEAST_TRUSTED_LAST,
     REMOTE_ABOVE,
     DeliveryState,
     Memory,
     MemoryType,
+    Origin,
     Standing,
     space_named,
     spaces_read,
@@ -137,7 +137,8 @@ class Intake:
                 self._join(transaction, link, here)
             known = transaction.facet("remote", self.remote) or known
             read = {**known["read"], self.context.space: page.until}
-            transaction.set_facet("remote", self.remote, {**known, "read": read})
+            unread = known.get("unread", 0) + page.left_out
+            transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
             return is_news
 
         return change
@@ -287,10 +288,10 @@ class Intake:
                 transaction.set_delivery(outbox_of_links(self.remote), link_item(made), _at_rest(1, None))
 
 
-def _origin(record: Mapping[str, object]) -> str:
-    """As it was said; what says nothing that is known came from a remote."""
-    said = record.get("origin")
-    return str(said) if said in LEAST_TRUSTED_LAST else "remote"
+def _origin(record: Mapping[str, object]) -> Origin:
+    """A hub can claim that the user said something, and nothing shows whether that is true: so its word makes no memory
+    better trusted than a remote's."""
+    return Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
 
 
 def _is_same(said: Memory, here: Memory) -> bool:

@@ -265,6 +265,9 @@ class View:
             status["elsewhere"] = elsewhere
         if met := len(reader.threads.named(MET, 1_000)):
             status["met"] = met
+        known = reader.facets("remote", [route.name for route in station.remotes])
+        if unread := sum(one.get("unread", 0) for one in known.values()):
+            status["unread"] = unread
         return status if damaged is None else {**status, "damaged": damaged}
 
     def _of_remote(self, route: Route) -> JsonObject:

@@ -183,6 +183,23 @@ def test_only_what_the_user_or_the_own_agent_said_is_put_in(origin: Origin, agen
     assert reasons(NoteCandidate(memory("x", origin=origin, agent=agent))) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("content", "agent", "is_synced", "is_in"),
+    [
+        ("x", None, True, True),
+        ("x", "claude-code", True, True),
+        ("x", "cursor", True, False),
+        ("x", None, False, False),
+        ("run `make`", None, True, False),
+    ],
+)
+def test_of_a_remote_only_what_came_over_a_feed_and_names_no_deed_is_put_in(
+    content: str, agent: str | None, is_synced: bool, is_in: bool
+) -> None:
+    one = NoteCandidate(memory(content, origin=Origin.REMOTE, agent=agent), is_synced=is_synced)
+    assert reasons(one) == [None if is_in else Omission.STRANGER]
+
+
 def test_a_note_too_long_for_the_room_left_makes_way_for_a_shorter_one() -> None:
     notes = [NoteCandidate(memory(f"{number} {'word ' * size}")) for number, size in enumerate((300, 300, 10))]
     assert reasons(*notes, budget=Budget(tokens=700)) == [None, Omission.NO_ROOM, None]

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 SOURCE = "kingly_agent"
 MOST_ENTRIES = 200
+MOST_EARLIER = 20
+"""Earlier revisions of an entry of a feed, as many as our hub lists."""
 ID_LIMIT = 512
 
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
@@ -198,7 +200,7 @@ def changes(reply: Any) -> Changes:
     found = [one for entry in entries if isinstance(entry, Mapping) and (one := _changed(entry)) is not None]
     if len(found) < len(entries):
         log.warning("%d of %d changes cannot be read here and are left out", len(entries) - len(found), len(entries))
-    return Changes(tuple(found), until, told.get("more") is True)
+    return Changes(tuple(found), until, told.get("more") is True, len(entries) - len(found))
 
 
 def _changed(entry: Mapping[str, Any]) -> Changed | None:
@@ -206,15 +208,15 @@ def _changed(entry: Mapping[str, Any]) -> Changed | None:
     said = None if entry.get("forgotten") is True else _said(entry, entry)
     if remote_id is None or at is None or (said is None and entry.get("forgotten") is not True):
         return None
-    earlier = (_said(entry, one) for one in _listed(entry.get("revisions")))
-    names = [text_of(one) for one in met] if isinstance(met := entry.get("met"), list) else []
+    earlier = (_said(entry, one) for one in _listed(entry.get("revisions"))[:MOST_EARLIER])
+    names = [text_of(one) for one in met[:MOST_ENTRIES]] if isinstance(met := entry.get("met"), list) else []
     return Changed(
         remote_id,
         at,
         text_of(entry.get("name")),
         said,
         tuple(one for one in earlier if one is not None),
-        tuple(one for told in _listed(entry.get("links")) if (one := _link(told)) is not None),
+        tuple(one for told in _listed(entry.get("links"))[:MOST_ENTRIES] if (one := _link(told)) is not None),
         tuple(one for one in names if one is not None),
         entry.get("purged") is True,
     )

@@ -15,7 +15,7 @@ from kingly_memory.attention.injection import NoteCandidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
-from kingly_memory.models import Hit, Memory, Query, Standing
+from kingly_memory.models import Hit, Memory, Origin, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE
 from kingly_memory.router.search.local import HERE, LEAST_BUDGET_S, spelt
 
@@ -89,7 +89,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
         memory, thread, passage = hit.memory, threads.get(hit.memory.id), _passage(hit)
         if memory.id in first or priority(hit.relevance, thread, focuses).boost:
             fits = max(pertinence(meant, text) for text in (wording_of(memory), passage) if text)
-            candidates.append(NoteCandidate(memory, fits, hit.relevance, thread, passage))
+            candidates.append(NoteCandidate(memory, fits, hit.relevance, thread, passage, _is_synced(memory, around)))
     return Gathered(candidates, focuses, query.asked)
 
 
@@ -100,7 +100,18 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
     for memory in _of_named_threads(_strongest(focuses), around):
         listed.setdefault(memory.id, memory)
     threads = _threads_of(around, list(listed.values()), focuses)
-    return Gathered([NoteCandidate(one, thread=threads.get(one.id)) for one in listed.values()], focuses)
+    candidates = [
+        NoteCandidate(one, thread=threads.get(one.id), is_synced=_is_synced(one, around)) for one in listed.values()
+    ]
+    return Gathered(candidates, focuses)
+
+
+def _is_synced(memory: Memory, around: Surroundings) -> bool:
+    """Copies of what a remote answered to searches are not."""
+    if memory.origin is not Origin.REMOTE:
+        return False
+    row = around.reader.row(memory.id)
+    return row is not None and row.standing is Standing.LIVE
 
 
 def in_focus(around: Surroundings) -> Sequence[Focus]:

@@ -26,6 +26,8 @@ more."""
 NOTE_S = 0.02
 CAUGHT_UP_FOR_S = 60.0
 """How old an answer may be by what others have said or forgotten (decision D5)."""
+PAGES_A_ROUND = 100
+"""How much is taken in before the next minute, so that a hub that always says that there is more keeps nobody busy."""
 
 
 class RemoteSide:
@@ -52,6 +54,7 @@ class RemoteSide:
         self._remote = remote
         self._catching_up = asyncio.Lock()
         self._caught_up_s = -math.inf
+        self._pages = 0
         self._notes: set[asyncio.Future[None]] = set()
         self._connecting_since_s: float | None = None
 
@@ -81,16 +84,19 @@ class RemoteSide:
         return answer
 
     async def catch_up(self, timeout_s: float, *, at_once: bool = False) -> None:
-        """Take in what has changed there. The remote is asked once a minute, or `at_once`; one that cannot answer, or
-        has more to say than there was time for, is asked again next time."""
+        """Take in what has changed there. The remote is asked once a minute, for `PAGES_A_ROUND` at most, or `at_once`,
+        for as much as there is time for; one that cannot answer, or has more to say than there was time for, is asked
+        again next time."""
         with contextlib.suppress(TimeoutError, RemoteError, StoreError):
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 while is_due and self._pull is not None:
-                    is_new, is_due = await self._pull(self._remote, timeout_s)
+                    is_new, is_more = await self._pull(self._remote, timeout_s)
                     self.news += is_new
+                    self._pages += 1
+                    is_due = is_more and (at_once or self._pages < PAGES_A_ROUND)
                     if not is_due:
-                        self._caught_up_s = self.link.monotonic_s()
+                        self._caught_up_s, self._pages = self.link.monotonic_s(), 0
 
     def _is_a_failure(self, error: RemoteError, began_s: float, patient: bool) -> bool:
         """Whether it says something about the link. Of a remote that is still being connected to only its silence does:

@@ -245,3 +245,19 @@ def test_a_change_whose_revision_is_out_of_range_is_left_out_alone(figure: float
         {"changes": [entry(memory_id="r2", at=at, revision=figure), sound], "until": "7", "more": False}
     )
     assert [(one.remote_id, one.earlier) for one in page.found] == [("r1", ())]
+
+
+@pytest.mark.requirement("N7")
+def test_what_an_entry_of_a_feed_lists_is_bounded() -> None:
+    at = "2026-01-01T00:00:00+00:00"
+    entry = {
+        "memory_id": "1",
+        "content": "a",
+        "at": at,
+        "revision": 999,
+        "revisions": [{"content": f"{n}", "at": at, "revision": n} for n in range(1, 900)],
+        "links": [{"source_id": "1", "target_id": f"{n}"} for n in range(900)],
+        "met": [f"{n}" for n in range(900)],
+    }
+    [one] = wire.changes({"changes": [entry], "until": "h.1"}).found
+    assert (len(one.earlier), len(one.links), len(one.met)) == (20, 200, 200)
