@@ -129,7 +129,8 @@ def inject(
     """Put in as many candidates as there is room for, by priority: in their order where nothing tells them apart.
 
     Only what the user or that agent said is put in, and what came over a hub's feed and names no deed: this, and not
-    the fence, keeps a stranger's text out. What is in focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
+    the fence, keeps a stranger's text out. What is in focus is pertinent.
+    `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
     again only of what was revised since, or whose thread was put into focus by its id. Of a text that is too long the
     passage that answers is put in; where that is too long as well, it is passed over, so that a shorter one behind it
     may still find room.
