@@ -154,6 +154,8 @@ def sync(options: Options, out: Output) -> Answer:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()
     lines = [f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"]
+    if report.received:
+        lines.append(f"{counted(report.received, 'memory')} received from other machines")
     remotes = told.get("remotes", {})
     [(who, only), *several] = remotes.items() or [("the remote", told)]
     if told["reason"] and not several:

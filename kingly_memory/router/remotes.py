@@ -40,16 +40,18 @@ NO_TIME = "earlier memories were not looked through in the time that there was"
 
 @dataclass(frozen=True, slots=True)
 class SyncReport(Plain):
-    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is. Of several
-    remotes it is the sum, with what was achieved at each by its name; the link is connected when all are."""
+    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is. `received` counts
+    memories of other machines that are new here, revised or forgotten, since the router was opened or the last report.
+    Of several remotes it is the sum, with what was achieved at each by its name; the link is connected when all are."""
 
-    OPTIONAL = ("remotes",)
+    OPTIONAL = ("received", "remotes")
 
     delivered: int
     pending: int
     dead: int
     link: LinkState
     reason: str | None
+    received: int = 0
     remotes: Mapping[str, SyncReport] = field(default_factory=dict)
 
 
@@ -72,6 +74,7 @@ class RemoteConnection:
         self._sends = routes.use is not RemoteUse.ASK
         self._leading = False
         self._next_look_s = 0.0
+        self._reported_news = 0
 
     def side_of(self, space: str) -> RemoteSide:
         """The remote as searches of that space see it."""
@@ -251,7 +254,8 @@ class RemoteConnection:
             reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
         # Another process may have sent them; and a remote that was put back is sent what did not wait before.
         delivered = max(waited - waiting - max(dead - died, 0), self._sender.delivered - had_delivered)
-        return SyncReport(delivered, waiting, dead, link.state, reason)
+        received, self._reported_news = self.side.news - self._reported_news, self.side.news
+        return SyncReport(delivered, waiting, dead, link.state, reason, received)
 
     async def _add(self, begun: Future[bool]) -> None:
         """Add the remote and make the project's earlier memories due, as often as it takes while the store cannot be
@@ -328,6 +332,7 @@ class Remotes:
             dead=sum(report.dead for report in reports),
             link=LinkState.CONNECTED if is_connected else LinkState.OFFLINE,
             reason="; ".join(f"{label}: {one.reason}" for label, one in each.items() if one.reason) or None,
+            received=sum(report.received for report in reports),
             remotes=each,
         )
 

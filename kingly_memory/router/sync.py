@@ -78,10 +78,10 @@ class Reading:
         self._space = space
         self._services = services
 
-    async def pull(self, remote: Remote, timeout_s: float) -> tuple[bool, bool]:
-        """Take in a page of each feed: whether anything is new here, and whether there is more. Only where the project
-        was added to the remote, which else answers questions alone. Raises RemoteError and StoreError."""
-        is_news = is_more = False
+    async def pull(self, remote: Remote, timeout_s: float) -> tuple[int, bool]:
+        """Take in a page of each feed: how many memories are new or other here, and whether there is more. Only where
+        the project was added to the remote, which else answers questions alone. Raises RemoteError and StoreError."""
+        news, is_more = 0, False
         known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
         spaces = spaces_read(self._space) if known is not None and self._space in known["projects"] else ()
         for space in spaces:
@@ -93,11 +93,11 @@ class Reading:
             services = self._services
             context = WriteContext(space, None, None, services.settings.lifetimes, services.clock.now())
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
-            is_news |= await services.write(intake.page(page))
+            news += await services.write(intake.page(page))
             is_more |= page.more
         if not is_more:  # a scrub looks through the whole store: one for all pages
             await self._scrub()
-        return is_news, is_more
+        return news, is_more
 
     async def _scrub(self) -> None:
         """Leave no byte in the files of what was purged elsewhere, also where an earlier scrub was interrupted."""
@@ -121,25 +121,25 @@ class Intake:
     reader: StoreReader
     content_limit_bytes: int
 
-    def page(self, page: Changes) -> Callable[[Transaction], bool]:
-        """True when anything is new here."""
+    def page(self, page: Changes) -> Callable[[Transaction], int]:
+        """How many memories are new or other here."""
         ends = {end for one in page.found for link in one.links for end in (link.source_id, link.target_id)}
 
-        def change(transaction: Transaction) -> bool:
+        def change(transaction: Transaction) -> int:
             known = transaction.facet("remote", self.remote)
             if known is None:  # taken out of the home meanwhile
-                return False
+                return 0
             here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
-            is_news = False
+            news = 0
             for one in page.found:
-                is_news |= self._take(transaction, one, here)
+                news += self._take(transaction, one, here)
             for link in (link for one in page.found for link in one.links):
                 self._join(transaction, link, here)
             known = transaction.facet("remote", self.remote) or known
             read = {**known["read"], self.context.space: page.until}
             unread = known.get("unread", 0) + page.left_out
             transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
-            return is_news
+            return news
 
         return change
 

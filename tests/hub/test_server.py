@@ -17,6 +17,7 @@ from kingly_memory.errors import InvalidSetting
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.serve import default_home, run_hub
 from kingly_memory.models import JsonObject
+from tests.cli_runner import Run
 
 
 def client(hub: HubProcess) -> httpx.Client:
@@ -128,6 +129,18 @@ def test_a_hub_that_runs_goes_by_the_token_that_replaced_another_in_the_file(tmp
         tokens.write_text('{"the-second-token-of-ada": "ada"}')
         assert web.post("/mcp/call", json={}, headers=first).status_code == 401
         assert find(web, "tea", second) == ["tea of ada"]
+
+
+@pytest.mark.requirement("N7")
+def test_the_command_says_how_many_memories_came_from_other_machines(tmp_path: Path, run: Run) -> None:
+    laptop, desktop = (("--home", str(tmp_path / name), "--project", "app") for name in ("laptop", "desktop"))
+    with HubProcess(tmp_path / "hub") as hub:
+        for home in (laptop, desktop):
+            assert run("remotes", "add", "home", hub.url, *home).code == 0
+        run("store", "The port is 1", *laptop)
+        assert "received" not in run("sync", *laptop).out
+        lines = run("sync", *desktop).out.splitlines()
+        assert lines == ["0 memories delivered, 0 waiting, 0 dead", "1 memory received from other machines"]
 
 
 # --- living and dying -------------------------------------------------------------------------------------------------

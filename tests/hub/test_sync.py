@@ -58,6 +58,19 @@ async def test_a_new_machine_has_every_memory_with_its_key_and_its_revisions_aft
 
 
 @pytest.mark.requirement("N7")
+async def test_a_sync_says_how_many_memories_it_took_in(team: Team) -> None:
+    async with team.machine("laptop") as laptop:
+        await laptop.store("The port is 1", key="port")
+        await laptop.store("The host is a", key="host")
+        assert (await laptop.sync(timeout=5)).received == 0
+        async with team.machine("desktop", is_synced=False) as desktop:
+            assert [(await desktop.sync(timeout=5)).received for _ in range(2)] == [2, 0]
+            await laptop.forget("port")
+            await laptop.sync(timeout=5)
+            assert (await desktop.sync(timeout=5)).received == 1
+
+
+@pytest.mark.requirement("N7")
 async def test_a_memory_that_both_revise_is_the_same_on_both(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await laptop.store("The port is 1", key="port")

@@ -19,7 +19,7 @@ from kingly_memory.router.search.remote_cache import RemoteCache
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
 
-Pull = Callable[[Remote, float], Awaitable[tuple[bool, bool]]]
+Pull = Callable[[Remote, float], Awaitable[tuple[int, bool]]]
 """Takes in a part of what has changed there, in so many seconds: whether anything is new here, and whether there is
 more."""
 
@@ -49,7 +49,7 @@ class RemoteSide:
         self.link = link
         self.cache = cache
         self.news = 0
-        """How often something was new here of what it told."""
+        """How many memories were new or other here by what it told."""
         self._pull = pull
         self._remote = remote
         self._catching_up = asyncio.Lock()
@@ -91,8 +91,8 @@ class RemoteSide:
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 while is_due and self._pull is not None:
-                    is_new, is_more = await self._pull(self._remote, timeout_s)
-                    self.news += is_new
+                    news, is_more = await self._pull(self._remote, timeout_s)
+                    self.news += news
                     self._pages += 1
                     is_due = is_more and (at_once or self._pages < PAGES_A_ROUND)
                     if not is_due:
