@@ -1303,7 +1303,7 @@ VERBS = (
         tool="memory_inject",
         toolset="ai",
         title="Take notes for a prompt",
-        says="Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the user or this agent said; search for the rest.",
+        says="Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the user or this agent said, here or through a hub; search for the rest.",
         takes=lambda: (
             Parameter(
                 name="prompt",
