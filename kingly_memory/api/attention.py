@@ -56,10 +56,10 @@ class AttentionVerbs(Family):
         """Take the notes that fit a prompt, what is in focus first, as hooks put them beside each prompt. Only what the
         user or this agent said, here or through a hub; search for the rest.
 
-        `budget_tokens` (estimated, 1 to 100,000) is for all of it. What a hub brought is put in where it gives no order,
-        as from a remote. All stands by priority: similarity × weight × relevance of its thread, and a boost for what is
-        in focus. A `session` is not told twice of what has not changed. Asks no remote and counts as no use. Raises
-        InvalidInput, StoreError, and StoreUntrusted for a home that was neither made here nor trusted since.
+        `budget_tokens` (estimated, 1 to 100,000) is for all of it. What a hub brought is put in where it gives no
+        order, as from a remote. All stands by priority: similarity × weight × relevance of its thread, and a boost for
+        what is in focus. A `session` is not told twice of what has not changed. Asks no remote and counts as no use.
+        Raises InvalidInput, StoreError, and StoreUntrusted for a home that was neither made here nor trusted since.
         """
         from kingly_memory.router.attention.candidates import Surroundings
         from kingly_memory.router.attention.inject import checked, injected
