@@ -113,6 +113,11 @@ class ScriptedRemote(remote.ScriptedRemote):
         self._record("handshake", Call(method, params, headers, fault), self.handshakes)
         return fault
 
+    @property
+    def _in_turn(self) -> contextlib.AbstractContextManager[Any]:
+        """Held while a call has its effect and that is written down."""
+        return self._changed
+
     def _next(self, method: str) -> str:
         with self._changed:
             return self._taken(None, method) or self._weather.fault(self._random.random()) or self._always
@@ -143,7 +148,7 @@ class ScriptedRemote(remote.ScriptedRemote):
 
     def _apply(self, call: Call) -> JsonObject:
         try:
-            with self._changed:  # whoever reads the file again meets the effects in their order
+            with self._in_turn:  # whoever reads the file again meets the effects in their order
                 reply, changed = self._done(call.method, call.params)
                 if changed:
                     self._record("effect", call, self.effects)
