@@ -140,9 +140,9 @@ def token_variable(one: RemotePlace) -> str | None:
     return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(os.environ.get(name))), None)
 
 
-def editor() -> str:
-    """The command of the caller's editor."""
-    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+def editor() -> str | None:
+    """The command of the caller's editor, if one is named."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or None
 
 
 def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None, Path | None]:

@@ -135,6 +135,8 @@ def _trust(home: Path) -> Findings:
         check_trusted(home)
     except StoreUntrusted as error:
         yield _NOTE("trust", f"hooks recall and capture nothing: {error}")
+    except StoreLocked:  # which the store says
+        return
 
 
 def _encryption(home: Path) -> Findings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -241,22 +242,25 @@ def tag(options: Options, out: Output) -> Answer:
 
 
 def edit(options: Options, out: Output) -> Answer:
-    """The text in the editor of VISUAL or EDITOR, and what is saved there as a new revision."""
+    """The text in the editor of VISUAL or EDITOR, else vi, and what is saved there as a new revision."""
     import subprocess
     from shlex import split
 
     from kingly_memory.own_files import opened
     from kingly_memory.place import editor
 
+    said = editor()
     try:
-        command_line = split(editor())
+        command_line = split(said or "vi")
     except ValueError as error:
-        raise InvalidInput("EDITOR", f"{editor()[:80]!r} is no command ({error})") from None
+        raise InvalidInput("EDITOR", f"{(said or '')[:80]!r} is no command ({error})") from None
     place = place_of(options, out)
     with routing(place, out) as router:
         memory = named(router.get(options.key_or_id), options)
         if memory.scope.space != place.space:
             raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
+        if said is None and not sys.stdin.isatty():
+            raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
         with file_to_edit(place.home) as file:
             if file is None:
                 raise InvalidInput("edit", "another memory of this home is open in an editor; close that one first")

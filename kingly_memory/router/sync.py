@@ -146,14 +146,18 @@ class Intake:
     def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
         said = None if one.said is None else self._memory(one.said, one)
         memory_id, row = self._found(transaction, one, said, here)
-        if memory_id is None or (one.said is not None and said is None) or (row is not None and row.is_tombstone):
+        is_unusable = one.said is not None and said is None
+        if memory_id is None or is_unusable or (row is not None and row.is_tombstone):
             return False
         delivery = transaction.delivery(self.remote, memory_id)
         if delivery is not None and delivery.waits:
             return False
         if said is not None:
             earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
-            is_news = self._say(transaction, replace(said, id=memory_id), earlier, row)
+            said = replace(said, id=memory_id)
+            is_news = (
+                self._begin(transaction, said, earlier) if row is None else self._say(transaction, said, earlier, row)
+            )
         elif row is None or (row.standing is Standing.FORGOTTEN and not one.purged):
             return False
         else:
@@ -213,52 +217,60 @@ class Intake:
             memory_id, self.context.space, created_at=made_at, updated_at=said_at, revision=said.revision
         )
 
-    def _say(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row | None) -> bool:
-        """Write a memory that is new here, or what is new of one that is known. Earlier revisions that are unknown here
-        take numbers below the current one's."""
-        context, now_s = self.context, self.context.now_s
+    def _begin(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory]) -> bool:
+        """Write a memory that is new here, with what it said before. Where another one has its key it comes without.
+        False for one that has ended."""
+        context = self.context
+        if said.key is not None and transaction.id_of_key(context.space, said.key) is not None:
+            said = replace(said, key=None)
         lifetime = usual_lifetime(context.lifetimes, said.type)
+        length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
+        if length is not None and said.updated_at.timestamp() + length <= context.now_s:
+            return False
+        for one in earlier:
+            transaction.keep_revision(replace(one, id=said.id, key=said.key))
+        transaction.save(said, Standing.LIVE)
+        lifetimes.begin(transaction, said, lifetime, context.now_s, is_new=True)
+        summaries.note(transaction, said)
+        return True
+
+    def _say(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row) -> bool:
+        """Write what is new of a memory that is known here. Its later text is current; texts that are unknown here
+        become earlier revisions, which take numbers below that of the current one."""
+        context, before, is_forgotten = self.context, row.memory, row.standing is Standing.FORGOTTEN
         holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
-        if row is None:
-            said = said if holder is None else replace(said, key=None)
-            length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
-            if length is not None and said.updated_at.timestamp() + length <= now_s:
-                return False  # it has ended
-            for one in earlier:
-                transaction.keep_revision(replace(one, id=said.id, key=said.key))
-            transaction.save(said, Standing.LIVE)
-            lifetimes.begin(transaction, said, lifetime, now_s, is_new=True)
-            summaries.note(transaction, said)
-            return True
-        before, is_forgotten = row.memory, row.standing is Standing.FORGOTTEN
         key = before.key if holder not in (None, before.id) else said.key
         said = replace(said, id=before.id, key=key, created_at=before.created_at)
         is_same = _is_same(said, before)
         is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)
-        if is_same and is_forgotten and is_later:
+        if is_forgotten and not is_later:
+            return False
+        if is_forgotten and is_same:
             write.revive(transaction, [before], context)
             transaction.save(replace(before, updated_at=said.updated_at), Standing.LIVE)
             return True
         is_current = is_later and not is_same
-        told = [] if is_forgotten and not is_current else [*earlier, *([] if is_same or is_current else [said])]
-        had = {(one.updated_at, one.content) for one in self.reader.revisions(before.id)} if told else set()
-        had |= {(one.updated_at, one.content) for one in (before, said) if one is before or is_current}
-        unknown = [one for one in told if (one.updated_at, one.content) not in had]
-        between = sorted([*unknown, *([before] if is_current else [])], key=lambda one: one.updated_at)
+        texts = [*earlier, *([] if is_same or is_current else [said])]
+        known = {_text(one) for one in ((before, said) if is_current else (before,))}
+        if texts:
+            known |= {_text(one) for one in self.reader.revisions(before.id)}
+        between = [*(one for one in texts if _text(one) not in known), *([before] if is_current else [])]
         if not between:
             return False
         after = replace(said if is_current else before, revision=before.revision + len(between))
         if is_current:
+            lifetime = lifetimes.lifetime_of(transaction, after.id) or usual_lifetime(context.lifetimes, said.type)
             write.say_instead(transaction, row, after, context)
-            lifetimes.begin(transaction, after, lifetimes.lifetime_of(transaction, after.id) or lifetime, now_s)
+            lifetimes.begin(transaction, after, lifetime, context.now_s)
         else:
             transaction.save(after, row.standing)
-        for number, one in enumerate(between, before.revision):
+        for number, one in enumerate(sorted(between, key=lambda one: one.updated_at), before.revision):
             transaction.keep_revision(replace(one, id=before.id, key=after.key, revision=number))
         return True
 
     def _forget(self, transaction: Transaction, row: Row, one: Changed) -> bool:
-        """What a text that was said after that is told by, here as there, is the moment at which it was forgotten."""
+        """Forget or purge it, at the moment at which the hub says that this was done: on every machine a text that was
+        said after that moment brings a forgotten memory back. False where the text here is later."""
         forgotten_at = self._bounded(one.at)
         if forgotten_at < row.memory.updated_at and not one.purged:
             return False
@@ -296,6 +308,11 @@ def _origin(record: Mapping[str, object]) -> Origin:
 
 def _is_same(said: Memory, here: Memory) -> bool:
     return replace(said, origin=here.origin, updated_at=here.updated_at, revision=here.revision) == here
+
+
+def _text(memory: Memory) -> tuple[datetime, str]:
+    """What tells one text of a memory from another, on every machine alike."""
+    return memory.updated_at, memory.content
 
 
 def _says_as_there(row: Row, said: Memory | None) -> bool:

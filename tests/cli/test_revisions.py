@@ -172,6 +172,7 @@ def test_the_text_that_a_killed_edit_has_left_goes_with_the_next_command(
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setenv("EDITOR", "true")
     monkeypatch.setattr(subprocess, "run", killed)
     run("edit", "deploy")
     [left] = tmp_path.rglob(EDITED)
@@ -232,6 +233,16 @@ def test_an_editor_that_is_not_there_is_one_sentence(run: Run, deploy: str, monk
         2,
         "kingly-memory: EDITOR: '/nowhere/editor' cannot be started (No such file or directory)\n",
     )
+
+
+def test_without_an_editor_and_a_terminal_nothing_waits_for_one(
+    run: Run, deploy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    ran = run("edit", "deploy")
+    said = "kingly-memory: EDITOR: is not set, and there is no terminal for vi; set it, or use `update`\n"
+    assert (ran.code, ran.err) == (2, said)
 
 
 @pytest.mark.requirement("D7")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
-from kingly_memory.errors import InvalidInput, StoreError, StoreUntrusted
+from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder, opened
 from kingly_memory.place import user_data_folder
@@ -28,7 +28,8 @@ _LOCK_WAIT_S = 2.0
 
 
 def check_trusted(home: Path) -> None:
-    """Raise StoreUntrusted for a store that this user has neither made nor trusted."""
+    """Raise StoreUntrusted for a store that this user has neither made nor trusted, and StoreLocked for one of which
+    that cannot be told without its key."""
     folder = Folder(home)
     found = folder if folder.exists() else folder.salvaged  # which the next reader would put in its place
     if found.exists() and not is_trusted(found):
@@ -100,13 +101,17 @@ def change_list(added: Mapping[str, str], removed: Collection[str] = ()) -> None
 
 
 def _named(folder: Folder) -> JsonObject:
-    """What the store calls its home; nothing where that cannot be read."""
+    """What the store calls its home; nothing where that cannot be read. Raises StoreLocked."""
     if folder.is_empty():
         return {}  # SQLite would delete the log of an emptied database, of which something can be saved
-    with suppress(*sqlite.Error, StoreError), closing(safety.connect_read_only(folder.database)) as connection:
-        found = connection.execute(sql.FACET, (HOME, INCARNATION)).fetchone()
-        return (found and rows.read_facet(HOME, found[0])) or {}
-    return {}
+    try:
+        with closing(safety.connect_read_only(folder.database)) as connection:
+            found = connection.execute(sql.FACET, (HOME, INCARNATION)).fetchone()
+            return (found and rows.read_facet(HOME, found[0])) or {}
+    except StoreLocked:
+        raise
+    except (*sqlite.Error, StoreError):
+        return {}
 
 
 def _is_own(home: Path) -> bool:

@@ -136,6 +136,8 @@ def test_a_wrong_or_missing_key_is_one_sentence_and_changes_nothing(
         assert ended.code == 1
         assert re.search(said, ended.err)
         assert "zebra" not in ended.err.replace("KINGLY_KEY: zebra", "")
+    doctor = run("doctor", "--home", str(home))
+    assert (doctor.code, "is encrypted, and its key" in doctor.out, "made here" in doctor.out) == (1, True, False)
     store = opened(home)
     with pytest.raises(StoreLocked, match="is encrypted, and its key"):
         put(store, memory())
