@@ -68,9 +68,10 @@ class LinkKeeper:
         ahead = link.next_probe - self._services.now_s()
         return 0.0 if ahead > self._longest_s else max(0.0, ahead)
 
-    def use(self) -> None:
-        """A user's own call wants the remote: while it is offline it may be tried, which nobody waits for."""
-        if use_is_due(self.current(), self._services.now_s()):
+    def use(self, link: Link | None = None) -> None:
+        """A user's own call wants the remote: while it is offline it may be tried, which nobody waits for. `link` is
+        for a caller who has just read it: then nobody is woken in vain."""
+        if link is None or use_is_due(link, self._services.now_s()):
             self._is_used = True
             self.wake.set()
 

@@ -141,7 +141,6 @@ class RemoteConnection:
     def wake(self) -> None:
         """Something was stored: look at once."""
         self._link.use()
-        self._link.wake.set()
         self._sender.moved.set()
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:

@@ -63,7 +63,7 @@ class RemoteSide:
         link = self.link.current()
         if link.state is LinkState.CONNECTED:
             return None
-        self.link.use()
+        self.link.use(link)
         return f"offline: {link.last_error}"
 
     async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]], *, patient: bool = True) -> T:
