@@ -17,6 +17,7 @@ from benchmarks.texts import Note
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 
 AT_ONCE = 64
+MANY = 10_000
 DURABILITIES: tuple[Literal["power", "process"], ...] = ("power", "process")
 SAME = "raw writer thread, same tables"
 MOST_RATIO = 1.5
@@ -28,7 +29,7 @@ async def measure(plan: Plan) -> list[Figure]:
     figures = []
     for durability in DURABILITIES:
         figures += await _alone(plan, durability)
-    return [*figures, *await _at_once(plan)]
+    return [*figures, *await _at_once(plan), await _many(plan)]
 
 
 async def _alone(plan: Plan, durability: Literal["power", "process"]) -> list[Figure]:
@@ -92,6 +93,23 @@ async def _at_once(plan: Plan) -> list[Figure]:
         seconds = await _rounds(puts, notes[AT_ONCE:])
     floor = seconds[SAME]
     return [_of_many(name, took, floor, alone) for name, took in seconds.items()]
+
+
+async def _many(plan: Plan) -> Figure:
+    """Seconds of each of 10,000 facts of one sentence that `store_many` takes together, into a store that is warm."""
+    seconds = []
+    async with MemoryRouter.open(plan.folder / "many", settings=by_words()) as memory:
+        for turn in range(6):
+            facts = [
+                f"Parcel {turn}-{one} leaves the Lisbon depot at {one % 24}:30 with the red van" for one in range(MANY)
+            ]
+            began = time.perf_counter()
+            await memory.store_many(facts)
+            seconds.append((time.perf_counter() - began) / MANY)
+    warm = seconds[1:]
+    return figure(
+        "store_many, 10,000 facts", warm, goals=(Goal("p50", 0.1),), remark=f"{1 / percentile(warm, 50):,.0f} a second"
+    )
 
 
 async def _rounds(puts: Mapping[str, Put], notes: list[Note]) -> dict[str, list[float]]:

@@ -17,15 +17,23 @@ _id_lock = threading.Lock()
 _last_id = 0
 
 
+def _begin_anew() -> None:
+    global _last_id
+    _last_id = 0  # a forked child would go on counting where its parent does
+    _id_lock.release()
+
+
+os.register_at_fork(before=_id_lock.acquire, after_in_parent=_id_lock.release, after_in_child=_begin_anew)
+
+
 def new_id(now: datetime) -> MemoryId:
-    """A UUIDv7 (RFC 9562): ordered by time, ascending within a millisecond of one process."""
+    """A UUIDv7 (RFC 9562): ordered by time, and random; within a millisecond of one process each is the next number."""
     global _last_id
     milliseconds = max(int(now.timestamp() * 1000), 0) & ((1 << 48) - 1)
-    random = int.from_bytes(os.urandom(10), "big")
     with _id_lock:
-        candidate = (milliseconds << 74) | (random & ((1 << 74) - 1))
-        if _last_id >> 74 == milliseconds:
-            candidate = _last_id + 1 + (random & 0xFFFFFFFF)
+        candidate = _last_id + 1
+        if candidate >> 74 != milliseconds:
+            candidate = (milliseconds << 74) | (int.from_bytes(os.urandom(10), "big") & ((1 << 74) - 1))
         _last_id = candidate
     time_part, rest = candidate >> 74, candidate & ((1 << 74) - 1)
     value = (time_part << 80) | (0x7 << 76) | ((rest >> 62) << 64) | (0b10 << 62) | (rest & ((1 << 62) - 1))

@@ -74,7 +74,7 @@ def _spots(text: str) -> list[tuple[int, int, str]]:
     seen, places = _seen(text)
     if "[redacted " in seen:
         seen = _REDACTED.sub(lambda match: _GONE * len(match.group()), seen)
-    is_long = max(map(len, seen.split()), default=0) >= _LONG
+    is_long = _LONG_WORD.search(seen) is not None
     hints = _hints(is_long, _DIGIT.search(seen) is not None, seen.isascii())
     found = [spot for rule in hints.rules(seen.lower()) for spot in rule.spots(seen)]
     if is_long and _RUN.search(seen):
@@ -105,8 +105,8 @@ _GONE = "\0"
 """Stands for each letter of a placeholder while rules look at a text."""
 _INVISIBLE = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 _WIDE = {0x3000: 0x20} | {one + 0xFEE0: one for one in range(0x21, 0x7F)}
-_LONG = 15
-"""Characters of the shortest word that is a secret by its shape alone."""
+_LONG_WORD = re.compile(r"\S{15}")
+"""Shorter ones are no secrets by their shape alone."""
 _DIGIT = re.compile(r"\d")
 
 

@@ -274,7 +274,7 @@ class _EveryRule:
 def by_every_rule(text: str) -> Redacted:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redaction, "_hints", lambda *_: _EveryRule())
-        patch.setattr(redaction, "_LONG", 0)
+        patch.setattr(redaction, "_LONG_WORD", re.compile(""))
         return redact(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -183,3 +184,19 @@ def test_ids_ascend_and_carry_their_time() -> None:
     ids = [new_id(now) for _ in range(100)]
     assert ids == sorted(set(ids))
     assert {one[14] for one in ids} == {"7"}
+
+
+def test_a_forked_child_makes_other_ids_in_the_same_millisecond() -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    new_id(now)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writing, new_id(now).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    of_child = os.read(reading, 100).decode()
+    os.close(reading)
+    os.close(writing)
+    ours = [new_id(now) for _ in range(10)]
+    assert of_child[:13] == ours[0][:13]
+    assert of_child not in ours

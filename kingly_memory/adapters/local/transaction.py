@@ -40,7 +40,7 @@ MOST_KNOWN = 200_000
 MOST_ASKED = 100
 """Memories that are read to find out whether one has a certain word."""
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[^\W_]{{{SHORTEST_WORD},}}")
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Vocabulary:
         self._known -= self._doubtful
         self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
         self._doubtful = set()
-        new = [(len(word), word) for word in self._noted - self._known if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
+        new = [(len(word), word) for word in self._noted - self._known if len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
     def written(self) -> None:
@@ -93,7 +93,7 @@ def _words(memory: Memory) -> set[str]:
 
 def _is_said(connection: sqlite3.Connection, word: str) -> bool:
     """Whether a memory has that very word; one of whose stem very many memories have words counts as said."""
-    if not SHORTEST_WORD <= len(word) <= LONGEST_WORD:
+    if len(word) > LONGEST_WORD:
         return True
     found = connection.execute(sql.SAYING, (f'"{word}"', MOST_ASKED)).fetchall()
     return len(found) == MOST_ASKED or any(word in _WORD.findall(text.casefold()) for (text,) in found)
