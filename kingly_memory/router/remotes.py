@@ -181,6 +181,8 @@ class RemoteConnection:
 
     async def _first_contact(self) -> None:
         """On opening: say hello, unless this machine knows already that nobody answers."""
+        if self._adds:  # what is being stored goes first: to open a connection that reads would hold it up
+            await self._services.write(lambda _: None)
         link = self._link.current()
         if link.state is LinkState.CONNECTED or link.unauthorised:
             await self._link.probe(forced=True)
