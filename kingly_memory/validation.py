@@ -371,7 +371,7 @@ def ttl_seconds(value: object) -> float | None:
         told = repr(shown(value)) if isinstance(value, str) else _name(value)
         raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
     if not 0 < length <= MOST_LIFETIME_S:
-        raise InvalidInput("ttl", f"{shown(value)} is not between 0 and 100 years; write never for no end")
+        raise InvalidInput("ttl", f"{shown(value)} is not more than 0 and at most 100 years; write never for no end")
     return float(length)
 
 

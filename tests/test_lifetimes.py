@@ -133,11 +133,11 @@ async def test_a_ttl_says_when_a_memory_ends_whatever_its_type(
         ("7 years", "'7 years' is no length of time"),
         (True, "bool is no length of time"),
         ([1], "list is no length of time"),
-        (0, "0 is not between 0 and 100 years; write never for no end"),
-        (-1, "-1 is not between"),
-        (math.nan, "nan is not between"),
-        ("5300w", "5300w is not between"),
-        (timedelta(days=-1), "-1 day, 0:00:00 is not between"),
+        (0, "0 is not more than 0 and at most 100 years; write never for no end"),
+        (-1, "-1 is not more than 0 and at most 100 years"),
+        (math.nan, "nan is not more than 0 and at most 100 years"),
+        ("5300w", "5300w is not more than 0 and at most 100 years"),
+        (timedelta(days=-1), "-1 day, 0:00:00 is not more than 0 and at most 100 years"),
     ],
 )
 async def test_a_ttl_that_makes_no_sense_is_refused_in_one_sentence(memory: MemoryRouter, ttl: Any, said: str) -> None:

@@ -227,6 +227,35 @@ else:
     assert run(program, tmp_path) == f"{told}MemoryRouter.open(...) or SyncMemoryRouter.open(...)\n1\n"
 
 
+@pytest.mark.requirement("N8")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_forks_beside_a_thread_that_writes_fail_no_store_of_parent_or_child(tmp_path: Path) -> None:
+    program = """
+import os, threading, warnings
+from kingly_memory import SyncMemoryRouter
+warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+memory = SyncMemoryRouter.open("home", False, project="app")
+done, stored = threading.Event(), []
+def write():
+    while not done.is_set():
+        stored.append(memory.store(f"fog {len(stored)}").id)
+writer = threading.Thread(target=write)
+writer.start()
+for number in range(4):
+    while len(stored) < 10 * number:
+        pass
+    if (child := os.fork()) == 0:
+        with SyncMemoryRouter.open("home", False, project="app") as own:
+            own.store(f"rain {number}")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+done.set()
+writer.join()
+print(memory.status()["memories"]["total"] - len(stored), len(memory.get_many(stored)) - len(stored))
+"""
+    assert run(program, tmp_path) == "4 0\n"
+
+
 # --- what it costs the event loop -------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from kingly_memory.adapters.local import backup
+from kingly_memory.adapters.local import backup, sqlite
+from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, counted
 from kingly_memory.cli.place import place_of, routing
@@ -35,6 +36,10 @@ def restore(options: Options, out: Output) -> Answer:
     lines = [f"{place.home} holds {_held(found)}{aside}"]
     if found.put_aside:
         lines.append("  what was forgotten there, and not purged, is as the backup has it")
+        key_name, before = (sqlite.key_name_of(one) for one in (Folder(place.home).store, Path(found.put_aside)))
+        if key_name != before:
+            was = "it was not encrypted" if before is None else f"it was {before}"
+            lines.append(f"  its key is the backup's now, {key_name}; {was}")
     if again := _purge_again(found, place, out):
         lines.append(f"  purged again, as it was there: {counted(again, 'memory')}")
     return Answer({"home": str(place.home), **found.to_json()}, lines)

@@ -34,7 +34,7 @@ from kingly_memory.cli.place import (
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
 from kingly_memory.models import JsonObject, LinkState, whose
 from kingly_memory.own_files import check_folder
-from kingly_memory.place import Place
+from kingly_memory.place import KEY, KEY_FILE, Place
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.version import __version__
@@ -147,9 +147,14 @@ def _encryption(home: Path) -> Findings:
     from kingly_memory.adapters.local.encryption import readable_beside
 
     try:
-        yield _OK("encryption", f"the memories are encrypted; their key {name} is in {keys.find(name, home)[1]}")
+        where = keys.find(name, home)[1]
+        yield _OK("encryption", f"the memories are encrypted; their key {name} is in {where}")
+        if where not in (KEY, KEY_FILE) and (other := keys.given(but=name)) is not None:
+            yield _NOTE("encryption", f"{other[1]} holds another key, which does not open these memories")
     except StoreLocked:  # which the store says
         return
+    except InvalidSetting as error:
+        yield _NOTE("encryption", f"{error}; the memories are opened without it")
     for path in readable_beside(home):
         yield _PROBLEM("encryption", f"{path} is not encrypted", "look whether you need it, then delete it")
 
@@ -258,7 +263,7 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
     if damaged:
         many = counted(len(damaged), "row" if options.read_all else "memory")
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
-        yield _PROBLEM("damage", what, "see what they said before with `kingly-memory history ID`, and check the disk")
+        yield _PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
     yield from _read_over(read_over, held=status["memories"]["total"], now=datetime.now(UTC))
     yield from _remotes(options, place, status)
 
@@ -271,8 +276,8 @@ def _read_over(noted: JsonObject, *, held: int, now: datetime) -> Findings:
     if noted.get("whole"):
         yield _OK("read", f"every row was read since {ago(datetime.fromtimestamp(noted['whole'], UTC), now)}")
     elif held:
-        what = f"not every row was read over yet ({noted.get('share', 0)} of {SHARES} shares): sweeps read one a day"
-        yield _OK("read", f"{what}, `doctor --read-all` reads all")
+        what = f"sweeps have read {noted.get('share', 0)} of {SHARES} parts of the rows for damage, one part a day"
+        yield _OK("read", f"{what}; `doctor --read-all` reads all now")
 
 
 def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:

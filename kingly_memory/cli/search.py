@@ -74,8 +74,8 @@ def search(options: Options, out: Output) -> Answer:
 
 
 def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
-    """The passages that answer, of those long texts that were found by one: their beginning says something else."""
-    long = [hit for hit in results if hit.scores.get(PASSAGE)]
+    """The passages that answer, of those long texts that were found by one: their first line says something else."""
+    long = [hit for hit in results if PASSAGE in hit.scores]
     if not long:
         return {}
     from kingly_memory.retrieval.snippets import disclose

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines, summary
 from kingly_memory.cli.output import Answer, Output, Table, ago, counted, facts, one_line, table
-from kingly_memory.cli.place import place_of, routing
+from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.models import JsonObject, Memory, Receipt, RemoteUse
 
 if TYPE_CHECKING:
@@ -32,11 +32,21 @@ _CANDIDATES = Table(
     ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
     lambda one: (one.name, f"{one.score:.2f}", one.successes, one.failures),
 )
-links_lines = Table(
-    ("FROM", "TYPE", "TO", "STRENGTH"),
-    lambda one: (one.source, str(one.link_type), one.target, one.strength),
-    "no links",
-)
+
+
+def links(options: Options, out: Output) -> Answer:
+    place = place_of(options, out)
+    with routing(place, out, reads=True) as router:
+        found = router.links(options.key_or_id)
+    with reading(place, out) as reader:
+
+        def end(memory_id: str) -> str:
+            row = reader.find(memory_id)
+            return memory_id if row is None else row.memory.key or f"{memory_id} {summary(row.memory)}"
+
+        rows = [(str(one.link_type), f"{one.strength:g}", f"{end(one.source)} → {end(one.target)}") for one in found]
+    lines = table(rows, ("TYPE", "STRENGTH", "FROM → TO"), is_whole=True) if rows else ["no links"]
+    return Answer({"links": [one.to_json() for one in found]}, lines)
 
 
 def task_record_lines(receipt: Receipt, _: Options) -> list[str]:

@@ -196,7 +196,6 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
 
 def check_not_pinned(planned: Purged) -> None:
     """Raise InvalidInput where something is pinned."""
-    if planned.pinned:
-        whole = len(planned.ids)
-        many = "it is" if whole == 1 else f"{planned.pinned} of the {whole:,} are"
-        raise InvalidInput("force", f"{many} pinned, and nothing was purged; unpin first, or say force")
+    if count := planned.pinned:
+        many = "memory is" if count == 1 else "memories are"
+        raise InvalidInput("force", f"{count:,} {many} pinned, and nothing was purged; unpin first, or say force")

@@ -140,7 +140,7 @@ def test_sweeps_read_every_row_in_thirty_days_and_doctor_says_what_they_met(run:
             memory.documents.put("users", f"user{number}", {"city": "Oslo"})
         memory.store("Deploys need three reviews")
         memory.sweep()
-    assert "1 of 30 shares" in about(run, "read")["what"]
+    assert "sweeps have read 1 of 30 parts" in about(run, "read")["what"]
     with behind_triggers(home) as connection:
         connection.execute("UPDATE km_documents SET value = replace(value, 'Oslo', 'Rome') WHERE key = 'user25'")
     store, day_s, met = DiskStore(home), 86_400, []

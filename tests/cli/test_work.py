@@ -90,7 +90,12 @@ def test_links_are_made_and_listed(run: Run) -> None:
     run("store", "two", "--key", "two")
     assert run("links", "one").out == "no links\n"
     assert run("link", "one", "two", "--type", "causal", "--strength", "0.5").code == 0
-    assert "causal" in run("links", "two").out
+    assert run("links", "two").out == "TYPE    STRENGTH  FROM → TO\ncausal  0.5       one → two\n"
+    nameless = run("store", "three", "--json").json["id"]
+    run("link", nameless, "one")
+    assert f"{nameless} three → one" in run("links", "one").out
+    [link] = run("links", "two", "--json").json["links"]
+    assert link["target"] == run("get", "two", "--json").json["id"]
     ran = run("link", "one", "nothing")
     assert (ran.code, "nothing" in ran.err) == (2, True)
     assert run("link", "one", "two", "--type", "romantic").code == 2

@@ -171,7 +171,7 @@ def test_documents_logs_and_what_is_in_focus_go_with_their_project_alone(tmp_pat
 def test_what_is_pinned_is_purged_only_by_force_and_nothing_is_half_done(memory: SyncMemoryRouter) -> None:
     memory.store("private alone", key="alone", tags=["private"])
     memory.attention.pin("pinned and private", topics=["private"])
-    with pytest.raises(InvalidInput, match="1 of the 2 are pinned, and nothing was purged"):
+    with pytest.raises(InvalidInput, match="1 memory is pinned, and nothing was purged; unpin first"):
         memory.purge(tags=["private"])
     assert memory.get("alone") is not None
     assert len(memory.purge(tags=["private"], force=True).ids) == 2

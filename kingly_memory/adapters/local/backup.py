@@ -132,7 +132,9 @@ def check(file: Path, *, force: bool = False) -> Backup:
             rows.teach(connection)
             damaged = connection.execute(sql.COUNT_DAMAGED).fetchone()[0]
     except sqlite.Error as error:
-        raise InvalidInput("file", f"{file} is not whole ({error}); use another backup") from None
+        raise InvalidInput(
+            "file", f"{file} is not whole ({safety.damage_in(error) or error}); use another backup"
+        ) from None
     except StoreError as error:
         raise InvalidInput("file", f"{file} is not used: {error}") from None
     projects = {project_and_user(space)[0] for space in counted}

@@ -85,6 +85,8 @@ class Folder:
     def take(self, fresh: Folder, why: str) -> Path | None:
         """Put another store, which is finished, in the place of this one. Returns where this one lies from now on; None
         when there was none. The caller holds the write lock."""
+        with suppress(OSError):
+            self.store.rmdir()  # an empty folder is nothing to keep
         aside = self.aside(why) if os.path.lexists(self.store) else None
         if aside is not None:
             self.store.rename(aside)

@@ -176,13 +176,15 @@ def _broken(said: str) -> sqlite3.DatabaseError:
 
 _BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_BROKEN_ROW = {
+_DAMAGE = {
     "malformed JSON": "a row is no JSON",
     "Could not decode to UTF-8": "a row is no UTF-8",
     "vtable constructor failed": "a text index cannot be opened",
     "unsupported file format": "its header is damaged",
+    "disk image is malformed": "pages of it hold something else than was written",
+    "file is not a database": "its first page is not a database's",
 }
-"""Said by a statement that meets such a row; the rest of SQLite's message may quote what the row says."""
+"""Our words for what SQLite says of damage; the rest of its message may quote what a row says."""
 _REFUSED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _MAKE_READABLE = "Make it yours to read and write: chmod -R u+rwX on that folder"
 _MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and copy the home to another one"
@@ -214,12 +216,17 @@ def error_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0)
 
 
+def damage_in(error: sqlite3.Error) -> str | None:
+    """What is damaged, in our words; None where SQLite says something else."""
+    return next((problem for text, problem in _DAMAGE.items() if text in str(error)), None)
+
+
 def failure(error: BaseException, path: str, inode: Inode | None, waited_s: float, *, writing: bool) -> StoreError:
     """The error of a read or a commit, in our words."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, sqlite.Error):
-        said = next((problem for text, problem in _BROKEN_ROW.items() if text in str(error)), None)
+        said = damage_in(error)
         if said or _BROKEN_FILE & {primary_code(error), error_code(error)}:
             return Malformed(path, said or str(error), inode)
         if primary_code(error) in _LOCKED:

@@ -68,7 +68,8 @@ def test_a_backup_put_elsewhere_is_the_same_memory(full: Path, tmp_path: Path) -
     assert (made.memories, made.projects) == (3, 1)
     assert backup.check(tmp_path / "one.backup") == made
     other = tmp_path / "other"
-    backup.restore(other, tmp_path / "one.backup", replace=False, lock_wait_s=1)
+    assert backup.restore(other, tmp_path / "one.backup", replace=False, lock_wait_s=1).put_aside is None
+    assert not list(other.glob("store.replaced-*"))
     assert told(other) == told(full)
     assert (tmp_path / "one.backup").stat().st_mode & 0o777 == 0o600
 
@@ -177,7 +178,7 @@ def planted(file: Path) -> None:
     [
         (Path.unlink, "cannot be read .No such file"),
         (lambda file: file.write_text("text"), "is no backup; make one with"),
-        (cut, "is not whole"),
+        (cut, "is not whole .pages of it hold something else"),
         (flip, "is not whole"),
         (newer, "this version knows [0-9]+; upgrade"),
         (planted, "is not used: .* holds a trigger named 'evil'"),

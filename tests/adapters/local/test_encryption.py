@@ -262,6 +262,12 @@ def test_a_backup_of_an_encrypted_home_needs_its_key(home: Path, run: Run, tmp_p
     assert run("backup", "restore", backup, *other).code == 0
     assert read(tmp_path / "other") == SAID
     assert sqlite.key_name_of(tmp_path / "other" / "store") == sqlite.key_name_of(home / "store")
+    at_first, said = str(sqlite.key_name_of(home / "store")), ("backup", "restore", backup, "--replace", *other)
+    assert "its key is" not in run(*said).out
+    run("encrypt", "--new-key", *other)
+    assert f"its key is the backup's now, {at_first}; it was " in run(*said).out
+    run("decrypt", *other)
+    assert f"its key is the backup's now, {at_first}; it was not encrypted" in run(*said).out
     run("decrypt", *other)
     run("backup", "create", f"{backup}-plain", *other)
     assert "is not encrypted" in run("backup", "restore", f"{backup}-plain", "--replace", "--home", str(home)).err
@@ -300,6 +306,18 @@ def test_a_key_is_kept_in_the_keyring_where_that_is_asked_for(
     assert "it has no key of that name" in run("list", *home).err
 
 
+def test_doctor_says_that_a_key_of_the_environment_is_not_the_one_that_opens_the_memories(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = ("--home", str(home))
+    assert "KINGLY_KEY" not in run("doctor", *where).out
+    monkeypatch.setenv("KINGLY_KEY", "ab" * 32)
+    assert "note     encryption: KINGLY_KEY holds another key, which does not open" in run("doctor", *where).out
+    monkeypatch.setenv("KINGLY_KEY", "ab")
+    assert "a key has 64 digits" in run("doctor", *where).out
+    assert run("list", *where).code == 0
+
+
 def test_a_key_that_the_environment_gives_is_the_one_that_is_used(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +331,7 @@ def test_a_key_that_the_environment_gives_is_the_one_that_is_used(
         monkeypatch.setenv("KINGLY_KEY", key)
         assert run("encrypt", "--new-key", *home, "--json").json["key"] == keys.name_of(key, "")
         assert run("store", "the zebra", *home).code == 0
+    assert "holds another key" not in run("doctor", *home).out
     assert not (tmp_path / "user" / "data" / "kingly" / "keys").exists()
 
 
