@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TypeVar
 
 from kingly_memory import validation
@@ -203,9 +204,16 @@ def update(options: Options, out: Output) -> Answer:
     return Answer(receipt.to_json(), ["nothing was changed"] if is_same else receipt_lines(receipt))
 
 
-history_lines = Table(
-    (), lambda one: (one.revision, one.updated_at, one.scope.agent or str(one.origin), summary(one, width()))
-)
+def history_lines(found: Sequence[Memory], options: Options) -> list[str]:
+    """A revision a line; of one that has the text of the one before it, what else changed."""
+    before = {newer.revision: older for newer, older in pairwise(found) if older.content == newer.content}
+
+    def row(one: Memory) -> Sequence[object]:
+        changed = _beside_the_text(before[one.revision], one) if one.revision in before else None
+        said = summary(one, width()) if changed is None else changed
+        return one.revision, one.updated_at, one.scope.agent or str(one.origin), said
+
+    return Table((), row)(found, options)
 
 
 def diff(options: Options, out: Output) -> Answer:
@@ -213,18 +221,18 @@ def diff(options: Options, out: Output) -> Answer:
         found = reader.diff(options.key_or_id, options.a, options.b)
         history = {one.revision: one for one in reader.history(options.key_or_id)}
     found = named(found, options)
-    return Answer({"diff": found}, found.splitlines() or [_beside_the_text(history, options.a, options.b)])
-
-
-def _beside_the_text(history: Mapping[int, Memory], a: int | None, b: int | None) -> str:
-    """What differs between two revisions, the last two unless others are named, that have the same text."""
-    if len(history) == 1:
-        return "there is only one revision"
+    if found or len(history) == 1:
+        return Answer({"diff": found}, found.splitlines() or ["there is only one revision"])
     newest, before, *_ = history
-    old, new = history[before if a is None else a], history[newest if b is None else b]
+    a, b = (before if options.a is None else options.a), (newest if options.b is None else options.b)
+    return Answer({"diff": found}, [_beside_the_text(history[a], history[b])])
+
+
+def _beside_the_text(old: Memory, new: Memory) -> str:
+    """What differs between two revisions that have the same text."""
     others = ("tags", "title", "type", "significance", "confidence", "metadata")
     told = ", ".join(name for name in others if getattr(old, name) != getattr(new, name))
-    return f"the texts are the same; these differ: {told}" if told else "the texts are the same"
+    return f"the same text; changed: {told}" if told else "the same text"
 
 
 def tag(options: Options, out: Output) -> Answer:

@@ -36,14 +36,15 @@ def test_what_a_memory_said_before_is_listed_shown_and_compared(run: Run, deploy
     assert run("get", "deploy", "--revision", "1", "--json").json["content"] == "one review"
     assert run("diff", "deploy").out.splitlines()[-2:] == ["-one review", "+two reviews"]
     assert run("diff", "deploy", "2", "1", "--json").json["diff"].endswith("-two reviews\n+one review")
-    assert run("diff", "deploy", "2", "2").out == "the texts are the same\n"
+    assert run("diff", "deploy", "2", "2").out == "the same text\n"
 
 
 def test_a_comparison_says_why_it_is_empty(run: Run, deploy: str) -> None:
     run("store", "alone", "--key", "one")
     assert run("diff", "one").out == "there is only one revision\n"
     run("update", "deploy", "--title", "Deploying", "--tag", "law")
-    assert run("diff", "deploy").out == "the texts are the same; these differ: tags, title\n"
+    assert run("diff", "deploy").out == "the same text; changed: tags, title\n"
+    assert run("history", "deploy").out.splitlines()[0].endswith(" the same text; changed: tags, title")
 
 
 def test_what_only_tells_of_today_does_not_go_with_a_revision(run: Run, deploy: str) -> None:
