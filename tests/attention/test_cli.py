@@ -47,6 +47,12 @@ def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
     kept = run("get", "rule", "--json").json
     assert (kept["origin"], kept["tags"]) == ("user", ["rules", "pinned"])
     assert run("unpin", "rule").out == f"Unpinned {thread_id}: it weighs 1.00 again\n"
+    ran = run("pin", "rule")
+    assert (ran.code, ran.err) == (
+        2,
+        "kingly-memory: content: is the key of a memory, and a pin keeps a text of its own; "
+        "write the text to keep in view\n",
+    )
     piped = run("pin", "-", "--json", stdin=b"line one\r\nline two\r\n").json
     assert run("get", piped["memory_id"], "--json").json["content"] == "line one\r\nline two\r\n"
     assert run("--agent", "ada", "pin", "mine", "--key", "hers").code == 0

@@ -225,6 +225,9 @@ class Attention:
             if draft.key is not None and transaction.id_of_key(context.space, draft.key) is not None:
                 problem = "is taken, and a pin is always a new memory; choose another one or leave it out"
                 raise InvalidInput("key", problem)
+            if transaction.id_of_key(context.space, draft.content) is not None:
+                problem = "is the key of a memory, and a pin keeps a text of its own; write the text to keep in view"
+                raise InvalidInput("content", problem)
             thread_id = pins.thread_id(context.now, urandom(3))
             while transaction.facet(ATTENTION, owner(context.space, thread_id)) is not None:
                 thread_id = pins.thread_id(context.now, urandom(3))
