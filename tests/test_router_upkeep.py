@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, RemoteRefused
-from kingly_memory.models import LinkState
+from kingly_memory.models import DeliveryState, LinkState
 from kingly_memory.observe import Event
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -173,6 +173,25 @@ async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, c
             with pytest.raises(InvalidInput, match="nothing is in the outbox"):
                 await theirs.outbox_retry([receipt.id])
         assert [entry.key for entry in await ours.outbox()] == ["secret.key"]
+
+
+@pytest.mark.requirement("A2")
+async def test_a_revision_that_is_dropped_is_not_called_delivered(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock) as ours:
+        receipt = await ours.store("opens at six", key="gate", wait=5)
+        assert receipt.delivery is DeliveryState.DELIVERED
+        remote.down = True
+        await ours.store("opens at seven", key="gate")
+        await ours.sync(timeout=5)
+        assert await ours.outbox_drop([receipt.id]) == 1
+        [stands] = (await ours.explain("gate") or {})["remotes"]
+        assert (stands["delivery"], stands["remote_id"]) == ("local_only", receipt.remote_id)
+        assert await ours.outbox() == []
+        remote.down = False
+        await ours.forget("gate")
+        await ours.sync(timeout=5)
+        assert len(remote.named("forget")) == 1
 
 
 async def test_remote_cannot_be_required_for_what_never_leaves(disk: PromptStore, clock: ManualClock) -> None:

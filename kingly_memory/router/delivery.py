@@ -14,6 +14,7 @@
 | released | leased | pending, at its old place | it was not sent |
 | held | pending, leased and lapsed | pending | a thought waits for the one before it |
 | retried | pending, dead | pending, due now | the user asks for it |
+| dropped | pending, dead | local_only | the user does not want it to be sent, and the remote has an earlier change |
 | at_rest | any | delivered | the newest change is not for the remote |
 """
 
@@ -43,6 +44,10 @@ def at_rest(before: Delivery) -> Delivery:
     return replace(
         before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
     )
+
+
+def dropped(before: Delivery) -> Delivery:
+    return replace(before, state=DeliveryState.LOCAL_ONLY, due=None)
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
@@ -243,7 +248,7 @@ def _status(memory: Memory, found: Delivery | None) -> DeliveryStatus:
     if found is None:
         return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
     if found.state is DeliveryState.LOCAL_ONLY:
-        return DeliveryStatus(found.state, "the remote has another text under this name", remote_id)
+        return DeliveryStatus(found.state, "the remote has another text of it", remote_id)
     if found.state is DeliveryState.DELIVERED:
         return DeliveryStatus(found.state, "acknowledged by the remote", remote_id)
     if found.state is DeliveryState.DEAD:

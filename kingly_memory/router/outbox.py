@@ -311,7 +311,7 @@ def retry(remote: str, memory_ids: Collection[str], now_s: float, space: str) ->
 def drop(remote: str, memory_ids: Collection[str], space: str) -> Callable[[Transaction], int]:
     """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
     return _chosen(
-        remote, memory_ids, space, lambda found: None if found.remote_id is None else delivery.at_rest(found)
+        remote, memory_ids, space, lambda found: None if found.remote_id is None else delivery.dropped(found)
     )
 
 
