@@ -186,3 +186,15 @@ def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
     ]
     assert store.write(outbox.retry(REMOTE, [first.id], NOON_S, "alpha")).result() == 1
     assert [item.subject for item in store.write(claim).result()] == [first]
+
+
+def test_a_lease_takes_no_more_text_than_fits_in_memory_and_the_next_one_the_rest(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "LEASED_CHARACTERS", 100)
+    several = [memory(f"{number}" * 60) for number in range(3)]
+    put(store, *several)
+    for one in several:
+        store.write(methodcaller("set_delivery", REMOTE, one.id, delivery.wanted(None, 1, NOON_S))).result()
+    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).memories(10)
+    assert [len(store.write(claim).result()) for _ in range(3)] == [2, 1, 0]

@@ -33,6 +33,9 @@ INCARNATION_CHARACTERS = 8
 LOOKED_AT = 50
 """Due deliveries that are read at a time to find those that can be sent."""
 
+LEASED_CHARACTERS = 4_194_304
+"""Content that is leased at a time: it lies in memory until it is sent. The last one may go beyond it."""
+
 LEASED_ELSEWHERE_S = 1.0
 """When to look again for a thought whose parent another process is sending."""
 
@@ -137,14 +140,17 @@ class Claim:
         self, outbox: str, limit: int, lease: Callable[[Transaction, str, Collection[str]], Leased | None]
     ) -> Callable[[Transaction], list[Leased]]:
         def change(transaction: Transaction) -> list[Leased]:
-            passed, found = set(self.failed), dict[str, Leased]()
+            passed, found, room = set(self.failed), dict[str, Leased](), LEASED_CHARACTERS
             while not found:
                 most = max(limit, LOOKED_AT) + len(passed)
                 due = transaction.due_deliveries(outbox, self.now_s, most, early=self.early)
                 fresh = [one for one in due if one not in passed]
                 for item_id in fresh:
-                    if len(found) < limit and (item := lease(transaction, item_id, found)) is not None:
+                    if len(found) == limit or room <= 0:
+                        break
+                    if (item := lease(transaction, item_id, found)) is not None:
                         found[item_id] = item
+                        room -= len(item.subject.content) if isinstance(item.subject, Memory) else 0
                 if not fresh:
                     break
                 passed.update(fresh)

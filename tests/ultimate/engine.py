@@ -42,13 +42,16 @@ _TRACE = (
 class Manners:
     """How this server differs from a stock one of today. All of it may be changed while it runs.
 
-    `slow_s` is how long it takes to create a workflow, to record a thought and to make an embedding; with the embedder
-    down it takes as long and gives none.
+    With `repeats_workflows` off it refuses a key of `create_workflow` that it knows; with `re_embeds` off an update
+    keeps the embedding of the old words, and says so. `slow_s` is how long it takes to create a workflow, to record a
+    thought and to make an embedding; with the embedder down it takes as long and gives none.
     """
 
     honours_keys: bool = True
     embedder: bool = True
     locked_search: bool = False
+    repeats_workflows: bool = True
+    re_embeds: bool = True
     updates_expired: bool = True
     replaces_links: bool = True
     slow_s: float = 0.0
@@ -162,6 +165,8 @@ class UltimateEngine:
         made = self.data.keys.get((tool, key))
         if made is None:
             return None
+        if tool == "create_workflow" and not self.manners.repeats_workflows:
+            raise Unable("TOOL_ERROR", f"Error creating workflow.\n{_TRACE}")
         if tool == "store_memory":
             return {"memory_id": made, "embedding_id": self.data.rows[made].embedding_id, "idempotency_hit": True}
         return {"workflow_id": made, "idempotency_hit": True}
@@ -271,10 +276,11 @@ class UltimateEngine:
         row.tags = row.tags if tags is None else _lowered(tags)
         row.ttl_s = row.ttl_s if ttl is None else ttl
         row.memory_level = row.memory_level if memory_level is None else memory_level
-        if regenerate_embedding:
+        is_embedded = regenerate_embedding and self.manners.re_embeds
+        if is_embedded:
             self._embed(row)
         self._index(row)
-        return {"memory_id": memory_id, "updated_fields": [], "embedding_regenerated": regenerate_embedding}, True
+        return {"memory_id": memory_id, "updated_fields": [], "embedding_regenerated": is_embedded}, True
 
     def _hybrid_search_memories(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     Server = HubRemote | UltimateRemote
 
 T = TypeVar("T")
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+_TOOLS_NAMED = 6
+_OLD_SSE = "the old SSE transport of MCP is not spoken here; name the server's Streamable HTTP address, usually /mcp"
 
 
 def dialects(setting: str, transport: Transport, *, space: str, call_timeout_s: float) -> list[Dialect]:
@@ -143,7 +148,9 @@ class ChosenRemote:
                 server = self._server_for(dialect, offer)
                 info = await server.greeted(offer)
         except TimeoutError:
-            reason = f"{self._dialects[0].address}: not connected within {self._connect_within_s:g} s"
+            address = self._dialects[0].address
+            about = f"; {_OLD_SSE}" if address.endswith("/sse") else ""
+            reason = f"{address}: not connected within {self._connect_within_s:g} s{about}"
             raise RemoteUnavailable(reason, timed_out=True) from None
         self._server = server
         name = offer.server or info.server if info.server == UNKNOWN else info.server
@@ -160,6 +167,8 @@ class ChosenRemote:
                 elsewhere.append((dialect, error))
         if not elsewhere:
             raise RemoteUnavailable("no dialect is left to try")
+        if self._dialects[0].address.endswith("/sse"):
+            raise RemoteUnavailable(f"{self._dialects[0].address}: {_OLD_SSE}", reached=True)
         raise min(elsewhere, key=lambda one: (one[0] is not self._spoken, isinstance(one[1], NotThere)))[1]
 
     def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
@@ -170,8 +179,7 @@ class ChosenRemote:
         is_hub = tools is None or tools >= {"store_memory", "search_semantic_memories"} or GREETING in tools
         if not is_ultimate and not is_hub:
             self._server = None
-            reason = f"{dialect.address}: the server offers no memory tools; add them there, or name another address"
-            raise RemoteUnavailable(reason, reached=True)
+            raise RemoteUnavailable(f"{dialect.address}: {_no_memory_tools(tools or frozenset())}", reached=True)
         known = self._known.get((offer.dialect, is_ultimate))
         if known is not None:
             return known
@@ -184,3 +192,14 @@ class ChosenRemote:
             server = HubRemote(dialect)
         self._known[offer.dialect, is_ultimate] = server
         return server
+
+
+def _no_memory_tools(tools: frozenset[str]) -> str:
+    """Names what was found where these are names, and no more of them than a line holds."""
+    names = sorted(filter(_TOOL_NAME.fullmatch, tools))
+    others = f" and {len(tools) - len(names[:_TOOLS_NAMED])} more" if len(tools) > len(names[:_TOOLS_NAMED]) else ""
+    has = f"it has {', '.join(names[:_TOOLS_NAMED])}{others}" if names else "it has none that can be named"
+    return (
+        "the server offers no memory tools that are known here: store_memory with search_semantic_memories or "
+        f"create_workflow; {has if tools else 'it has no tools'}; name another address"
+    )

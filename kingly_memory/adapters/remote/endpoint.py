@@ -16,6 +16,11 @@ _SHORTEST_TOKEN = 12
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff\\]")
 """Spaces, control characters, lone surrogates, and the backslash, which some readers take for a slash."""
 _SEVERAL = re.compile(r"^[^?#]*[\s,;]([\w-]+\s*=\s*)?https?://")
+_COMMAND = re.compile(r"(?!\w+://)\S+\s+\S")
+_IS_COMMAND = (
+    "an address begins with http:// or https:// and has no spaces. A command over stdio cannot be a remote: start that "
+    "server with its HTTP transport and name its address"
+)
 _NOT_A_HOST = re.compile(r"""[%/\\?#@\[\]<>"'^`{|}]""")
 
 
@@ -76,6 +81,8 @@ def endpoint(url: object) -> Endpoint:
         raise InvalidInput("remote", "expected an address such as http://localhost:8000")
     if _SEVERAL.search(url):
         raise InvalidInput("remote", "several remotes are written with names: team=http://…, home=http://…")
+    if _COMMAND.match(url):
+        raise InvalidInput("remote", _IS_COMMAND)
     if len(url) > _URL_LIMIT or _UNFIT.search(url):
         raise InvalidInput("remote", "the address is too long or contains spaces, control characters or backslashes")
     try:

@@ -102,9 +102,9 @@ class HubRemote(ToolRemote):
             await self._dialect.call("get_linked_memories", params, space=space, timeout_s=timeout_s, reads=True)
         )
 
-    async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
+    async def _update(self, memory: Memory, remote_id: str, key: str) -> str | None:
         if not self._can_update:
-            return False
+            return None
         params = wire.update_params(memory, remote_id, key)
         try:
             reply = await self._dialect.call("update_memory", params, space=memory.scope.space)
@@ -114,9 +114,9 @@ class HubRemote(ToolRemote):
             if not refused.unknown_method:
                 raise
             self._can_update = False
-        else:
-            wire.check_held(reply, params["content"])
-        return self._can_update
+            return None
+        wire.check_held(reply, params["content"])
+        return remote_id
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
         params = wire.store_params(memory, key, supersedes)

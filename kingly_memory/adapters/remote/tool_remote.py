@@ -27,8 +27,8 @@ class ToolRemote:
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         """An update, else a new memory unless an earlier try has made it."""
-        if remote_id is not None and await self._update(memory, remote_id, idempotency_key):
-            return remote_id
+        if remote_id is not None and (updated := await self._update(memory, remote_id, idempotency_key)) is not None:
+            return updated
         there = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
         return there or await self._create(memory, idempotency_key, remote_id)
 
@@ -49,8 +49,9 @@ class ToolRemote:
         """A copy of the memory there; unless `any_revision`, of this very revision."""
         raise NotImplementedError
 
-    async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
-        """False where there is nothing to update: the server has no such tool, or no such memory any more."""
+    async def _update(self, memory: Memory, remote_id: str, key: str) -> str | None:
+        """Its remote id from now on; None where there is nothing to update: the server has no such tool, or no such
+        memory any more."""
         raise NotImplementedError
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:

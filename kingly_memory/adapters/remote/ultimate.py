@@ -84,16 +84,21 @@ class UltimateRemote(ToolRemote):
         """Overwritten and ended: the server has no tool to delete a memory."""
         copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
         for one in copies:
-            try:
-                await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.space)
-            except RemoteRefused as refused:
-                if refused.unknown_method:
-                    raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
-                if refused.code != NOT_FOUND:
-                    raise
+            await self._drop(memory, one)
         return next(iter(copies), None)
 
-    async def _update(self, memory: Memory, remote_id: str, key: str) -> bool:
+    async def _drop(self, memory: Memory, remote_id: str) -> None:
+        try:
+            await self._write("update_memory", ultimate_wire.drop_arguments(memory, remote_id), memory.scope.space)
+        except RemoteRefused as refused:
+            if refused.unknown_method:
+                raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
+            if refused.code != NOT_FOUND:
+                raise
+
+    async def _update(self, memory: Memory, remote_id: str, key: str) -> str | None:
+        """Some servers keep the embedding of the old words, and say so. There a new row takes the place of the old one:
+        else the old words would find the memory and the new ones would not. Without keys that could make two."""
         arguments = ultimate_wire.update_arguments(memory, remote_id, self._clock.now())
         space, was_late = memory.scope.space, self._was_late
 
@@ -101,14 +106,19 @@ class UltimateRemote(ToolRemote):
             return await self._write("update_memory", {**arguments, "regenerate_embedding": embedding}, space)
 
         try:
-            await self._with_embedding(write)
+            reply = await self._with_embedding(write)
         except RemoteRefused as refused:
             if refused.unknown_method or refused.code == NOT_FOUND:
-                return False
+                return None
             raise
         if was_late:
             self._note_without_embedding(remote_id, space)
-        return True
+        elif self._honours_keys and ultimate_wire.body_of(reply).get("embedding_regenerated") is False:
+            new_id = await self._create(memory, key, remote_id)
+            if new_id != remote_id:
+                await self._drop(memory, remote_id)
+            return new_id
+        return remote_id
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
         arguments, space = ultimate_wire.store_arguments(memory, key, supersedes), memory.scope.space
@@ -281,19 +291,36 @@ class UltimateRemote(ToolRemote):
 
     async def _get_workflow(self, space: str) -> str:
         """Where the server honours no keys, making one twice would make two: what lies there for the project is looked
-        at first. A server that cannot say has none."""
-        if not self._offer.takes("create_workflow", "idempotency_key"):
-            tags: JsonObject = {"tags": [ultimate_wire.project_tag(space)], "limit": 1}
-            try:
-                earlier = ultimate_wire.entries(await self._read("query_memories", tags, space))
-            except RemoteRefused:
-                earlier = []
-            for entry in earlier:
-                workflow_id = entry.get("workflow_id")
-                if ultimate_wire.hit(entry, space) is not None and isinstance(workflow_id, str) and workflow_id:
-                    return workflow_id
-        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(space), space)
-        return ultimate_wire.named(await _repeated_on_conflict(create), "workflow_id")
+        at first. An older server refuses a key that it knows: then the workflow is the one that holds something of the
+        project. One that holds nothing is not missed, and another is made without the key."""
+        told = ultimate_wire.workflow_arguments(space)
+        takes_key = self._offer.takes("create_workflow", "idempotency_key")
+        if not takes_key and (there := await self._workflow_there(space)) is not None:
+            return there
+        create = partial(self._write, "create_workflow", told, space)
+        try:
+            made = await _repeated_on_conflict(create)
+        except RemoteRefused as refused:
+            if not takes_key or refused.clear:
+                raise
+            if (there := await self._workflow_there(space)) is not None:
+                return there
+            keyless = {name: value for name, value in told.items() if name != "idempotency_key"}
+            made = await self._write("create_workflow", keyless, space)
+        return ultimate_wire.named(made, "workflow_id")
+
+    async def _workflow_there(self, space: str) -> str | None:
+        """The workflow of a memory of the project there. A server that cannot say has none."""
+        tags: JsonObject = {"tags": [ultimate_wire.project_tag(space)], "limit": 1}
+        try:
+            earlier = ultimate_wire.entries(await self._read("query_memories", tags, space))
+        except RemoteRefused:
+            return None
+        for entry in earlier:
+            workflow_id = entry.get("workflow_id")
+            if ultimate_wire.hit(entry, space) is not None and isinstance(workflow_id, str) and workflow_id:
+                return workflow_id
+        return None
 
     async def _read(self, tool: str, arguments: JsonObject, space: str) -> Any:
         """One call that changes nothing."""

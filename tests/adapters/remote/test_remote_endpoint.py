@@ -138,3 +138,9 @@ def test_a_part_of_the_path_that_looks_like_a_token_is_sent_and_not_shown(token:
 @pytest.mark.parametrize("path", ["", "/mcp", "/memory-service/v2", "/organisations/acme-shop/memories", "/api_v1/mcp"])
 def test_a_path_of_words_is_shown(path: str) -> None:
     assert str(endpoint(f"https://memory.example.org{path}")) == f"https://memory.example.org{path}"
+
+
+@pytest.mark.parametrize("command", ["npx -y some-memory", "uvx basic-memory mcp", "/usr/bin/python3 server.py"])
+def test_a_command_is_told_from_an_address(command: str) -> None:
+    with pytest.raises(InvalidInput, match="start that server with its HTTP transport"):
+        endpoint(command)

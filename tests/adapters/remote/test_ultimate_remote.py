@@ -191,6 +191,32 @@ async def test_where_keys_are_not_honoured_an_earlier_workflow_is_found_by_what_
         assert len(server.engine.data.workflows) == 1
 
 
+@pytest.mark.parametrize("holds", [True, False])
+async def test_a_process_finds_the_workflow_of_the_one_before_where_its_key_is_refused(holds: bool) -> None:
+    async with met(older=True, manners=Manners(repeats_workflows=False)) as (server, first):
+        if holds:
+            await stored(first)
+        second = ultimate_at(server.url)
+        await second.connect()
+        await stored(second, numbered(2))
+        assert len({row.workflow_id for row in server.engine.live()}) == 1
+        assert len(server.engine.data.workflows) == (1 if holds else 2)
+        await second.aclose()
+
+
+async def test_a_revision_is_found_by_its_new_words_where_an_update_keeps_the_old_embedding() -> None:
+    async with met(manners=Manners(re_embeds=False)) as (server, remote):
+        first = await stored(remote)
+        later = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
+        second = await stored(remote, revised(), **later)
+        assert await stored(remote, revised(), repeated=True, **later) == second != first
+        server.engine.advance(2)
+        assert held(server) == [revised().content]
+        assert await ids_found(remote, revised().content) == [LIGHTHOUSE.id]
+        assert server.engine.data.rows[second].embedded == revised().content
+        assert (await remote.forget(revised(), remote_id=second, idempotency_key="f")) == second
+
+
 async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes() -> None:
     async with met(without=["update_memory"]) as (server, remote):
         first = await stored(remote)
