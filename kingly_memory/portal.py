@@ -1,4 +1,4 @@
-"""What stands behind the blocking API: a thread that runs the event loop, and what cannot be written by a script.
+"""What stands behind the blocking API: the thread that runs the event loop, and what cannot be written by a script.
 
 `kingly_memory/blocking.py` has the verbs; `tools/blocking.py` writes it.
 """
@@ -14,7 +14,6 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
-from weakref import WeakSet
 
 from kingly_memory.errors import RouterClosed
 
@@ -52,21 +51,20 @@ class Face:
 
 
 class Portal:
-    """A router and the thread that runs it. The first verb starts it; `close()`, leaving `with`, or the end of the
-    program closes it. Safe from any thread."""
+    """A router that the thread of all blocking routers runs. The first verb opens it; `close()`, leaving `with`, or the
+    end of the program closes it. Safe from any thread."""
 
     def __init__(self, awaiting: MemoryRouter) -> None:
         self._awaiting = awaiting
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._is_closed = False
-        self._starting = threading.Lock()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._router: Portal | None = None
-        """Of a view: the portal whose thread runs it."""
+        """Of a view: the portal of its router."""
 
     def _beside(self, view: MemoryRouter) -> Self:
-        """A view of the router, which the same thread runs."""
+        """A view of the router, which is open as long as that is."""
         found = type(self)(view)
         found._router = self._router or self  # noqa: SLF001  # a portal like this one
         return found
@@ -85,23 +83,19 @@ class Portal:
         self.close()
 
     def close(self) -> None:
-        """Close the router and end its thread; of a view, close nothing but the view. Safe to call twice."""
+        """Close the router; of a view, close nothing but the view. Safe to call twice."""
         if self._router is not None:
             with suppress(RouterClosed):
                 self._call(self._awaiting.close)
             return
-        with self._starting:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-            self._is_closed = True
-        if loop is None or thread is None or self._pid != os.getpid():  # a fork leaves the thread behind
+        with _shared.lock:
+            loop, self._loop, self._is_closed = self._loop, None, True
+        if loop is None or self._pid != os.getpid():  # a fork leaves the thread behind
             return
         try:
             asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            _shared.leave(self)
 
     def __repr__(self) -> str:
         return repr(self._awaiting).replace("MemoryRouter", type(self).__name__, 1)
@@ -109,16 +103,24 @@ class Portal:
     async def _end(self) -> None:
         """Close the router, then end the calls that other threads still wait for."""
         await self._awaiting.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
+        for task in self._calls:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def _run(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine of the loop always has one
+        self._calls.add(task)
+        try:
+            return await begin()
+        finally:
+            self._calls.discard(task)
 
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._router is not None:
             return self._router._call(begin)  # noqa: SLF001  # a portal like this one
         loop = self._running_loop()
-        waiting = asyncio.run_coroutine_threadsafe(begin(), loop)
+        waiting = asyncio.run_coroutine_threadsafe(self._run(begin), loop)
         try:
             return waiting.result()
         except CancelledError:
@@ -128,42 +130,71 @@ class Portal:
             raise
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
+        with _shared.lock:
             if self._is_closed:
                 raise RouterClosed
             if self._loop is None:
-                self._pid = os.getpid()
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._run, args=(self._loop,), name="kingly-portal", daemon=True)
-                self._thread.start()
-                _open_portals().add(self)
+                self._pid, self._loop = os.getpid(), _shared.join(self)
             if self._pid != os.getpid():
                 raise RouterClosed("process")
             return self._loop
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Holds this router as long as it is open: what nobody refers to any more is closed at the end, too."""
-        loop.run_forever()
+
+class _Thread:
+    """The event loop of all blocking routers in this process. The first begins it, and the last that closes ends it."""
+
+    def __init__(self) -> None:
+        self.begin_anew()
+        os.register_at_fork(after_in_child=self.begin_anew)
+
+    def begin_anew(self) -> None:
+        """In a forked child too: the parent's thread is not there."""
+        self.lock = threading.Lock()
+        self._routers: set[Portal] = set()
+        """Those that are open, also where nobody else refers to them any more."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def join(self, router: Portal) -> asyncio.AbstractEventLoop:
+        """With the lock held."""
+        _close_at_the_end()
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
+            self._thread.start()
+        self._routers.add(router)
+        return self._loop
+
+    def leave(self, router: Portal) -> None:
+        with self.lock:
+            self._routers.discard(router)
+            if self._routers or self._loop is None or self._thread is None:
+                return
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def close_all(self) -> None:
+        for router in list(self._routers):
+            try:
+                router.close()
+            except Exception as error:  # noqa: BLE001  # the end of the program: the others are still to be closed
+                log.warning("a memory router could not be closed: %s: %s", type(error).__name__, error)
+
+
+_shared = _Thread()
 
 
 @cache
-def _open_portals() -> WeakSet[Portal]:
-    """The routers of this process. Those that nobody has closed are closed when the program ends.
+def _close_at_the_end() -> None:
+    """Routers that nobody has closed are closed when the program ends.
 
     `atexit` would be too late: by then thread pools take no more work, and closing needs them. So this is registered
     where concurrent.futures registers the end of its pools, and runs before it.
     """
-    portals: WeakSet[Portal] = WeakSet()
-
-    def close_all() -> None:
-        for portal in list(portals):
-            try:
-                portal.close()
-            except Exception as error:  # noqa: BLE001  # the end of the program: the others are still to be closed
-                log.warning("a memory router could not be closed: %s: %s", type(error).__name__, error)
-
-    threading._register_atexit(close_all)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public name
-    return portals
+    threading._register_atexit(_shared.close_all)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public name
 
 
 class SyncTask(Face):

@@ -197,8 +197,8 @@ async def test_long_values_and_lone_surrogates_come_back_whole(router: MemoryRou
         ({"namespace": "a\x1fb"}, "namespace: contains control characters"),
         ({"namespace": ["x"] * 33}, "namespace: has 33 labels"),
         ({"key": ""}, "key: is empty"),
-        ({"ttl": 0}, "ttl: 0 is not between"),
-        ({"ttl": 1e300}, "ttl: 1e[+]300 is not between"),
+        ({"ttl": 0}, "ttl: 0 is not more than 0"),
+        ({"ttl": 1e300}, "ttl: 1e[+]300 is not more than 0"),
         ({"if_version": -1}, "if_version: -1 is outside 0"),
     ],
 )

@@ -56,7 +56,7 @@ async def test_what_is_significant_is_delivered(store: PromptStore, clock: Manua
         ({"content": 3}, r"memories\[1\].content: expected text, not int; nothing was stored"),
         ({}, r"memories\[1\].content: "),
         ({"content": "x", "wait": 3}, r"memories\[1\].wait: is nothing that `store` takes"),
-        ({"content": "x", "ttl": 0}, r"memories\[1\].ttl: 0 is not between"),
+        ({"content": "x", "ttl": 0}, r"memories\[1\].ttl: 0 is not more than 0"),
     ],
 )
 async def test_one_that_cannot_be_stored_keeps_all_of_them_out(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory import MemoryRouter, RouterClosed, Settings
+from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.app import parts
 from kingly_memory.app.reading import open_reader
 from kingly_memory.place import Place
@@ -50,6 +50,55 @@ async def test_twenty_projects_of_a_home_have_one_writer_and_few_readers(
     for memory in routers:
         await memory.close()
     assert our_threads(threads_before) == []
+
+
+@pytest.mark.requirement("N11")
+def test_twenty_blocking_routers_have_one_thread_for_all_their_loops(
+    tmp_path: Path, threads_before: set[threading.Thread]
+) -> None:
+    routers = [SyncMemoryRouter.open(tmp_path / "home", False, project=f"p{n}", settings=QUICK) for n in range(20)]
+    for number, memory in enumerate(routers):
+        memory.store(f"fog number {number}")
+    assert our_threads(threads_before).count("kingly-portal") == 1
+    assert len(our_threads(threads_before)) <= 16
+    first, *others = routers
+    first.close()
+    with pytest.raises(RouterClosed):
+        first.search("fog")
+    assert [len(memory.search("fog")) for memory in others] == [1] * 19
+    for memory in others:
+        memory.close()
+    assert our_threads(threads_before) == []
+
+
+@pytest.mark.requirement("N11")
+def test_closing_a_blocking_router_ends_its_own_calls_alone(tmp_path: Path) -> None:
+    """One that other threads still wait for ends; what another router does meanwhile goes on."""
+    one, other = (SyncMemoryRouter.open(tmp_path / name, False, settings=QUICK) for name in ("one", "other"))
+    begun, goes_on, ended = threading.Semaphore(0), threading.Event(), []
+
+    def wait(memory: SyncMemoryRouter) -> None:
+        async def held() -> str:
+            begun.release()
+            await asyncio.to_thread(goes_on.wait)
+            return "went on"
+
+        try:
+            ended.append(memory._call(held))
+        except RouterClosed:
+            ended.append("closed")
+
+    threads = [threading.Thread(target=wait, args=(memory,)) for memory in (one, other)]
+    for thread in threads:
+        thread.start()
+        begun.acquire()
+    one.close()
+    threads[0].join()
+    assert ended == ["closed"]
+    goes_on.set()
+    threads[1].join()
+    assert ended == ["closed", "went on"]
+    other.close()
 
 
 @pytest.mark.requirement("N11")
