@@ -224,7 +224,7 @@ async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -
     [
         ("localhost:8000", "an address begins with http:// or https://, as in http://localhost:8000"),
         ("ftp://example.org", "an address begins with http"),
-        ("not a url", "contains spaces"),
+        ("not a url", "has no spaces"),
         ("http://", "names no host"),
         ("http://host:notaport", "port that cannot be read"),
     ],
