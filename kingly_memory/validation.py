@@ -208,7 +208,7 @@ def draft(
         type=MemoryType.SEMANTIC if type is None else memory_type("type", type),
         significance=SIGNIFICANCE if significance is None else share("significance", significance),
         confidence=CONFIDENCE if confidence is None else share("confidence", confidence),
-        tags=tag_list("tags", tags) if tags != () else (),
+        tags=tag_list("tags", tags),
         title=label("title", title),
         context_id=label("context_id", context_id),
         agent=label("agent", agent),

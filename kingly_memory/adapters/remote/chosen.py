@@ -148,9 +148,8 @@ class ChosenRemote:
                 server = self._server_for(dialect, offer)
                 info = await server.greeted(offer)
         except TimeoutError:
-            address = self._dialects[0].address
-            about = f"; {_OLD_SSE}" if address.endswith("/sse") else ""
-            reason = f"{address}: not connected within {self._connect_within_s:g} s{about}"
+            old = f"; {_OLD_SSE}" if self._is_old_sse() else ""
+            reason = f"{self._dialects[0].address}: not connected within {self._connect_within_s:g} s{old}"
             raise RemoteUnavailable(reason, timed_out=True) from None
         self._server = server
         name = offer.server or info.server if info.server == UNKNOWN else info.server
@@ -167,9 +166,13 @@ class ChosenRemote:
                 elsewhere.append((dialect, error))
         if not elsewhere:
             raise RemoteUnavailable("no dialect is left to try")
-        if self._dialects[0].address.endswith("/sse"):
+        if self._is_old_sse():
             raise RemoteUnavailable(f"{self._dialects[0].address}: {_OLD_SSE}", reached=True)
         raise min(elsewhere, key=lambda one: (one[0] is not self._spoken, isinstance(one[1], NotThere)))[1]
+
+    def _is_old_sse(self) -> bool:
+        """Asked where nobody answered in a dialect that we speak."""
+        return self._dialects[0].address.endswith("/sse")
 
     def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
         """By the tools that it lists. One that was chosen before is kept: what it has learnt of its server outlives a
@@ -196,10 +199,10 @@ class ChosenRemote:
 
 def _no_memory_tools(tools: frozenset[str]) -> str:
     """Names what was found where these are names, and no more of them than a line holds."""
-    names = sorted(filter(_TOOL_NAME.fullmatch, tools))
-    others = f" and {len(tools) - len(names[:_TOOLS_NAMED])} more" if len(tools) > len(names[:_TOOLS_NAMED]) else ""
-    has = f"it has {', '.join(names[:_TOOLS_NAMED])}{others}" if names else "it has none that can be named"
+    named = sorted(filter(_TOOL_NAME.fullmatch, tools))[:_TOOLS_NAMED]
+    others = f" and {len(tools) - len(named)} more" if len(tools) > len(named) else ""
+    has = f"{', '.join(named)}{others}" if named else "none that can be named" if tools else "no tools"
     return (
         "the server offers no memory tools that are known here: store_memory with search_semantic_memories or "
-        f"create_workflow; {has if tools else 'it has no tools'}; name another address"
+        f"create_workflow; it has {has}; name another address"
     )
