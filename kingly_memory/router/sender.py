@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -28,7 +29,7 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import BatchRemote, Delivery, Transaction
+from kingly_memory.ports import BatchRemote, Clock, Delivery, Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Leased, outbox_of_links
 from kingly_memory.router.link_keeper import LinkKeeper
@@ -65,20 +66,43 @@ class Answer:
 class SendWindow:
     """How many calls may be under way at once: one, twice as many after each success, half as many after each failure.
 
-    So a remote in trouble is not stormed, and one that loses a few answers is hardly slowed down.
+    So a remote in trouble is not stormed, and one that loses a few answers is hardly slowed down: a pause gives it time
+    to recover, and one that has answered another call since the failed one began needs none.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._answered_s = -math.inf
+        self._pauses = deque[asyncio.Event]()
         self.at_once = 1
         self.pausing = 0
         """Deliveries that wait between two tries."""
 
-    def taken(self) -> None:
+    def taken(self, now_s: float) -> None:
+        """A call was answered. It ends one pause, so that not all that wait go at once."""
+        self._answered_s = now_s
         self.at_once = min(self._most, self.at_once * 2)
+        if self._pauses:
+            self._pauses.popleft().set()
 
     def failed(self) -> None:
         self.at_once = max(1, self.at_once // 2)
+
+    async def pause(self, clock: Clock, seconds: float, since_s: float | None) -> None:
+        """Wait between two tries that long, or until a call has been answered since the first began at `since_s`. None:
+        the remote asked for the pause, so it has its full length."""
+        is_answered = asyncio.Event()
+        if since_s is not None:
+            if self._answered_s >= since_s:
+                return
+            self._pauses.append(is_answered)
+        self.pausing += 1
+        try:
+            await clock.wait(is_answered, seconds)
+        finally:
+            self.pausing -= 1
+            if is_answered in self._pauses:
+                self._pauses.remove(is_answered)
 
 
 class Sender:
@@ -190,9 +214,10 @@ class Sender:
         from tenacity import AsyncRetrying, stop_after_attempt, wait_incrementing  # only who has a remote needs it
 
         tries = 0
+        since_s: float | None = None
 
         async def once() -> Sequence[str | RemoteRefused | None]:
-            nonlocal tries
+            nonlocal tries, since_s
             began_s, tries = self.monotonic_s(), tries + 1
             try:
                 async with self._link.asking():
@@ -200,18 +225,16 @@ class Sender:
             except RemoteError as error:
                 await self._hear(error, began_s, is_last=tries >= self.pace.send_tries)
                 window.failed()
+                is_wished = isinstance(error, RemoteUnavailable) and error.retry_after_s is not None
+                since_s = None if is_wished else began_s
                 raise
             await self._link.succeeded()
-            window.taken()
+            window.taken(self.monotonic_s())
             return outcomes
 
         async def pause(seconds: float) -> None:
-            window.pausing += 1
             self.moved.set()
-            try:
-                await self._services.clock.sleep(seconds)
-            finally:
-                window.pausing -= 1
+            await window.pause(self._services.clock, seconds, since_s)
 
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.pace.send_tries),

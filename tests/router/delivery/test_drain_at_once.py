@@ -118,11 +118,22 @@ async def backlog(
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
+async def test_a_try_that_failed_while_another_call_was_answered_is_followed_by_no_pause(clock: ManualClock) -> None:
+    window = SendWindow(6)
+    window.taken(2.0)
+    await window.pause(clock, 5, 1.0)
+    later = asyncio.create_task(window.pause(clock, 5, 3.0))
+    await clock.settle()
+    assert (window.pausing, later.done()) == (1, False)
+    await clock.advance(5)
+    assert (window.pausing, later.done()) == (0, True)
+
+
 def test_the_pace_doubles_up_to_its_most_and_a_failure_halves_it() -> None:
     window, seen = SendWindow(6), []
     for _ in range(4):
         seen.append(window.at_once)
-        window.taken()
+        window.taken(0.0)
     for _ in range(4):
         seen.append(window.at_once)
         window.failed()

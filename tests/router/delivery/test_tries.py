@@ -16,6 +16,10 @@ BUSY = RemoteUnavailable("HTTP 503", reached=True)
 PATIENT = replace(CALM, pace=replace(CALM.pace, send_tries=Pace().send_tries))
 
 
+def busy(wish: float | None) -> RemoteUnavailable:
+    return RemoteUnavailable("HTTP 503", reached=True, retry_after_s=wish)
+
+
 async def tries_of(disk: PromptStore, clock: ManualClock, *outcomes: RemoteUnavailable, seconds: int) -> list[int]:
     """The seconds after which a stored memory was sent."""
     remote = FakeRemote(clock=clock)
@@ -85,6 +89,20 @@ async def test_what_pauses_between_two_tries_holds_nothing_up(disk: PromptStore,
         await at.stored("later")
         await clock.settle()
         assert held(remote) == ["one", "two", "later"]
+
+
+@pytest.mark.requirement("P13")
+@pytest.mark.parametrize(("wish", "tries"), [(None, 3), (0, 1), (1, 1)])
+async def test_a_remote_that_answers_others_meanwhile_is_not_paused_for_unless_it_asks(
+    disk: PromptStore, clock: ManualClock, wish: float | None, tries: int
+) -> None:
+    remote = ChoosyRemote(clock=clock)
+    async with at_work(disk, remote, clock, settings=PATIENT) as at:
+        remote.against["poison"] = busy(wish)
+        await at.stored("poison", "one", "two")
+        await clock.settle()
+        assert held(remote) == ["one", "two"]
+        assert [call.arguments["memory"].content for call in remote.named("store")].count("poison") == tries
 
 
 @pytest.mark.requirement("KNG-047")
