@@ -153,9 +153,9 @@ class Engine:
         """Store each, unless its idempotency key was used before, or a memory has the key that people gave it: then it
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
-        vectors = [self._vectors.of(searchable(one.draft)) for one in envelopes]
+        vectors = self._vectors.of([searchable(one.draft) for one in envelopes])
 
-        def store(tx: Transaction, envelope: Envelope, vector: Sequence[float]) -> JsonObject:
+        def store(tx: Transaction, envelope: Envelope, vector: JsonObject) -> JsonObject:
             draft = envelope.draft
             known = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _place(scope, envelope.key))
@@ -189,7 +189,7 @@ class Engine:
         kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
-        vector = self._vectors.of(searchable(envelope.draft))
+        [vector] = self._vectors.of([searchable(envelope.draft)])
         now = self._clock.now()
 
         def change(tx: Transaction) -> JsonObject:
@@ -205,7 +205,7 @@ class Engine:
         self._vectors.follow(scope, memory_id)
         return told
 
-    def _say(self, tx: Transaction, row: Row, envelope: Envelope, vector: Sequence[float], now: datetime) -> JsonObject:
+    def _say(self, tx: Transaction, row: Row, envelope: Envelope, vector: JsonObject, now: datetime) -> JsonObject:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
@@ -306,7 +306,7 @@ class Engine:
             raise UnknownMemory(field, memory_id)
         return row
 
-    def _put(self, tx: Transaction, memory: Memory, vector: Sequence[float], key: str | None) -> None:
+    def _put(self, tx: Transaction, memory: Memory, vector: JsonObject, key: str | None) -> None:
         tx.save(memory, Standing.LIVE)
         if key is not None:
             tx.set_facet(_NAMED, _place(memory.scope.space, key), {"id": memory.id})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, LocalStore, Transaction
-from kingly_memory.retrieval.matrix import Matrix
-from kingly_memory.retrieval.vectors import packed, searchable, unpacked
+from kingly_memory.retrieval.matrix import Matrix, packed
+from kingly_memory.retrieval.vectors import searchable, unpacked
 
 _PAGE = 200
 _PATIENCE_S = 0.1
@@ -43,12 +44,13 @@ class Vectors:
         self._lock = threading.Lock()
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
 
-    def of(self, text: str) -> list[float]:
-        return self._embedder.embed([text])[0]
+    def of(self, texts: Sequence[str]) -> list[JsonObject]:
+        """The vectors of texts as facets, made before a change: its writer serves everybody."""
+        return packed(self._embedder.embed(texts)) if texts else []
 
-    def write(self, tx: Transaction, memory_id: MemoryId, vector: Sequence[float] | None) -> None:
+    def write(self, tx: Transaction, memory_id: MemoryId, vector: JsonObject | None) -> None:
         """Part of a change: the vector beside its memory. None removes it."""
-        tx.set_facet(self._facet, memory_id, None if vector is None else packed(vector))
+        tx.set_facet(self._facet, memory_id, vector)
 
     def follow(self, space: str, *memory_ids: MemoryId) -> None:
         """Bring their places in the matrix up to what is committed. Costs nothing for a scope not in use."""
@@ -65,7 +67,7 @@ class Vectors:
 
         The first search of a large scope looks at its newest memories, so that nobody's deadline passes meanwhile.
         """
-        vector = self.of(text)
+        [vector] = self._embedder.embed([text])
         scope = self.scope(space)
         complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
@@ -110,7 +112,7 @@ class Vectors:
         """Embed what another embedder left behind, and write it down so that it happens once."""
         if not memories:
             return
-        vectors = self._embedder.embed([searchable(memory) for memory in memories])
+        vectors = self.of([searchable(memory) for memory in memories])
 
         def keep(tx: Transaction) -> None:
             for memory, vector in zip(memories, vectors, strict=True):
@@ -125,8 +127,7 @@ class Vectors:
 
     def _read(self, matrix: Matrix, memory_ids: Sequence[MemoryId]) -> None:
         facets, kinds = self._store.reader.facets(self._facet, memory_ids), dict[str, MemoryType]()
-        for memory_id in memory_ids:
-            row = self._store.reader.row(memory_id)
+        for memory_id, row in self._store.reader.vectors.rows(memory_ids, math.inf).items():
             if row is None or row.standing is not Standing.LIVE or memory_id not in facets:
                 matrix.remove(memory_id)
             else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from kingly_memory.models import MemoryType
+from kingly_memory.models import JsonObject, MemoryType
+from kingly_memory.retrieval.vectors import LEVELS
 
 Floats = npt.NDArray[np.float32]
 
@@ -171,3 +173,11 @@ class Matrix:
 def _unit(vector: Floats) -> Floats:
     length = float(np.linalg.norm(vector))
     return vector if length == 0.0 else vector / np.float32(length)
+
+
+def packed(vectors: Sequence[Sequence[float]]) -> list[JsonObject]:
+    """Each as a facet that `vectors.unpacked` reads, in one signed byte a dimension, as `vectors.levels` has it."""
+    floats = np.asarray(vectors)
+    largest = np.abs(floats).max(axis=1, keepdims=True)
+    levels = np.rint(floats * (LEVELS / np.where(largest > 0, largest, 1.0))).astype(np.int8)
+    return [{"int8": base64.b64encode(one.tobytes()).decode("ascii")} for one in levels]

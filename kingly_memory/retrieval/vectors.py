@@ -26,11 +26,6 @@ def levels(vector: Sequence[float]) -> bytes:
     return array("b", [round(value * scale) for value in vector]).tobytes()
 
 
-def packed(vector: Sequence[float]) -> JsonObject:
-    """A vector as a facet."""
-    return {"int8": base64.b64encode(levels(vector)).decode("ascii")}
-
-
 def unpacked(facet: JsonObject) -> bytes:
     """The levels of a packed vector. Raises KeyError, TypeError or ValueError when the facet holds none."""
     return base64.b64decode(facet["int8"], validate=True)

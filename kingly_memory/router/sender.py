@@ -66,21 +66,19 @@ class Answer:
 class SendWindow:
     """How many calls may be under way at once: one, twice as many after each success, half as many after each failure.
 
-    So a remote in trouble is not stormed, and one that loses a few answers is hardly slowed down: a pause gives it time
-    to recover, and one that has answered another call since the failed one began needs none.
+    So a remote in trouble is not stormed, and one that loses a few answers is hardly slowed down. A pause between two
+    tries gives it time to recover: there is none while it takes several calls at once, and an answer ends one.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._answered_s = -math.inf
         self._pauses = deque[asyncio.Event]()
         self.at_once = 1
         self.pausing = 0
         """Deliveries that wait between two tries."""
 
-    def taken(self, now_s: float) -> None:
+    def taken(self) -> None:
         """A call was answered. It ends one pause, so that not all that wait go at once."""
-        self._answered_s = now_s
         self.at_once = min(self._most, self.at_once * 2)
         if self._pauses:
             self._pauses.popleft().set()
@@ -88,12 +86,11 @@ class SendWindow:
     def failed(self) -> None:
         self.at_once = max(1, self.at_once // 2)
 
-    async def pause(self, clock: Clock, seconds: float, since_s: float | None) -> None:
-        """Wait between two tries that long, or until a call has been answered since the first began at `since_s`. None:
-        the remote asked for the pause, so it has its full length."""
+    async def pause(self, clock: Clock, seconds: float, *, wished: bool) -> None:
+        """Wait between two tries, no longer than that; all of it where the remote has `wished` so."""
         is_answered = asyncio.Event()
-        if since_s is not None:
-            if self._answered_s >= since_s:
+        if not wished:
+            if self.at_once > 1:
                 return
             self._pauses.append(is_answered)
         self.pausing += 1
@@ -213,11 +210,10 @@ class Sender:
         while it pauses. Raises CancelledError after writing down that it was interrupted."""
         from tenacity import AsyncRetrying, stop_after_attempt, wait_incrementing  # only who has a remote needs it
 
-        tries = 0
-        since_s: float | None = None
+        tries, is_wished = 0, False
 
         async def once() -> Sequence[str | RemoteRefused | None]:
-            nonlocal tries, since_s
+            nonlocal tries, is_wished
             began_s, tries = self.monotonic_s(), tries + 1
             try:
                 async with self._link.asking():
@@ -226,15 +222,14 @@ class Sender:
                 await self._hear(error, began_s, is_last=tries >= self.pace.send_tries)
                 window.failed()
                 is_wished = isinstance(error, RemoteUnavailable) and error.retry_after_s is not None
-                since_s = None if is_wished else began_s
                 raise
             await self._link.succeeded()
-            window.taken(self.monotonic_s())
+            window.taken()
             return outcomes
 
         async def pause(seconds: float) -> None:
             self.moved.set()
-            await window.pause(self._services.clock, seconds, since_s)
+            await window.pause(self._services.clock, seconds, wished=is_wished)
 
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.pace.send_tries),

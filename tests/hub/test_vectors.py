@@ -18,8 +18,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import SearchSemanticMemories, StoreMemory
 from kingly_memory.models import MemoryType
-from kingly_memory.retrieval.matrix import Matrix
-from kingly_memory.retrieval.vectors import levels, packed, unpacked
+from kingly_memory.retrieval.matrix import Matrix, packed
+from kingly_memory.retrieval.vectors import levels, unpacked
 from kingly_memory.testing import ManualClock
 
 SCOPE = scope_name("default", "app")
@@ -136,7 +136,10 @@ def test_only_the_wanted_types_are_found() -> None:
 
 @given(st.lists(numbers, min_size=16, max_size=16).filter(lambda vector: math.hypot(*vector) > 0.01))
 def test_packing_keeps_the_direction(vector: list[float]) -> None:
-    back = array("b", unpacked(packed(vector)))
+    nothing = [0.0] * len(vector)
+    one, none = [unpacked(facet) for facet in packed([vector, nothing])]
+    assert (one, none) == (levels(vector), levels(nothing))
+    back = array("b", one)
     cosine = math.fsum(map(float.__mul__, vector, map(float, back))) / math.hypot(*vector) / math.hypot(*back)
     assert cosine > 0.999
 

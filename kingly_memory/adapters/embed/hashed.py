@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import sub
 from zlib import crc32
 
 from kingly_memory.writing import UNBROKEN
@@ -22,7 +23,7 @@ TEXT_LIMIT = 32_768
 
 _FEWEST_DIMENSIONS = 8
 _MOST_DIMENSIONS = 32_767
-"""What fits two bytes, with a sign."""
+"""Twice as many fit two bytes."""
 _WORD_LIMIT = 32
 """Characters of a word that are read: what is longer is a digest or a URL."""
 _CACHED_WORDS = 16_384
@@ -68,15 +69,13 @@ class HashedEmbedder:
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
-        vector = [0.0] * self._dimensions
+        size = self._dimensions
+        sums = [0.0] * (2 * size)
         for word, count in Counter(_words(text)).items():
             weight = (1.0 + math.log(count)) * (_FUNCTION_WORD_WEIGHT if word in _FUNCTION_WORDS else 1.0)
-            for feature in _features(word, self._dimensions):
-                if feature > 0:
-                    vector[feature - 1] += weight
-                else:
-                    vector[-feature - 1] -= weight
-        return _unit(vector)
+            for feature in _features(word, 2 * size):
+                sums[feature] += weight
+        return _unit(list(map(sub, sums[:size], sums[size:])))
 
 
 def _words(text: str) -> list[str]:
@@ -94,14 +93,12 @@ def _pieces(word: str) -> list[str]:
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
-def _features(word: str, dimensions: int) -> array[int]:
-    """Where a word and its n-grams go. A feature is ±(dimension + 1)."""
+def _features(word: str, places: int) -> array[int]:
+    """Where a word and its n-grams go: what lies in the second half of the places counts against the first."""
     whole, bounded = (one.encode("utf-32-le", "surrogatepass") for one in (f"word {word}", f"<{word}>"))
     sizes = () if _UNBROKEN.match(word) else (4 * length for length in range(_SHORTEST, _LONGEST + 1))
     grams = [bounded[start : start + size] for size in sizes for start in range(0, len(bounded) - size + 1, 4)]
-    values = [crc32(gram) * _MIXER & 0xFFFF_FFFF for gram in (whole, *grams)]
-    places = [(value >> 8 & 0x7F_FFFF) % dimensions + 1 for value in values]
-    return array("h", [place if value >> 31 else -place for place, value in zip(places, values, strict=True)])
+    return array("H", [(crc32(gram) * _MIXER >> 8 & 0xFF_FFFF) % places for gram in (whole, *grams)])
 
 
 def _unit(vector: list[float]) -> list[float]:

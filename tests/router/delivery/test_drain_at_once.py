@@ -118,22 +118,37 @@ async def backlog(
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_try_that_failed_while_another_call_was_answered_is_followed_by_no_pause(clock: ManualClock) -> None:
+@pytest.mark.requirement("P13")
+@pytest.mark.parametrize(("answers", "wished", "pauses"), [(0, False, 1), (1, False, 0), (1, True, 1)])
+async def test_there_is_no_pause_while_the_remote_takes_several_calls_unless_it_asks_for_one(
+    clock: ManualClock, answers: int, wished: bool, pauses: int
+) -> None:
     window = SendWindow(6)
-    window.taken(2.0)
-    await window.pause(clock, 5, 1.0)
-    later = asyncio.create_task(window.pause(clock, 5, 3.0))
+    for _ in range(answers):
+        window.taken()
+    pausing = asyncio.create_task(window.pause(clock, 5, wished=wished))
     await clock.settle()
-    assert (window.pausing, later.done()) == (1, False)
+    assert (window.pausing, pausing.done()) == (pauses, not pauses)
     await clock.advance(5)
-    assert (window.pausing, later.done()) == (0, True)
+    assert (window.pausing, pausing.done()) == (0, True)
+
+
+async def test_an_answer_ends_one_pause_of_several(clock: ManualClock) -> None:
+    window = SendWindow(6)
+    pausing = [asyncio.create_task(window.pause(clock, 5, wished=False)) for _ in range(2)]
+    await clock.settle()
+    window.taken()
+    await clock.settle()
+    assert [one.done() for one in pausing] == [True, False]
+    await clock.advance(5)
+    assert pausing[1].done()
 
 
 def test_the_pace_doubles_up_to_its_most_and_a_failure_halves_it() -> None:
     window, seen = SendWindow(6), []
     for _ in range(4):
         seen.append(window.at_once)
-        window.taken(0.0)
+        window.taken()
     for _ in range(4):
         seen.append(window.at_once)
         window.failed()
