@@ -249,7 +249,9 @@ class Engine:
                 return None, False, False
             if row is None:  # its store may still be on its way, and must find it forgotten
                 unseen = opened("unseen", MemoryType.SEMANTIC.value, None, key).draft
-                memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=said_at or now, revision=0)
+                memory = unseen.memory(
+                    new_id(now), scope, created_at=now, updated_at=min(said_at or now, now), revision=0
+                )
             elif not _first_time(tx, row.memory.id, request.idempotency_key):
                 return row.memory.id, row.standing is Standing.FORGOTTEN, True
             elif said_at is not None and said_at < row.memory.updated_at and not request.purge:

@@ -200,6 +200,16 @@ def test_a_memory_is_forgotten_by_the_key_it_was_stored_under(hub: Hub) -> None:
     assert hub.find("tea") == []
 
 
+def test_a_wrong_clock_forgets_what_is_still_on_its_way_for_no_longer_than_a_day(hub: Hub) -> None:
+    hub("forget_memory", store_key="m1", forgotten_at="9999-01-01T00:00:00+00:00")
+    later = ManualClock()
+    later.tick(2 * 86_400)
+    hub.engine = Engine(hub.store, HashedEmbedder(), later, "1.2.3")
+    said = record("said again", updated_at=later.now().isoformat())
+    assert "forgotten" not in hub("store_memory", content=said, idempotency_key="m1")
+    assert hub.rows(Standing.LIVE) == 1
+
+
 def test_a_store_that_arrives_after_its_forget_does_not_come_back(hub: Hub) -> None:
     forgotten = hub("forget_memory", store_key="late", idempotency_key="f1")
     assert hub("forget_memory", store_key="late", idempotency_key="f1")["memory_id"] == forgotten["memory_id"]
