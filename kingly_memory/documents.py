@@ -111,15 +111,22 @@ def json_text(field: str, value: object) -> str:
     """The value as JSON, from which it comes back the same; tuples come back as lists. Raises InvalidInput."""
     _check_inside(field, value)
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        size = len(text.encode())
-    except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8, but JSON can spell it
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-        size = len(text)
+        text = as_json(value)
     except (TypeError, ValueError) as error:
         raise InvalidInput(field, f"is no JSON: {error}") from None
+    size = len(text.encode())
     if size > MOST_BYTES:
         raise InvalidInput(field, f"has {size:,} bytes as JSON, at most {MOST_BYTES:,} are stored")
+    return text
+
+
+def as_json(value: object) -> str:
+    """The same of what was checked before, however large it is and whatever lies around it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8, but JSON can spell it
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import SyncMemoryRouter
+from kingly_memory.documents import DEEPEST, MOST_BYTES
 from kingly_memory.validation import Imported, draft
 from tests.cli_runner import Run
 from tests.hub.machines import Team, texts
@@ -132,3 +133,23 @@ def test_lines_that_make_no_link_document_or_item_are_named_and_passed(run: Run,
     assert told.code == 1
     assert told.json["items"] == 1
     assert len(told.json["problems"]) == 5
+
+
+@pytest.mark.requirement("N6")
+def test_the_largest_and_the_deepest_documents_and_items_come_along(run: Run, tmp_path: Path) -> None:
+    """What is told beside a value is not counted against the limits of values; a line break in one takes three bytes."""
+    deep: list[object] = []
+    for _ in range(DEEPEST - 1):
+        deep = [deep]
+    broken = "\x85" * (MOST_BYTES // 2 - 1)
+    home, file = tmp_path / "home", tmp_path / "all.jsonl"
+    with SyncMemoryRouter.open(home, False, project="app") as memory:
+        memory.documents.put("large", "broken", broken, index=False)
+        memory.documents.put("large", "deep", deep)
+        memory.log("chat").append([deep, "x" * (MOST_BYTES - 2)])
+    assert run("export", str(file), "--home", str(home), "--project", "app").code == 0
+    run("import", str(file), "--home", str(tmp_path / "new"), "--project", "app")
+    with SyncMemoryRouter.open(tmp_path / "new", False, project="app") as memory:
+        assert memory.documents.get("large", "broken").value == broken  # type: ignore[union-attr]
+        assert memory.documents.get("large", "deep").value == deep  # type: ignore[union-attr]
+        assert memory.log("chat").last() == [deep, "x" * (MOST_BYTES - 2)]

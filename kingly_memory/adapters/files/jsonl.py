@@ -24,7 +24,7 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.documents import MOST_BYTES, Document, LogItem, json_text, texts_in
+from kingly_memory.documents import MOST_BYTES, Document, LogItem, as_json, texts_in
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
 from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
@@ -105,13 +105,15 @@ def item_line(session: str, place: int, item: LogItem, user: str | None) -> str:
 
 def _line(told: JsonObject, user: str | None) -> str:
     """`user` is there only where it belongs to one, as in the scope of a memory."""
-    return json_text("line", told if user is None else {**told, "user": user}).translate(_LINE_BREAKS)
+    return as_json(told if user is None else {**told, "user": user}).translate(_LINE_BREAKS)
 
 
 def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterator[Entry]:
     """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none. With
     `trust` the user and agents have said what the file says that they have."""
-    longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 2 * MOST_BYTES)  # JSON may spend six bytes on one
+    # JSON may spend six bytes on one of a memory. A document stands there twice, as it is and as what it is found by,
+    # and each of its bytes may take three: those of `_LINE_BREAKS`.
+    longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 6 * MOST_BYTES + METADATA_LIMIT_BYTES)
     with opened(path) as file:
         for number, text in enumerate(lines(file, longest), start=1):
             place = f"line {number}"
