@@ -137,7 +137,7 @@ def test_lines_that_make_no_link_document_or_item_are_named_and_passed(run: Run,
 
 @pytest.mark.requirement("N6")
 def test_the_largest_and_the_deepest_documents_and_items_come_along(run: Run, tmp_path: Path) -> None:
-    """What is told beside a value is not counted against the limits of values; a line break in one takes three bytes."""
+    """What is told beside a value is not counted against its limit; a line break in one takes three times as much."""
     deep: list[object] = []
     for _ in range(DEEPEST - 1):
         deep = [deep]
