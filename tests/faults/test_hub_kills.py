@@ -11,11 +11,13 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.access import DEFAULT_NAMESPACE
 from kingly_memory.hub.engine import scope_name
-from kingly_memory.models import Query, Standing
+from kingly_memory.models import REMOTE_ABOVE, Query, Standing
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.mortal_hub import POINTS, MortalHub
-from tests.kill.harness import complaints
+from tests.kill.harness import Diary, complaints, finish, start
+from tests.kill.writer import PROJECT as WRITTEN
+from tests.kill.writer import Order
 
 PROJECT = "faults"
 MOST_SYNCS = 20
@@ -76,6 +78,44 @@ async def test_a_hub_killed_in_the_middle_of_a_change_has_done_it_once_when_it_i
     tell(15, f"hub killed {point} a change: one effect")
 
 
+@pytest.mark.faults
+@pytest.mark.requirement("UNI-010", "UNI-011", "P13")
+async def test_two_homes_and_their_hub_killed_while_they_deliver_are_equal_after_their_next_contact(
+    tmp_path: Path, hub: MortalHub, tell: Tell
+) -> None:
+    """Both processes die with 16 deliveries under way, the hub in the middle of a batch of each home."""
+    diary = Diary()
+    orders = [
+        Order(str(tmp_path / name), hub.url, seed, 120, kill_at="MemorySent", kill_count=16, key_space=name, sync_s=20)
+        for seed, name in enumerate(("one", "other"))
+    ]
+    assert [finish(writer, diary) for writer in [start(order) for order in orders]] == [-9, -9]
+    hub.kill()
+    for order in orders:
+        async with MemoryRouter.open(order.home, hub.url, project=WRITTEN, settings=EAGER) as memory:
+            await memory.store_many([f"{order.key_space} {number}" for number in range(40)])
+            hub.die_at = ("StoreMany", "within", 2)
+            hub.start()
+            await memory.sync(timeout=30)
+            hub.kill()
+            hub.die_at = None
+            hub.start()
+            await deliver_everything(memory)
+            hub.kill()
+    hub.start()
+    homes = []
+    for order in orders:  # the first has not heard yet what the other forgot
+        async with MemoryRouter.open(order.home, hub.url, project=WRITTEN, settings=EAGER) as memory:
+            await deliver_everything(memory)
+            homes.append({one.id: one for one, _ in memory.export()})
+    hub.stop()
+    # A text that was revised to one that stays at home is not followed by the others.
+    kept = {one.id for home in homes for one in home.values() if one.significance <= REMOTE_ABOVE}
+    at_hub = {key: content for key, content in held_by(hub, WRITTEN) if key not in kept}
+    assert [{one.id: one.content for one in home.values() if one.id not in kept} for home in homes] == [at_hub] * 2
+    tell(15, "two homes and their hub killed while they deliver: the same on all three")
+
+
 async def deliver_everything(memory: MemoryRouter) -> None:
     for _ in range(MOST_SYNCS):
         report = await memory.sync(timeout=30)
@@ -84,10 +124,10 @@ async def deliver_everything(memory: MemoryRouter) -> None:
     raise AssertionError(f"not everything arrived: {await memory.status()}")
 
 
-def held_by(hub: MortalHub) -> list[tuple[str, str]]:
+def held_by(hub: MortalHub, project: str = PROJECT) -> list[tuple[str, str]]:
     """The ids and texts that the hub holds, every copy."""
     store = DiskStore(hub.home)
-    everything = Query("", scope_name(DEFAULT_NAMESPACE, PROJECT))
+    everything = Query("", scope_name(DEFAULT_NAMESPACE, project))
     rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
     store.close()
     return sorted((str(row.memory.key), row.memory.content) for row in rows)
