@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,32 @@ async def test_two_homes_and_their_hub_killed_while_they_deliver_are_equal_after
     tell(15, "two homes and their hub killed while they deliver: the same on all three")
 
 
+@pytest.mark.faults
+@pytest.mark.requirement("N7")
+async def test_a_sync_is_killed_at_both_ends_and_goes_on_where_it_was(
+    tmp_path: Path, hub: MortalHub, tell: Tell
+) -> None:
+    """The reader dies within a page and between two, the hub with a page in its hands."""
+    async with MemoryRouter.open(tmp_path / "first", hub.url, project=WRITTEN, settings=EAGER) as memory:
+        await memory.store_many([f"fact {number}" for number in range(1_200)])
+        await deliver_everything(memory)
+    order = Order(str(tmp_path / "second"), hub.url, 1, count=0, sync_s=30)
+    taken_in = []
+    for statement, point in ((40, None), (None, "before"), (900, None), (None, "after")):
+        hub.kill()
+        hub.die_at = None if point is None else ("ListChanges", point, 2)
+        hub.start()
+        finish(start(replace(order, kill_statement=statement)), Diary())
+        taken_in.append(len(held_in(tmp_path / "second", WRITTEN)))
+    hub.kill()
+    hub.die_at = None
+    hub.start()
+    assert finish(start(order), Diary()) == 0
+    assert taken_in == [0, 500, 500, 1_000]
+    assert sorted(text for _, text in held_by(hub, WRITTEN)) == held_in(tmp_path / "second", WRITTEN)
+    tell(15, "reader and hub killed within a sync: it goes on where it was")
+
+
 async def deliver_everything(memory: MemoryRouter) -> None:
     for _ in range(MOST_SYNCS):
         report = await memory.sync(timeout=30)
@@ -131,3 +158,10 @@ def held_by(hub: MortalHub, project: str = PROJECT) -> list[tuple[str, str]]:
     rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
     store.close()
     return sorted((str(row.memory.key), row.memory.content) for row in rows)
+
+
+def held_in(home: Path, project: str) -> list[str]:
+    store = DiskStore(home)
+    rows = store.reader.page(Query("", project), (Standing.LIVE,), 10_000, None)
+    store.close()
+    return sorted(row.memory.content for row in rows)
