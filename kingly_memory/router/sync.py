@@ -145,6 +145,7 @@ class Intake:
 
     def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
         said = None if one.said is None else self._memory(one.said, one)
+        self._unite(transaction, one, here)
         memory_id, row = self._found(transaction, one, said, here)
         is_unusable = one.said is not None and said is None
         if memory_id is None or is_unusable or (row is not None and row.is_tombstone):
@@ -176,6 +177,28 @@ class Intake:
         if one.met and is_news:
             transaction.set_facet(MET, memory_id, {"ids": [one.name, *one.met]})
         return is_news
+
+    def _unite(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> None:
+        """A memory that stayed here while the hub had another one under its key has since been joined with that one at
+        the hub. So the copy of that one goes; what it said becomes earlier revisions of ours, which has the key."""
+        names = (one.name, *one.met) if one.met else ()
+        rows = [
+            row
+            for name in names
+            if name is not None
+            and (found := transaction.delivery(self.remote, name)) is not None
+            and (found.remote_id, found.waits) == (one.remote_id, False)
+            and (row := transaction.row(MemoryId(name))) is not None
+            and row.memory.scope.space == self.context.space
+        ]
+        ours = next((row.memory.id for row in rows if row.memory.key is not None), None)
+        if ours is None:
+            return
+        for row in rows:
+            if row.memory.id != ours:
+                erase(transaction, row.memory.id)
+                transaction.set_delivery(self.remote, row.memory.id, None)
+        here[one.remote_id] = ours
 
     def _found(
         self, transaction: Transaction, one: Changed, said: Memory | None, here: Mapping[str, MemoryId]

@@ -175,6 +175,24 @@ async def test_a_memory_that_stays_here_is_never_joined_with_one_of_the_hub_by_i
         assert await said(desktop, "port") == ["My own port is 1"]
 
 
+@pytest.mark.requirement("N7", "N2")
+async def test_a_memory_that_stayed_here_and_is_said_again_for_all_is_one_with_that_of_the_hub(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await desktop.store("My own port is 1", key="port", significance=0.3)
+        await laptop.store("The port is 2", key="port", significance=0.8)
+        await synced(laptop, desktop)
+        team.clock.tick(1)
+        await desktop.store("The port is 3", key="port", significance=0.8)
+        await synced(desktop, laptop)
+        assert [one.content for one in await desktop.list()] == ["The port is 3"]
+        assert await said(desktop, "port") == ["The port is 3", "The port is 2", "My own port is 1"]
+        assert await said(laptop, "port") == ["The port is 3", "The port is 2"]
+        team.clock.tick(1)
+        await laptop.forget("port")
+        await synced(laptop, desktop)
+        assert [*await laptop.list(), *await desktop.list()] == []
+
+
 @pytest.mark.requirement("N7")
 async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "REPLY_LIMIT_BYTES", 2_500)
