@@ -155,7 +155,9 @@ class Intake:
             return False
         if said is not None:
             earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
-            said = replace(said, id=memory_id)
+            # Where its key is another memory's, a home has it without one, and says so when it revises it.
+            key = said.key or next((each.key for each in earlier if each.key is not None), None)
+            said = replace(said, id=memory_id, key=key)
             is_news = (
                 self._begin(transaction, said, earlier) if row is None else self._say(transaction, said, earlier, row)
             )
@@ -262,7 +264,7 @@ class Intake:
         become earlier revisions, which take numbers below that of the current one."""
         context, before, is_forgotten = self.context, row.memory, row.standing is Standing.FORGOTTEN
         holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
-        key = before.key if holder not in (None, before.id) else said.key
+        key = before.key if said.key is None or holder not in (None, before.id) else said.key
         said = replace(said, id=before.id, key=key, created_at=before.created_at)
         is_same = _is_same(said, before)
         is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)

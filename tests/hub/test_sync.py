@@ -193,6 +193,21 @@ async def test_a_memory_that_stayed_here_and_is_said_again_for_all_is_one_with_t
         assert [*await laptop.list(), *await desktop.list()] == []
 
 
+@pytest.mark.requirement("N7", "N2")
+async def test_a_machine_that_has_a_memory_without_its_key_takes_the_key_from_nobody(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await desktop.store("My own port is 1", key="port", significance=0.3)
+        shared = await laptop.store("The port is 2", key="port", significance=0.8)
+        await synced(laptop, desktop)
+        team.clock.tick(1)
+        await desktop.update(shared.id, "The port is 3")
+        await synced(desktop, laptop)
+        assert await said(laptop, "port") == ["The port is 3", "The port is 2"]
+        async with team.machine("tablet") as tablet:
+            assert await said(tablet, "port") == ["The port is 3", "The port is 2"]
+        assert await said(desktop, "port") == ["My own port is 1"]
+
+
 @pytest.mark.requirement("N7")
 async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "REPLY_LIMIT_BYTES", 2_500)
