@@ -113,6 +113,10 @@ class Engine:
         """
         return self._answers[type(request)](scope, request)
 
+    def check_store(self) -> None:
+        """Raises StoreError when the store cannot be read."""
+        self._store.reader.row("")
+
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
         """Who says hello will soon search, so the scope's vectors begin to load."""
         self._vectors.scope(scope)

@@ -1,5 +1,5 @@
-"""The hub's HTTP face: `POST /mcp/call`, MCP at `/mcp`, and `GET /health`. Blocking work runs in threads, so the loop
-stays free."""
+"""The hub's HTTP face: `POST /mcp/call`, MCP at `/mcp`, and what its operator asks with GET. Blocking work runs in
+threads, so the loop stays free."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, NoReturn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import Caller, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.engine import Engine, answered, refusal
+from kingly_memory.hub.traffic import METHOD, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
 
@@ -38,10 +40,21 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
     bodies = Bodies()
     mcp = McpFace(engine, version)
     door = Door(gate, bodies, mcp.application)
+    traffic = Traffic()
 
     async def health(request: Request) -> Response:
         no = gate.access.refused(request.headers)
         return _refused(no) if no else _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
+
+    async def ready(request: Request) -> Response:
+        no = gate.access.refused(request.headers)
+        return _refused(no) if no else await to_thread.run_sync(_ready, engine)
+
+    async def metrics(request: Request) -> Response:
+        caller = await gate.admit(request.headers)
+        if isinstance(caller, Refusal):
+            return _refused(caller)
+        return Response(traffic.text(), media_type="text/plain; version=0.0.4")
 
     async def call(request: Request) -> Response:
         caller = await gate.admit(request.headers)
@@ -50,7 +63,7 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
         async with bodies.arrived(request) as body:
             if isinstance(body, Refusal):
                 return _refused(body)
-            return await to_thread.run_sync(_answer, engine, caller, body)
+            return await to_thread.run_sync(_answer, engine, caller, body, request.scope)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -64,8 +77,15 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
         Route(MCP_PATH, door),
         Route(f"{MCP_PATH}/", door),
         Route("/health", health, methods=["GET"]),
+        Route("/ready", ready, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_place}, lifespan=lifespan)
+    app = Starlette(
+        routes=routes,
+        exception_handlers={HTTPException: _no_such_place},
+        middleware=[Middleware(traffic.counting)],
+        lifespan=lifespan,
+    )
     app.router.redirect_slashes = False  # a redirect would be an answer before the gate, to whatever name was called
     return app
 
@@ -73,7 +93,16 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
 # --- /mcp/call --------------------------------------------------------------------------------------------------------
 
 
-def _answer(engine: Engine, caller: Caller, body: bytes) -> Response:
+def _ready(engine: Engine) -> Response:
+    """Whether the store can be read, in a worker thread. No write: whoever asks needs no token."""
+    try:
+        engine.check_store()
+    except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
+        return _refused(refusal(error))
+    return _reply(200, {"status": "ready"})
+
+
+def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Response:
     """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
     try:
         payload = json.loads(body, parse_constant=_no_number)
@@ -82,6 +111,7 @@ def _answer(engine: Engine, caller: Caller, body: bytes) -> Response:
     try:
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
+        scope[METHOD] = payload.get("method")
         return _reply(200, answered(engine, caller, payload.get("method"), payload.get("params")))
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
         return _refused(refusal(error))
@@ -93,7 +123,7 @@ def _no_number(name: str) -> NoReturn:
 
 async def _no_such_place(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health"
+    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health, /ready and /metrics"
     return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
 
 

@@ -1,0 +1,80 @@
+"""What a hub's operator sees of its calls: how many, how long and how large, and nothing of what they say."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kingly_memory.hub.methods import METHODS
+
+METHOD = "kingly.method"
+"""Where a request's scope says which method of the hub is called."""
+
+_PLACES = {"/mcp": "mcp", "/mcp/": "mcp", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
+_NOT_ANSWERED = 0
+
+
+class Traffic:
+    """Counts calls by method and status. Labels are the hub's own words: what a caller makes up counts as `other`, so
+    that nobody can make the table grow."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._calls: Counter[tuple[str, int]] = Counter()
+        self._seconds: dict[str, float] = {}
+        self._sent_bytes: Counter[str] = Counter()
+        self._in_progress = 0
+
+    def counting(self, application: ASGIApp) -> ASGIApp:
+        """The same application, each call of which is counted when it ends, however it ends."""
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await application(scope, receive, send)
+                return
+            status, sent_bytes, began_s = _NOT_ANSWERED, 0, self._monotonic()
+
+            async def noted(message: Message) -> None:
+                nonlocal status, sent_bytes
+                status = message.get("status", status)
+                sent_bytes += len(message.get("body", b""))
+                await send(message)
+
+            self._in_progress += 1
+            try:
+                await application(scope, receive, noted)
+            finally:
+                self._in_progress -= 1
+                method = _method(scope)
+                self._calls[method, status] += 1
+                self._seconds[method] = self._seconds.get(method, 0.0) + self._monotonic() - began_s
+                self._sent_bytes[method] += sent_bytes
+
+        return counted
+
+    def text(self) -> str:
+        """All counts since the hub was started, in the text format of Prometheus (0.0.4)."""
+        calls = {f'method="{method}",status="{status}"': n for (method, status), n in sorted(self._calls.items())}
+        lines = _family("requests_total", "counter", "Calls answered, by method and HTTP status.", calls)
+        seconds = {f'method="{method}"': round(took_s, 6) for method, took_s in sorted(self._seconds.items())}
+        lines += _family("request_seconds_total", "counter", "Seconds that calls took.", seconds)
+        sent = {f'method="{method}"': size for method, size in sorted(self._sent_bytes.items())}
+        lines += _family("sent_bytes_total", "counter", "Bytes of the bodies of answers.", sent)
+        lines += _family(
+            "requests_in_progress", "gauge", "Calls being answered, this one too.", {"": self._in_progress}
+        )
+        return "\n".join(lines) + "\n"
+
+
+def _method(scope: MutableMapping[str, Any]) -> str:
+    named = scope.get(METHOD)
+    return named if isinstance(named, str) and named in METHODS else _PLACES.get(scope["path"], "other")
+
+
+def _family(name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:
+    lines = [f"# HELP kingly_hub_{name} {says}", f"# TYPE kingly_hub_{name} {kind}"]
+    return lines + [f"kingly_hub_{name}{f'{{{labels}}}' if labels else ''} {one}" for labels, one in values.items()]

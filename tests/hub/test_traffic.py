@@ -1,0 +1,51 @@
+"""What an operator sees of a hub: whether it is ready, and how it is called, without what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.hub.access import Access, Gate
+from kingly_memory.hub.engine import Engine
+from tests.hub.stub import StubEngine, in_process
+
+TOKEN = "t0ken-of-the-test"
+
+
+@pytest.mark.requirement("N24")
+async def test_metrics_count_calls_by_method_and_status_and_repeat_nothing_that_a_caller_made_up() -> None:
+    async with in_process(lambda: {"success": True}) as web:
+        for method in ("list_changes", "list_changes", 'se"cret'):
+            await web.post("/mcp/call", json={"method": method, "params": {}})
+        await web.get("/se-cret")
+        reply = await web.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = reply.text.splitlines()
+    assert 'kingly_hub_requests_total{method="list_changes",status="200"} 2' in lines
+    assert 'kingly_hub_requests_total{method="other",status="404"} 2' in lines
+    assert 'kingly_hub_sent_bytes_total{method="list_changes"} 32' in lines
+    assert "kingly_hub_requests_in_progress 1" in lines
+    assert "cret" not in reply.text
+
+
+@pytest.mark.requirement("N24")
+async def test_metrics_need_the_token_of_a_hub_that_has_one() -> None:
+    async with in_process(dict, Gate(lambda: Access.of(TOKEN, None))) as web:
+        assert (await web.get("/metrics")).status_code == 401
+        assert (await web.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})).status_code == 200
+
+
+@pytest.mark.requirement("N24")
+async def test_a_hub_is_ready_while_its_store_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(engine: Engine) -> None:
+        raise StoreUnwritable("/secret", "error")
+
+    async with in_process(dict) as web:
+        monkeypatch.setattr(StubEngine, "check_store", lambda engine: None)
+        assert (await web.get("/ready")).json() == {"status": "ready"}
+        assert (await web.get("/ready", headers={"Host": "evil.example"})).status_code == 421
+        monkeypatch.setattr(StubEngine, "check_store", broken)
+        reply = await web.get("/ready")
+    assert reply.status_code == 503
+    assert "nothing was changed" in reply.json()["error"]
+    assert "secret" not in reply.text
