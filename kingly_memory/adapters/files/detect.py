@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
@@ -19,6 +20,7 @@ JSONL_SUFFIXES = (".jsonl", ".ndjson")
 FIRST_LINE_BYTES = 1_048_576
 """How much of a line is looked at to tell JSONL from one JSON value."""
 LINES_LOOKED_AT = 20
+_DATABASE = b"SQLite format 3\x00"
 
 
 class FileFormat(StrEnum):
@@ -63,7 +65,7 @@ def source(
 
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
-    opened(path).close()
+    _check_is_no_backup(path)
     found, content = given or _by_name(path), None
     if found in (None, FileFormat.MEM0, FileFormat.LEGACY, FileFormat.KINGLY):
         if found is None and _is_jsonl(path):
@@ -88,6 +90,13 @@ def source(
             read = kingly_layout.entries if found is FileFormat.KINGLY else legacy.entries
             entries = read(content, path, content_limit_bytes=content_limit_bytes)
     return FoundFile(found, entries)
+
+
+def _check_is_no_backup(path: Path) -> None:
+    with opened(path) as file:
+        if file.read(len(_DATABASE)) == _DATABASE:
+            restore = f"kingly-memory backup restore {quote(str(path))}"
+            raise InvalidInput("file", f"{path} is a database; `{restore}` puts a backup back")
 
 
 def _by_name(path: Path) -> FileFormat | None:
