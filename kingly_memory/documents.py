@@ -121,7 +121,7 @@ def json_text(field: str, value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """The same of what was checked before, however large it is and whatever lies around it."""
+    """The same without a check, for what was checked before and is told with something around it."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,8 +22,7 @@ class Traffic:
     """Counts calls by method and status. Labels are the hub's own words: what a caller makes up counts as `other`, so
     that nobody can make the table grow."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self) -> None:
         self._calls: Counter[tuple[str, int]] = Counter()
         self._seconds: dict[str, float] = {}
         self._sent_bytes: Counter[str] = Counter()
@@ -36,7 +35,7 @@ class Traffic:
             if scope["type"] != "http":
                 await application(scope, receive, send)
                 return
-            status, sent_bytes, began_s = _NOT_ANSWERED, 0, self._monotonic()
+            status, sent_bytes, began_s = _NOT_ANSWERED, 0, time.monotonic()
 
             async def noted(message: Message) -> None:
                 nonlocal status, sent_bytes
@@ -51,7 +50,7 @@ class Traffic:
                 self._in_progress -= 1
                 method = _method(scope)
                 self._calls[method, status] += 1
-                self._seconds[method] = self._seconds.get(method, 0.0) + self._monotonic() - began_s
+                self._seconds[method] = self._seconds.get(method, 0.0) + time.monotonic() - began_s
                 self._sent_bytes[method] += sent_bytes
 
         return counted

@@ -155,9 +155,7 @@ class Intake:
             return False
         if said is not None:
             earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
-            # Where its key is another memory's, a home has it without one, and says so when it revises it.
-            key = said.key or next((each.key for each in earlier if each.key is not None), None)
-            said = replace(said, id=memory_id, key=key)
+            said = replace(said, id=memory_id)
             is_news = (
                 self._begin(transaction, said, earlier) if row is None else self._say(transaction, said, earlier, row)
             )
@@ -196,10 +194,9 @@ class Intake:
         ours = next((row.memory.id for row in rows if row.memory.key is not None), None)
         if ours is None:
             return
-        for row in rows:
-            if row.memory.id != ours:
-                erase(transaction, row.memory.id)
-                transaction.set_delivery(self.remote, row.memory.id, None)
+        for copy in (row.memory for row in rows if row.memory.key is None):
+            erase(transaction, copy.id)
+            transaction.set_delivery(self.remote, copy.id, None)
         here[one.remote_id] = ours
 
     def _found(
@@ -243,11 +240,12 @@ class Intake:
         )
 
     def _begin(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory]) -> bool:
-        """Write a memory that is new here, with what it said before. Where another one has its key it comes without.
-        False for one that has ended."""
+        """Write a memory that is new here, with what it said before. Where another one has its key it comes without, and
+        so does what that home says of it later: the key is that of its last text which has one. False for one that has
+        ended."""
         context = self.context
-        if said.key is not None and transaction.id_of_key(context.space, said.key) is not None:
-            said = replace(said, key=None)
+        key = next((one.key for one in (said, *earlier) if one.key is not None), None)
+        said = replace(said, key=None if key is None or transaction.id_of_key(context.space, key) else key)
         lifetime = usual_lifetime(context.lifetimes, said.type)
         length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
         if length is not None and said.updated_at.timestamp() + length <= context.now_s:

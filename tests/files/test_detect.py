@@ -60,7 +60,7 @@ def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name
         ('{"name": "a", "scripts": {"value": "b"}}', "file: .* may hold anything; `--format legacy` imports each"),
         ("hello", r"file: .*file is neither a Markdown note \(\.md\), nor text .* --format text imports any text"),
         (
-            b"SQLite format 3\x00rest".decode(),
+            "SQLite format 3\x00rest",
             r"file: .*file is a database; `kingly-memory backup restore .*file` puts a backup back",
         ),
         ('{"a"', "json: .*file cannot be read: Expecting ':' delimiter at line 1, column 5"),
