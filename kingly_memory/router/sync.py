@@ -240,9 +240,9 @@ class Intake:
         )
 
     def _begin(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory]) -> bool:
-        """Write a memory that is new here, with what it said before. Where another one has its key it comes without, and
-        so does what that home says of it later: the key is that of its last text which has one. False for one that has
-        ended."""
+        """Write a memory that is new here, with what it said before. Its key is that of the last text which has one: a
+        home in which another memory has the key says its texts without. Here too it comes without then. False for one
+        that has ended."""
         context = self.context
         key = next((one.key for one in (said, *earlier) if one.key is not None), None)
         said = replace(said, key=None if key is None or transaction.id_of_key(context.space, key) else key)
