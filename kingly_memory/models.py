@@ -94,6 +94,9 @@ class Standing(StrEnum):
     CACHED = "cached"
 
 
+WEIGHT_LIMIT = 10.0
+"""No thread of a file or of another machine weighs more."""
+
 KEPT = (Standing.LIVE, Standing.ARCHIVED)
 """What a project has: alive, or put away."""
 

@@ -794,6 +794,16 @@ class RemoteLink(NamedTuple):
     space: str
 
 
+class RemoteMarks(NamedTuple):
+    """What lies beside a memory of a project, by its id on the remote: whether it is pinned, `{pinned, weight, at}`,
+    and how its thread was rated, `{useful, timestamp, reason}` each. None and empty where nothing was said of that."""
+
+    remote_id: str
+    pin: JsonObject | None
+    ratings: Sequence[JsonObject]
+    space: str
+
+
 class Said(NamedTuple):
     """A text of a memory: what a hit has of it, when it was said, and its revision at the hub."""
 
@@ -804,7 +814,8 @@ class Said(NamedTuple):
 
 class Changed(NamedTuple):
     """A memory of a hub as it stands there now. `name` is the id that its first sender gave it, `met` are those of
-    others who stored it under the same key while apart. `said` is None for what was forgotten at `at`, or `purged`."""
+    others who stored it under the same key while apart. `said` is None for what was forgotten at `at`, or `purged`.
+    `pin` and `ratings` are as in `RemoteMarks`, unchecked."""
 
     remote_id: str
     at: datetime
@@ -814,6 +825,8 @@ class Changed(NamedTuple):
     links: tuple[RemoteLink, ...] = ()
     met: tuple[str, ...] = ()
     purged: bool = False
+    pin: object = None
+    ratings: object = None
 
 
 class Changes(NamedTuple):
@@ -859,6 +872,11 @@ class Remote(Protocol):
 
         `repeated` as for `store`.
         """
+        ...
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        """Say what lies beside a memory. The same again changes nothing; a server that keeps no such thing is not
+        told."""
         ...
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:

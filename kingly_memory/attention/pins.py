@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,13 +10,14 @@ from typing import Any
 
 from kingly_memory.attention.fence import MARKS
 from kingly_memory.attention.focus import Weight, clamped
-from kingly_memory.models import JsonObject
+from kingly_memory.models import WEIGHT_LIMIT, JsonObject
 
 TAG = "pinned"
 SOURCE = "agent_pin"
 BOOST = 0.3
 """What a pin weighs above 1, unless the caller says something else."""
 _MOST_BOOST = 0.5
+_TICK_S = 1e-6
 _TITLE_LENGTH = 60
 _LOOKED_AT = 4_096
 """Characters of a text in which its first sentence is looked for."""
@@ -48,11 +50,44 @@ def title(content: str) -> str | None:
     return f"{(words or cut).rstrip(' ,;:')}…"
 
 
-def unpinned(before: Mapping[str, Any]) -> JsonObject | None:
-    """The facet `attention` without the pin; None when nothing is left to say."""
-    rest = {name: value for name, value in before.items() if name not in ("weight", "pinned")}
-    return rest or None
+def pinned(weight: float, at_s: float) -> JsonObject:
+    """The facet `attention` of what is pinned. By its time (Unix seconds) machines agree on what was said last."""
+    return {"weight": weight, "pinned": True, "at": at_s}
+
+
+def unpinned(before: Mapping[str, Any], at_s: float) -> JsonObject:
+    """The facet without the pin, as of now or just after the pin, which a machine whose clock is ahead may have set."""
+    return {"pinned": False, "at": max(at_s, _said_s(before) + _TICK_S)}
 
 
 def is_pinned(facet: Mapping[str, Any] | None) -> bool:
     return facet is not None and facet.get("pinned") is True
+
+
+def told(value: object, latest_s: float) -> JsonObject | None:
+    """The facet as another machine says it, dated no later than that; None for what makes no sense."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("pinned"), bool):
+        return None
+    at_s = min(_said_s(value), latest_s)
+    if not value["pinned"]:
+        return {"pinned": False, "at": at_s}
+    weighs = _number(value.get("weight"), 1.0)
+    return pinned(min(max(weighs, 0.0), WEIGHT_LIMIT), at_s)
+
+
+def is_later(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    """Whether the first facet was said after the second. Of two of one moment every machine chooses the same."""
+    return other is None or _order(one) > _order(other)
+
+
+def _order(facet: Mapping[str, Any]) -> tuple[float, bool, float]:
+    return _said_s(facet), is_pinned(facet), _number(facet.get("weight"), 1.0)
+
+
+def _said_s(facet: Mapping[str, Any]) -> float:
+    return max(_number(facet.get("at"), 0.0), 0.0)
+
+
+def _number(value: object, usual: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number else usual  # type: ignore[arg-type]  # a number, as was just looked at

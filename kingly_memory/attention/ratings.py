@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.attention.focus import moment
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import label
 
 KEPT = 100
 """Ratings that are kept, the latest."""
@@ -43,6 +45,17 @@ class Ratings:
 
     def rated(self, one: Rating) -> Ratings:
         return Ratings((*self.latest, one)[-KEPT:])
+
+    @classmethod
+    def heard(cls, entries: object, latest: datetime) -> Ratings:
+        """As another machine says them: none is dated later than that, and a reason nobody could give is left out."""
+        several = cls.from_json({"ratings": entries}).latest
+        return cls(tuple(replace(one, at=min(one.at, latest), reason=_given(one.reason)) for one in several))
+
+    def united(self, others: Ratings) -> Ratings:
+        """With those that another machine has, each once, in the order of their times."""
+        both = sorted({*self.latest, *others.latest}, key=lambda one: (one.at, one.useful, one.reason or ""))
+        return Ratings(tuple(both)[-KEPT:])
 
     @property
     def raw(self) -> float:
@@ -84,6 +97,13 @@ class Ratings:
 def relevance(ratings: Ratings) -> float:
     """The factor of a thread's priority, from 0.1 to 1; 1 for one that nobody rated."""
     return max(FLOOR, ratings.blended)
+
+
+def _given(reason: str | None) -> str | None:
+    try:
+        return label("reason", reason or None)
+    except InvalidInput:
+        return None
 
 
 def _rating(entry: Any) -> Rating | None:

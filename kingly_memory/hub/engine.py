@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from kingly_memory import validation
+from kingly_memory.attention import pins
+from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import digest
@@ -19,7 +21,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
-from kingly_memory.hub.feed import Feed
+from kingly_memory.hub.feed import PIN, RATINGS, Feed
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
@@ -27,6 +29,7 @@ from kingly_memory.hub.methods import (
     GetWorkingMemory,
     InitializeMemorySystem,
     ListChanges,
+    MarkMemory,
     RecordThought,
     Request,
     SearchSemanticMemories,
@@ -46,7 +49,15 @@ from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, LocalSt
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
-FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_changes", "create_memory_link", "store_many")
+FEATURES = (
+    "idempotency_keys",
+    "update_memory",
+    "forget_memory",
+    "list_changes",
+    "create_memory_link",
+    "store_many",
+    "mark_memory",
+)
 
 _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
@@ -104,6 +115,7 @@ class Engine:
             GetLinkedMemories: self._recall.linked,
             RecordThought: self._record_thought,
             CreateMemoryLink: self._create_link,
+            MarkMemory: self._mark_memory,
         }
 
     def answer(self, scope: str, request: Request) -> JsonObject:
@@ -269,6 +281,8 @@ class Engine:
                     if tx.facet(_NAMED, _place(scope, name)) == {"id": memory.id}:
                         tx.set_facet(_NAMED, _place(scope, name), None)
                 tx.set_facet(_NAMES, memory.id, None)
+            tx.set_facet(PIN, memory.id, None)
+            tx.set_facet(RATINGS, memory.id, None)  # which say why, in people's words
             tx.erase(memory.id)
             tx.unlearn(memory)
             left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
@@ -304,6 +318,33 @@ class Engine:
             return link
 
         return worded(self._store.write(change).result())
+
+    def _mark_memory(self, scope: str, request: MarkMemory) -> JsonObject:
+        """Of pins the one that was set or taken off last counts, and of ratings all. Who reads the feed hears of them
+        with the memory."""
+        memory_id = self._known("memory_id", scope, request.memory_id).memory.id
+        latest = self._clock.now() + _CLOCKS_APART
+        said = None if request.pin is None else pins.told(request.pin, latest.timestamp())
+        if request.pin is not None and said is None:
+            raise InvalidInput("pin", "expected whether it is `pinned`, its `weight`, and since when (`at`)")
+        rated = Ratings.heard(request.ratings, latest)
+
+        def change(tx: Transaction) -> bool:
+            row = tx.row(memory_id)
+            if row is None or row.standing is Standing.FORGOTTEN:
+                return False
+            is_news = said is not None and pins.is_later(said, tx.facet(PIN, memory_id))
+            if is_news:
+                tx.set_facet(PIN, memory_id, said)
+            before = Ratings.from_json(tx.facet(RATINGS, memory_id))
+            if (after := before.united(rated)) != before:
+                tx.set_facet(RATINGS, memory_id, after.to_json())
+                is_news = True
+            if is_news:
+                tx.note_seen(row.memory)
+            return is_news
+
+        return {"memory_id": memory_id, "marked": self._store.write(change).result()}
 
     def _known(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from kingly_memory.cognition import links
 from kingly_memory.hub.methods import ListChanges
@@ -11,6 +12,8 @@ from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import HOME, INCARNATION, MET, Row, StoreReader
 
+PIN, RATINGS = "attention", "ratings"
+"""The facets of a memory with what was said of it, as homes call them."""
 _EARLIER = 20
 """Earlier revisions that travel with a memory, the latest."""
 
@@ -29,16 +32,17 @@ class Feed:
         is_cursor = mark == home and re.fullmatch("[0-9]{1,15}", number) is not None and int(number) <= last
         until = int(number) if is_cursor else 0
         found = self._reader.changed(scope, until, request.limit)
-        met = self._reader.facets(MET, [row.memory.id for _, row in found if row is not None])
+        ids = [row.memory.id for _, row in found if row is not None]
+        beside = self._reader.facets_of(dict.fromkeys((MET, PIN, RATINGS), ids))
         listed: dict[str, JsonObject] = {}
         room = REPLY_LIMIT_BYTES
         is_cut = len(found) == request.limit
         for sequence, row in found:
             if row is not None and row.memory.id not in listed:
-                entry = self._entry(row, met.get(row.memory.id, {"ids": []})["ids"])
+                entry = self._entry(row, {name: beside[name].get(row.memory.id, {}) for name in beside})
                 size = _size(entry)
                 if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
-                    entry |= {"revisions": [], "links": []}
+                    entry |= {"revisions": [], "links": [], "ratings": []}
                     size = _size(entry)
                 if size > REPLY_LIMIT_BYTES:  # no reply has room for it
                     entry, size = {"memory_id": row.memory.id, "too_long": True}, 0
@@ -51,14 +55,14 @@ class Feed:
         until = until if is_cut else max(last, until)
         return {"changes": [*listed.values()], "until": f"{home}.{until}", "more": is_cut}
 
-    def _entry(self, row: Row, met: list[str]) -> JsonObject:
+    def _entry(self, row: Row, beside: Mapping[str, JsonObject]) -> JsonObject:
         memory = row.memory
         entry: JsonObject = {
             "memory_id": memory.id,
             "name": memory.key,
             "revision": memory.revision,
             "at": memory.updated_at.isoformat(),
-            **({"met": met} if met else {}),
+            **({"met": beside[MET]["ids"]} if beside[MET] else {}),
         }
         if row.standing is Standing.FORGOTTEN:
             return {**entry, "forgotten": True, "purged": memory.metadata.get("purged") is True}
@@ -71,6 +75,8 @@ class Feed:
                 {"revision": one.revision, "at": one.updated_at.isoformat(), **one.metadata} for one in earlier
             ],
             "links": [worded(link) for link in found],
+            **({"pin": beside[PIN]} if beside[PIN] else {}),
+            **beside[RATINGS],
         }
 
 

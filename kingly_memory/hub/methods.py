@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.links import LinkType
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, JsonObject, MemoryType
@@ -122,7 +123,9 @@ class ForgetMemory(Request):
 
 class ListChanges(Request):
     title = "List changes"
-    says = "List memories that were stored, revised, linked or forgotten since an earlier answer, as they are now."
+    says = (
+        "List memories that were stored, revised, linked, marked or forgotten since an earlier answer, as they are now."
+    )
     reads = True
 
     since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
@@ -189,6 +192,20 @@ class CreateMemoryLink(Request):
     idempotency_key: Key = None
 
 
+class MarkMemory(Request):
+    title = "Pin or rate a memory"
+    says = (
+        "Say whether a memory is pinned, and how it was rated. What was said later counts; ratings are kept together."
+    )
+    repeatable = True
+
+    memory_id: MemoryRef
+    pin: Annotated[JsonObject | None, Field(description="`pinned`, `weight`, and `at` in Unix seconds")] = None
+    ratings: Annotated[
+        list[JsonObject], Field(max_length=KEPT, description="`useful`, `timestamp` and `reason` of each")
+    ] = []
+
+
 R = TypeVar("R", bound=Request)
 
 METHODS: Mapping[str, type[Request]] = {
@@ -203,6 +220,7 @@ METHODS: Mapping[str, type[Request]] = {
     "get_linked_memories": GetLinkedMemories,
     "record_thought": RecordThought,
     "create_memory_link": CreateMemoryLink,
+    "mark_memory": MarkMemory,
 }
 
 

@@ -43,6 +43,12 @@ def remotes_of(transaction: Transaction, space: str) -> list[str]:
     return [name for name, facet in facets if facet is not None and space in facet["projects"]]
 
 
+def told_of(transaction: Transaction, space: str, routes: Routes | None) -> list[str]:
+    """The remotes that are told of what is said beside the memories of a project."""
+    once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
+    return list(dict.fromkeys([*remotes_of(transaction, space), *(route.name for route in once)]))
+
+
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
     """Something is sent to a remote which no project has added: `status` and `sync` look for that."""
     if transaction.facet("remote", remote) is None:

@@ -12,7 +12,7 @@ from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Query, RemoteUse, Standing
+from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router import known_remotes, outbox, write
 from kingly_memory.router.delivery import receipt_of
@@ -48,10 +48,7 @@ def linked(
     if ends[0] == ends[1]:
         raise InvalidInput("target", "is the source itself; a link joins two memories")
     link, is_news = links.write(transaction, *ends, said, created_at or context.now)
-    routes = context.routes
-    once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
-    remotes = known_remotes.remotes_of(transaction, context.space)
-    for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
+    for remote in known_remotes.told_of(transaction, context.space, context.routes):
         outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
     return link, is_news
 

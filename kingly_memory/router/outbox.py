@@ -2,7 +2,7 @@
 
 It is no queue of copies. A delivery lies beside its memory, and what is sent is read when it is leased.
 Links have an outbox of their own (`outbox_of_links`), in which a link lies as `<source>:<link id>` once the remote has
-both ends.
+both ends. So do pins and ratings, as `<memory id>:marks`: what the remote is told of them is read as it stands then.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from functools import partial
 
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
+from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Standing
 from kingly_memory.plain import Plain
-from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, RemoteMarks, Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Leased, outbox_of_links
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 log = logging.getLogger("kingly_memory.outbox")
 
@@ -30,6 +32,7 @@ SENT_AS = "sent_as"
 lost knows it by that alone."""
 
 INCARNATION_CHARACTERS = 8
+_MARKS = "marks"
 LOOKED_AT = 50
 """Due deliveries that are read at a time to find those that can be sent."""
 
@@ -91,20 +94,49 @@ def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: 
     outbox = outbox_of_links(remote)
     for link in links.of(transaction, memory_id):
         before = transaction.delivery(outbox, link_item(link))
-        if before is None:
-            after = _first_of_link(transaction, remote, now_s)
-        elif moved:
-            after = delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
-        elif before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
-            after = delivery.retried(before, now_s)
-        else:
-            continue
-        if _ends(transaction, remote, link) is not None:
+        after = _once_more(transaction, remote, before, now_s, moved=moved)
+        if after is not None and _ends(transaction, remote, link) is not None:
             transaction.set_delivery(outbox, link_item(link), after)
+
+
+def want_marks(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: float) -> None:
+    """The memory was pinned, unpinned or rated. The remote is told as soon as it has the memory."""
+    outbox, item_id = outbox_of_links(remote), marks_item(memory_id)
+    before = transaction.delivery(outbox, item_id)
+    after = _first_of_link(transaction, remote, now_s) if before is None else delivery.wanted(before, 0, now_s)
+    transaction.set_delivery(outbox, item_id, after)
+
+
+def want_marks_of(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
+    """The remote has acknowledged a memory: what lies beside it becomes due, as `want_links_of` has it."""
+    outbox, item_id = outbox_of_links(remote), marks_item(memory_id)
+    before = transaction.delivery(outbox, item_id)
+    if before is None and transaction.facet(ATTENTION, memory_id) is None:
+        return
+    after = _once_more(transaction, remote, before, now_s, moved=moved)
+    if after is not None:
+        transaction.set_delivery(outbox, item_id, after)
 
 
 def link_item(link: Link) -> str:
     return f"{link.source}:{link.id}"
+
+
+def marks_item(memory_id: str) -> str:
+    return f"{memory_id}:{_MARKS}"
+
+
+def _once_more(
+    transaction: Transaction, remote: str, before: Delivery | None, now_s: float, *, moved: bool
+) -> Delivery | None:
+    """The delivery of what waited for a memory that the remote has now; None where it need not be sent."""
+    if before is None:
+        return _first_of_link(transaction, remote, now_s)
+    if moved:
+        return delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
+    if before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
+        return delivery.retried(before, now_s)
+    return None
 
 
 def _first_of_link(transaction: Transaction, remote: str, now_s: float) -> Delivery:
@@ -196,25 +228,30 @@ class Claim:
         return True
 
     def _link(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
-        """What cannot be sent now is not due any more: for good, or until the remote acknowledges an end of it
-        again."""
+        """A link, or the marks of a memory. What cannot be sent now is not due any more: for good, or until the remote
+        acknowledges an end of it again."""
         outbox = outbox_of_links(self.remote)
-        source, _, link_id = item_id.rpartition(":")
-        found, link = transaction.delivery(outbox, item_id), links.find(transaction, source, link_id)
-        ends = None if link is None else _ends(transaction, self.remote, link)
-        if found is None or link is None:
+        source, _, called = item_id.rpartition(":")
+        found, are_marks = transaction.delivery(outbox, item_id), called == _MARKS
+        link = None if are_marks else links.find(transaction, source, called)
+        subject: RemoteLink | RemoteMarks | None = None
+        name = f"what lies beside {source}"
+        if are_marks:
+            subject = _marks(transaction, self.remote, MemoryId(source))
+        elif link is not None:
+            subject, name = _ends(transaction, self.remote, link), f"link {link.source} {link.link_type} {link.target}"
+        if found is None or (link is None and not are_marks):
             transaction.set_delivery(outbox, item_id, None)
         elif found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
-            log.warning("the delivery of link %s is dead: %s", link_id, found.last_error)
+            log.warning("the delivery of %s is dead: %s", name, found.last_error)
             transaction.set_delivery(outbox, item_id, found)
-        elif ends is None:
+        elif subject is None:
             resting = replace(found, state=DeliveryState.DELIVERED, due=None, owner=None)
             transaction.set_delivery(outbox, item_id, resting)
         else:
             leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(outbox, item_id, leased)
-            name = f"link {link.source} {link.link_type} {link.target}"
-            return Leased(outbox, item_id, name, link.id, ends, found, leased)
+            return Leased(outbox, item_id, name, called, subject, found, leased)
         return None
 
 
@@ -237,6 +274,17 @@ def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | Non
         return None
     space = row.memory.scope.space
     return RemoteLink(source, target, link.link_type.value, link.strength, link.description, space)
+
+
+def _marks(transaction: Transaction, remote: str, memory_id: MemoryId) -> RemoteMarks | None:
+    """What the remote is told that lies beside the memory; None unless it has the memory and may."""
+    remote_id, row = _remote_id(transaction, remote, memory_id), transaction.row(memory_id)
+    if remote_id is None or row is None:
+        return None
+    scope = row.memory.scope
+    thread = memory_id if scope.context_id is None else owner(scope.space, scope.context_id)
+    ratings = (transaction.facet(RATINGS, thread) or {}).get("ratings", ())
+    return RemoteMarks(remote_id, transaction.facet(ATTENTION, memory_id), ratings, scope.space)
 
 
 def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:

@@ -29,7 +29,7 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import BatchRemote, Clock, Delivery, Transaction
+from kingly_memory.ports import BatchRemote, Clock, Delivery, RemoteLink, RemoteMarks, Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Leased, outbox_of_links
 from kingly_memory.router.link_keeper import LinkKeeper
@@ -274,6 +274,9 @@ class Sender:
     async def _call_for(self, item: Leased, *, repeated: bool) -> str | None:
         """Call the remote; returns its id of the memory, where it has one."""
         subject, known, key = item.subject, item.leased.remote_id, item.idempotency_key
+        if isinstance(subject, RemoteMarks):
+            await self._remote.mark(subject)
+            return None
         if not isinstance(subject, Memory):
             await self._remote.link(subject, idempotency_key=key, repeated=repeated)
             return None  # what the remote calls a link must not be taken for a memory's id there
@@ -333,6 +336,7 @@ class Sender:
         if not item.forgotten:
             was_elsewhere = item.leased.remote_id not in (None, remote_id)
             outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
+            outbox.want_marks_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
         return settled.state is DeliveryState.DELIVERED
 
     async def _postpone(self, items: Sequence[Leased], error: RemoteError) -> None:
@@ -390,7 +394,8 @@ class Sender:
     def _complain(self, item: Leased, reason: str, *, dead: bool) -> None:
         is_memory = isinstance(item.subject, Memory)
         see = "see `kingly-memory outbox list --remote …`"
-        remedy = see if is_memory else "link the memories again to have it tried anew"
+        again = "link the memories" if isinstance(item.subject, RemoteLink) else "pin or rate it"
+        remedy = see if is_memory else f"{again} again to have it tried anew"
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):

@@ -10,6 +10,8 @@
 | a text under a key | a memory with the key that stays here (≤ 0.3) | a memory of its own, without the key |
 | a forgotten one | a text | forgotten here, too |
 | a purged one | anything | purged here, too |
+| a pin, or one that was taken off | an earlier one, or none | as there, also where a change waits for the hub |
+| ratings | others | all of them, each once |
 | anything | a tombstone | nothing |
 
 Nothing of this is sent back. A delivery comes to rest where the memory is here then as the hub has it. Else one that
@@ -28,12 +30,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from kingly_memory.attention import pins
+from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
+from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
 from kingly_memory.models import (
+    KEPT,
     REMOTE_ABOVE,
     DeliveryState,
     Memory,
@@ -61,6 +67,7 @@ from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import link_item
 from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.services import Services
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 from kingly_memory.router.write import WriteContext
 
 _CLOCKS_APART = timedelta(days=1)
@@ -130,16 +137,15 @@ class Intake:
             if known is None:  # taken out of the home meanwhile
                 return 0
             here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
-            news = 0
-            for one in page.found:
-                news += self._take(transaction, one, here)
+            news = {one.remote_id for one in page.found if self._take(transaction, one, here)}
             for link in (link for one in page.found for link in one.links):
                 self._join(transaction, link, here)
+            news |= {one.remote_id for one in page.found if self._mark(transaction, one, here)}
             known = transaction.facet("remote", self.remote) or known
             read = {**known["read"], self.context.space: page.until}
             unread = known.get("unread", 0) + page.left_out
             transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
-            return news
+            return len(news)
 
         return change
 
@@ -321,6 +327,30 @@ class Intake:
             made, is_news = links.write(transaction, source, target, said, self.context.now)
             if is_news:
                 transaction.set_delivery(outbox_of_links(self.remote), link_item(made), _at_rest(1, None))
+
+    def _mark(self, transaction: Transaction, one: Changed, here: Mapping[str, MemoryId]) -> bool:
+        """Pin or unpin it and its thread as was said last, and add the ratings that are not known here."""
+        memory_id = here.get(one.remote_id)
+        row = None if memory_id is None else transaction.row(memory_id)
+        if row is None or row.standing not in KEPT or row.memory.scope.space != self.context.space:
+            return False
+        memory, latest = row.memory, self.context.now + _CLOCKS_APART
+        context_id = memory.scope.context_id
+        thread = memory.id if context_id is None else owner(memory.scope.space, context_id)
+        pin = pins.told(one.pin, latest.timestamp())
+        is_news = pin is not None and pins.is_later(pin, transaction.facet(ATTENTION, memory.id))
+        if is_news:
+            for whose in {thread, memory.id}:
+                transaction.set_facet(ATTENTION, whose, pin)
+            if pins.is_pinned(pin):
+                lifetimes.stop(transaction, memory.id)
+            elif row.standing is Standing.LIVE:
+                lifetimes.begin_again(transaction, memory, self.context.now_s)
+        before = Ratings.from_json(transaction.facet(RATINGS, thread))
+        after = before.united(Ratings.heard(one.ratings, latest))
+        if after != before:
+            transaction.set_facet(RATINGS, thread, after.to_json())
+        return is_news or after != before
 
 
 def _origin(record: Mapping[str, object]) -> Origin:

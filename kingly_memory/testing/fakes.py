@@ -12,7 +12,7 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 from kingly_memory.testing.semantic import words
 
 
@@ -55,6 +55,7 @@ class FakeRemote:
         self.memories: dict[str, Memory] = {}
         self.effects: list[str] = []
         self.links: list[RemoteLink] = []
+        self.marks: dict[str, RemoteMarks] = {}
         self.elsewhere: list[RemoteHit] = []
         self.working_elsewhere: list[RemoteHit] = []
         self.changed_elsewhere: Changes | None = None
@@ -115,6 +116,10 @@ class FakeRemote:
                 self._known_keys[idempotency_key] = idempotency_key
                 self.links = [*(one for one in self.links if one[:3] != link[:3]), link]
                 self.effects.append(idempotency_key)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        async with self._call("mark", marks=marks):
+            self.marks[marks.remote_id] = marks
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         async with self._call("forget", memory=memory, remote_id=remote_id, idempotency_key=idempotency_key):

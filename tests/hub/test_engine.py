@@ -408,5 +408,6 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
             "list_changes",
             "create_memory_link",
             "store_many",
+            "mark_memory",
         ],
     }

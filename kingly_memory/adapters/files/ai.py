@@ -23,7 +23,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import ExportedThread, ImportedContext, ImportedFocus, message_id
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import WEIGHT_LIMIT, JsonObject, Memory, Standing
 from kingly_memory.validation import USUAL, Imported, draft, label, tag_list
 
 FORMAT = "ai"
@@ -182,7 +182,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     memories: list[Imported] = []
     sources = [one.get("source") for one in messages if isinstance(one, Mapping)]
     is_pinned = PIN_TAG in (tag.casefold() for tag in tags) or ("tags" not in found and PIN_SOURCE in sources)
-    weight = fields.number("weight", found.get("weight"), 1.0, fields.WEIGHT_LIMIT)
+    weight = fields.number("weight", found.get("weight"), 1.0, WEIGHT_LIMIT)
     attention = {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {}
     known: dict[str, str] = {}
     for place, value in enumerate(messages):

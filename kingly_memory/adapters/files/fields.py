@@ -8,10 +8,9 @@ from typing import Any
 
 from kingly_memory.adapters.files.reading import point_in_time
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject
+from kingly_memory.models import WEIGHT_LIMIT, JsonObject
 from kingly_memory.validation import KEY_LIMIT, mended, shown
 
-WEIGHT_LIMIT = 10.0
 """A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
 _MOST_RATINGS, _MOST_TEXTS = 1_000, 10_000
 _RATINGS_KEPT = 100
@@ -134,7 +133,8 @@ def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
 def _attention(where: str, value: Any) -> JsonObject:
     said = mapping(where, value)
     weight = {"weight": number(f"{where}.weight", said["weight"], 1.0, WEIGHT_LIMIT)} if "weight" in said else {}
-    return {**weight, **({"pinned": said["pinned"] is True} if "pinned" in said else {})}
+    at = {"at": _seconds(f"{where}.at", said["at"])} if "at" in said else {}
+    return {**weight, **({"pinned": said["pinned"] is True} if "pinned" in said else {}), **at}
 
 
 def _thread(where: str, value: Any) -> JsonObject:

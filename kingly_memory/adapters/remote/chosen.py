@@ -15,7 +15,7 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Changes, Clock, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.ultimate import UltimateRemote
@@ -79,6 +79,10 @@ class ChosenRemote:
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         server = await self._ready()
         await server.link(link, idempotency_key=idempotency_key, repeated=repeated)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        server = await self._ready()
+        await server.mark(marks)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         server = await self._ready()

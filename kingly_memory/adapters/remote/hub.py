@@ -10,7 +10,7 @@ from kingly_memory.adapters.remote.outcomes import NOT_FOUND
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 
 STORE_MANY = "store_many"
 MOST_AT_ONCE = 100
@@ -23,13 +23,14 @@ _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 class HubRemote(ToolRemote):
     """A remote with the seed's tools, in any dialect."""
 
-    _lists_changes = False
+    _lists_changes = _keeps_marks = False
     _can_update = _knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
         info = wire.server_info(offer.told)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
         self._lists_changes = "list_changes" in wire.features(offer.told)
+        self._keeps_marks = "mark_memory" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
         takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
@@ -61,6 +62,10 @@ class HubRemote(ToolRemote):
             return
         params = wire.link_params(link, idempotency_key)
         await self._dialect.call("create_memory_link", params, space=link.space)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        if self._keeps_marks:
+            await self._dialect.call("mark_memory", wire.marks_params(marks), space=marks.space)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params: JsonObject = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import Memory
-from kingly_memory.ports import RemoteInfo
+from kingly_memory.ports import RemoteInfo, RemoteMarks
 
 
 class ToolRemote:
@@ -31,6 +31,9 @@ class ToolRemote:
             return updated
         there = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
         return there or await self._create(memory, idempotency_key, remote_id)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        """Most servers know no pins and no ratings."""
 
     async def aclose(self) -> None:
         await self._dialect.aclose()

@@ -16,7 +16,7 @@ from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Changed, Changes, RemoteHit, RemoteInfo, RemoteLink, Said
+from kingly_memory.ports import UNKNOWN, Changed, Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks, Said
 from kingly_memory.validation import LARGEST_REVISION, moment
 
 log = logging.getLogger("kingly_memory.remote")
@@ -73,6 +73,12 @@ def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str |
 def link_params(link: RemoteLink, idempotency_key: str) -> JsonObject:
     """What `create_memory_link` is told."""
     return {**link_words(link), "description": link.description, "idempotency_key": idempotency_key}
+
+
+def marks_params(marks: RemoteMarks) -> JsonObject:
+    """What `mark_memory` is told."""
+    said = {"pin": marks.pin, "ratings": list(marks.ratings)}
+    return {"memory_id": marks.remote_id, **{name: one for name, one in said.items() if one}}
 
 
 def link_words(link: RemoteLink) -> JsonObject:
@@ -219,6 +225,8 @@ def _changed(entry: Mapping[str, Any]) -> Changed | None:
         tuple(one for told in _listed(entry.get("links"))[:MOST_ENTRIES] if (one := _link(told)) is not None),
         tuple(one for one in names if one is not None),
         entry.get("purged") is True,
+        entry.get("pin"),
+        entry.get("ratings"),
     )
 
 

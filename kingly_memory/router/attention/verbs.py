@@ -16,16 +16,18 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.declare import THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Receipt, Standing
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.attention.focus import Unfocused
+from kingly_memory.router.known_remotes import told_of
+from kingly_memory.router.outbox import want_marks
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
-from kingly_memory.router.write import Stored
+from kingly_memory.router.write import Stored, WriteContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ class Attention:
                 thread_id = pins.thread_id(context.now, urandom(3))
             receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
             for whose in (owner(context.space, thread_id), receipt.id):
-                transaction.set_facet(ATTENTION, whose, {"weight": weight.value, "pinned": True})
+                transaction.set_facet(ATTENTION, whose, pins.pinned(weight.value, context.now_s))
             lifetimes.stop(transaction, receipt.id)
             return Stored(replace(receipt, ends_at=None), None)
 
@@ -258,13 +260,15 @@ class Attention:
             if not pinned:
                 raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
             for whose in pinned:
-                transaction.set_facet(ATTENTION, whose, pins.unpinned(transaction.facet(ATTENTION, whose) or {}))
+                before = transaction.facet(ATTENTION, whose) or {}
+                transaction.set_facet(ATTENTION, whose, pins.unpinned(before, context.now_s))
             for whose in (
                 merged if thread.owner in pinned else ()
             ):  # a split would give the thread back what it weighed before, which may have been a pin
                 facet = transaction.facet(THREAD, whose) or {}
                 transaction.set_facet(THREAD, whose, {name: one for name, one in facet.items() if name != WEIGHTS})
             freed = [one for one in ids if one in pinned]
+            _tell(transaction, freed, context)
             rows = [row for one in freed if (row := transaction.row(one)) is not None and row.standing is Standing.LIVE]
             for row in rows:
                 lifetimes.begin_again(transaction, row.memory, context.now_s)
@@ -302,13 +306,14 @@ class Attention:
         context = self._access.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
-        thread, contexts, _ = await self._access.read(lambda: self._thread(said, context.space))
+        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.space))
         owners = [owner(context.space, one) for one in contexts] or [thread.owner]
 
         def change(transaction: Transaction) -> Rated:
             before = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
             own = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
             transaction.set_facet(RATINGS, thread.owner, own.to_json())
+            _tell(transaction, [one for one in ids if _carries(transaction, one, thread)][-1:], context)
             after = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
             scores = relevance(before), relevance(after), after.raw
             return Rated(thread.id, useful, *scores, len(after.latest), rating.reason)
@@ -321,3 +326,16 @@ class Attention:
         thread = thread_lookup.named(reader, space, said)
         contexts = list(thread_lookup.contexts_of(reader, space, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]
+
+
+def _carries(transaction: Transaction, memory_id: MemoryId, thread: Named) -> bool:
+    """Whether remotes may hear of a thread's ratings with this memory: it is theirs, and of the thread itself."""
+    row = transaction.row(memory_id)
+    is_own = row is not None and (thread.is_alone or row.memory.scope.context_id == thread.id)
+    return is_own and row is not None and row.memory.significance > REMOTE_ABOVE
+
+
+def _tell(transaction: Transaction, memory_ids: Sequence[MemoryId], context: WriteContext) -> None:
+    for remote in told_of(transaction, context.space, context.routes):
+        for memory_id in memory_ids:
+            want_marks(transaction, remote, memory_id, context.now_s)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Query, Source, Standing
 from kingly_memory.observe import Event, LinkChanged
-from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, Remotes, federated, held, router_over
@@ -54,6 +54,9 @@ class Shelf:
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
         return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        raise NotImplementedError
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         pass

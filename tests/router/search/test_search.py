@@ -16,7 +16,7 @@ import pytest
 from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.ports import Changes, Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Changes, Remote, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 from kingly_memory.router.search import remote_cache, request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.settings import Pace, Settings
@@ -314,6 +314,9 @@ class Notebook:
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
         return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
+
+    async def mark(self, marks: RemoteMarks) -> None:
+        raise NotImplementedError
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         raise RemoteRefused("a notebook has no links", clear=True, unknown_method=True)
