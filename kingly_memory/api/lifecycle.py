@@ -116,8 +116,7 @@ class LifecycleVerbs(Family):
             return tuple(_put_away(transaction, name, said, context) for name in names)
 
         put_away = await self._engine.write(change)
-        for one in put_away:
-            self._engine.take_away(one.memory)
+        self._engine.services.departures.take_away(one.memory for one in put_away)
         return put_away
 
     @verb("archive list", reads=True)

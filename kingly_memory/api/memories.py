@@ -586,7 +586,7 @@ class MemoryVerbs(Family):
         self._engine.wake()
         if gone is None:
             return None
-        self._engine.take_away(gone.memory)
+        self._engine.services.departures.take_away([gone.memory])
         return gone.memory
 
     # --- many at once -------------------------------------------------------------------------------------------------
@@ -634,8 +634,7 @@ class MemoryVerbs(Family):
         found = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
         gone = [one for one in found if one is not None]
         self._engine.wake()
-        for one in gone:
-            self._engine.take_away(one.memory)
+        self._engine.services.departures.take_away(one.memory for one in gone)
         return tuple(one.memory for one in gone)
 
     @verb("history", "memory_history", "lifecycle", "Read earlier revisions", reads=True)

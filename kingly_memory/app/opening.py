@@ -109,7 +109,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             injections=lambda space: parts.injections(place.at(space)),
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
-            erase_records=parts.record_eraser(place),
+            departures=parts.departures(place),
             check_trusted=parts.trust_check(place),
         )
         return cls(Engine(runtime))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
     from kingly_memory.router.routes import Routes
-    from kingly_memory.router.services import RemotePart
+    from kingly_memory.router.services import Departures, RemotePart
     from kingly_memory.router.sweep import Lock
 
 
@@ -165,8 +165,9 @@ def trust_check(place: Place) -> Callable[[], None]:
     return check
 
 
-def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
-    """What takes records with one of some texts out of the home's audit."""
+def departures(place: Place) -> Departures:
+    """What goes from the home's audit with what is purged."""
+    from kingly_memory.router.services import Departures
 
     def erased(texts: Sequence[str]) -> int:
         from kingly_memory.adapters.audit import erase_records
@@ -174,7 +175,7 @@ def record_eraser(place: Place) -> Callable[[Sequence[str]], int]:
 
         return erase_records(audit_folder(place.home), texts)
 
-    return erased
+    return Departures(erased)
 
 
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:

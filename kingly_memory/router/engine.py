@@ -272,11 +272,6 @@ class Engine:
         except KinglyMemoryError as error:
             log.warning("a whisper waits for the next note: %s", error)
 
-    def take_away(self, memory: Memory) -> None:
-        """No agent's memory that is open here remembers it any longer."""
-        if self._agent_memories is not None:
-            self._agent_memories.take_away(memory)
-
     # --- purging ------------------------------------------------------------------------------------------------------
 
     async def purge(self, rows: Sequence[Row], whole: Sequence[str], *, force: bool, dry_run: bool) -> Purged:
@@ -297,8 +292,7 @@ class Engine:
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
             done = await self.write(purging.purge(some, self.write_context()))
-            for memory in done.memories:
-                self.take_away(memory)
+            self.services.departures.take_away(done.memories)
             self.wake()
             gone += done.memories
             told.update(done.told)
@@ -308,10 +302,9 @@ class Engine:
             agents = {row.memory.scope.agent for row in rows if row.memory.scope.space == space}
             documents += await self.write(purging.purge_rest(space, agents))
         ids = tuple(one.id for one in gone)
-        texts = [one.content for one in gone]
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         # First: a purge that is repeated knows no text.
-        lines = await self.read(lambda: self.runtime.erase_records(texts))
+        lines = await self.services.departures.purged(gone)
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         return purging.Purged(
             ids,

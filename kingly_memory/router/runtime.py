@@ -18,7 +18,7 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router.remotes import RemoteConnection, Remotes
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.services import RemotePart, Services
+from kingly_memory.router.services import Departures, RemotePart, Services
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.sweep import Lock, Sweeper
 from kingly_memory.router.view import Station
@@ -75,23 +75,21 @@ class Runtime:
         injections: Callable[[str], InjectionLog] | None = None,
         language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
         name_at: Callable[[str], str | None] = lambda _: None,
-        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
+        departures: Departures | None = None,
         check_trusted: Callable[[], None] = lambda: None,
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
         `embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
         answered by besides the words; `injections` remembers what sessions of a space were told; `name_at` says what
-        the store calls the remote at an address; `erase_records` takes records with one of these texts out of the
-        audit, and counts them; `check_trusted` raises StoreUntrusted where the user has neither made the home nor
-        trusted it."""
+        the store calls the remote at an address; `check_trusted` raises StoreUntrusted where the user has neither made
+        the home nor trusted it."""
         self.station = station
-        self.services = Services(store, clock, settings, Events(observers), chance)
+        self.services = Services(store, clock, settings, Events(observers), chance, departures or Departures())
         self.rules = LifecycleRules.of(settings)
         self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
         self.embedder, self.meaning, self.injections = embedder, meaning, injections
         self.language_model = language_model
         self.name_at = name_at
-        self.erase_records = erase_records
         self.check_trusted = check_trusted
         self.threads = SharedThreads("kingly-reader", 4)
         self.embedding_thread = SharedThreads("kingly-vectors", 1)

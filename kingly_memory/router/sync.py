@@ -34,7 +34,7 @@ from kingly_memory.attention import pins
 from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
@@ -101,6 +101,7 @@ class Reading:
             context = WriteContext(space, None, None, services.settings.lifetimes, services.clock.now())
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
             news += await services.write(intake.page(page))
+            await services.departures.purged(intake.purged)
             is_more |= page.more
         if not is_more:  # a scrub looks through the whole store: one for all pages
             await self._scrub()
@@ -127,6 +128,8 @@ class Intake:
     context: WriteContext
     reader: StoreReader
     content_limit_bytes: int
+    purged: list[Memory] = field(default_factory=list)
+    """What a page has purged here, as it was."""
 
     def page(self, page: Changes) -> Callable[[Transaction], int]:
         """How many memories are new or other here."""
@@ -305,8 +308,10 @@ class Intake:
             return False
         context = replace(self.context, now=forgotten_at)
         if one.purged:
-            for gone in purging.purge([row.memory.id], context)(transaction).memories:
-                transaction.set_facet(_UNSCRUBBED, gone.id, {})
+            gone = purging.purge([row.memory.id], context)(transaction).memories
+            self.purged.extend(gone)
+            for memory in gone:
+                transaction.set_facet(_UNSCRUBBED, memory.id, {})
         else:
             write.forget(row.memory.id, context)(transaction)
         return True

@@ -119,7 +119,7 @@ def _refill(damaged: Folder, fresh: Folder) -> Counter[str]:
 def _told(saved: Counter[str]) -> str:
     lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
     others = [f"{saved[kind]} {kind}" for kind in (REVISIONS, DELIVERIES, DOCUMENTS) if saved[kind]]
-    return f"{', '.join([f'{saved[MEMORIES]} memories', *others])} were saved{lost}"
+    return f"saved: {', '.join([f'{saved[MEMORIES]} {MEMORIES}', *others])}{lost}"
 
 
 def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:

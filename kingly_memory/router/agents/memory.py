@@ -176,6 +176,7 @@ class AgentMemories:
         self._opened: WeakSet[AgentMemory] = WeakSet()
         self._on_their_way: set[Future[bool]] = set()
         self._has_ended = False
+        services.departures.remembering.add(self)
 
     async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
         """Raises InvalidInput, StoreError."""
