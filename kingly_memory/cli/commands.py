@@ -155,6 +155,11 @@ BARE: Mapping[str, str] = {"remotes": "remotes list", "projects": "projects list
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
+_HUB_HOME = _takes(
+    "--home DIR", "folder of the hub's own (default: `~/.local/share/kingly/hub`, or `kingly/hub` in XDG_DATA_HOME)"
+)
+_JSON = COMMON[0]
+
 OWN = (
     Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", "demo:demo"),
     Command(
@@ -244,10 +249,7 @@ OWN = (
         (
             _HOST,
             _takes("--port N", "port to listen on", 8000),
-            _takes(
-                "--home DIR",
-                "folder of the hub's own (default: `~/.local/share/kingly/hub`, or `kingly/hub` in XDG_DATA_HOME)",
-            ),
+            _HUB_HOME,
             _takes(
                 "--token-file FILE",
                 "file of mode 0600 with the token that callers must bring (or set KINGLY_HUB_TOKEN or "
@@ -256,6 +258,50 @@ OWN = (
             _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
             _takes("--until-eof", "stop when standard input ends"),
             _takes("--json", "say where it listens as JSON"),
+        ),
+        is_apart=True,
+    ),
+    Command(
+        "hub tokens",
+        "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
+        "hub_tokens:listed",
+        (_HUB_HOME, _JSON),
+        is_apart=True,
+    ),
+    Command(
+        "hub tokens create",
+        "Make a token for a person or a program, and show it this once.",
+        "hub_tokens:create",
+        (
+            _takes("name NAME", "who is to hold it", NOT_GIVEN),
+            _takes(
+                "--role ROLE",
+                "what it may do, each with what stands before: read, write, forget, purge, admin",
+                "write",
+            ),
+            _takes("--project NAME…", "a project in which it may do so (default: every one)"),
+            _takes("--namespace NAME", "the namespace that it opens; another one sees nothing of it", "default"),
+            _HUB_HOME,
+            _JSON,
+        ),
+        is_apart=True,
+    ),
+    Command(
+        "hub tokens revoke",
+        "Let nobody in any more by a token; the running hub obeys at its next call.",
+        "hub_tokens:revoke",
+        (_takes("name NAME", "who holds it", NOT_GIVEN), _HUB_HOME, _JSON),
+        is_apart=True,
+    ),
+    Command(
+        "hub quota",
+        "Limit how many memories a namespace of a hub may keep; without a number it is not limited.",
+        "hub_tokens:quota",
+        (
+            _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
+            _takes("memories N", "how many memories at most", ""),
+            _HUB_HOME,
+            _JSON,
         ),
         is_apart=True,
     ),

@@ -78,7 +78,7 @@ class _Line:
                 self._option(*word[2:].partition("="))
             elif not _TEXT.fullmatch(word):
                 self._short(word)
-            elif self._options.command is None:
+            elif self._options.command is None or (not self._texts and word in self._next()):
                 self._command(word)
             elif word.startswith("+") and "add" in self._takes:
                 self._keep(self._takes["add"], word[1:])
@@ -212,6 +212,8 @@ def help_of(name: str) -> str:
         lines += _rows((metavar(one), described(one)) for one in places) if places else []
         options = [one for one in own if one.is_option]
         lines += ["options:", *_rows((spelled(one), described(one)) for one in options)] if options else []
+        more = [(word, _about(f"{name} {word}", known)) for word in next_words(name, known)]
+        lines += ["commands:", *_rows(more)] if more else []
     else:
         lines += [] if name else [DESCRIPTION]
         several = {"commands": " ".join(next_words(name, known))} if name else FOR

@@ -15,11 +15,10 @@ from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting, StoreError
+from kingly_memory.hub.grants import DEFAULT_NAMESPACE, Grant, Grants, digest
 from kingly_memory.observe import log
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
-
-DEFAULT_NAMESPACE = "default"
 
 CALLER = "kingly.caller"
 """Where a request's scope says who calls, for whoever is handed the request."""
@@ -38,43 +37,49 @@ class Refusal:
     status: int
     reason: str
     field: str | None = None
+    retry_after_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the namespace that the token opens, and what the headers say of project, user and idempotency key.
+    """Who calls: what the token grants, how many memories its namespace may keep, and what the headers say of project,
+    user and idempotency key.
 
     `for_all`: it is about what the user keeps for every project, and no project is named.
     """
 
-    namespace: str
+    grant: Grant
     project: str | None = None
     key: str | None = None
     user: str | None = None
     for_all: bool = False
+    quota: int | None = None
 
     @classmethod
-    def of(cls, namespace: str, headers: Mapping[str, str]) -> Caller:
+    def of(cls, grant: Grant, quota: int | None, headers: Mapping[str, str]) -> Caller:
         """`headers` has lower-case names; their values are percent-encoded."""
         said = {name: headers.get(f"kingly-{name}") for name in ("project", "user")}
         said["key"], for_all = headers.get("idempotency-key"), said["project"] == "*"
         given = {name: unquote(one) for name, one in said.items() if one is not None}
-        return cls(namespace, **{**given, "project": None} if for_all else given, for_all=for_all)
+        return cls(grant, **{**given, "project": None} if for_all else given, for_all=for_all, quota=quota)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is let in. Without `tokens`, which open namespaces, it is everybody; by `names` the server may be called
-    besides those of this machine, and None is any name. `remedy` is what to do about one that is none."""
+    """Who is let in: who brings one of the `tokens`, by their digests; where none `is_needed`, everybody. By `names`
+    the server may be called besides those of this machine, and None is any name. `remedy` is what to do about one that
+    is none."""
 
-    tokens: Mapping[str, str] = field(repr=False)
+    tokens: Mapping[str, Grant] = field(repr=False)
     names: frozenset[str] | None
     remedy: str = "give this hub a token"
+    is_needed: bool = True
+    quotas: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, token: str | None, tokens_file: Path | None) -> Access:
-        """Tokens of a JSON file `{token: namespace}`, which its owner alone may read, and one more for the default
-        namespace. Without any, this machine alone is let in.
+    def of(cls, token: str | None, tokens_file: Path | None, home: Path | None = None) -> Access:
+        """Tokens of a JSON file `{token: namespace}`, which its owner alone may read, one more for the default
+        namespace, and those that were made for the hub of that home. Without any, this machine alone is let in.
 
         Raises InvalidSetting, which never repeats a token.
         """
@@ -83,15 +88,19 @@ class Access:
             namespaces.setdefault(token, DEFAULT_NAMESPACE)
         for one in namespaces:
             check_token(one)
-        return cls(namespaces, None if namespaces else frozenset())
+        made = Grants() if home is None else Grants.read(home)
+        given = {digest(one): Grant("a token of a file", namespace) for one, namespace in namespaces.items()}
+        is_needed = bool(given) or made.is_written
+        names = None if is_needed else frozenset[str]()
+        return cls({**made.by_digest, **given}, names, is_needed=is_needed, quotas=made.quotas)
 
     def check_bind(self, host: str) -> None:
         """Raise InvalidSetting if the hub would be open to a network without a token."""
-        if not self.tokens and not is_loopback(host):
+        if not self.is_needed and not is_loopback(host):
             raise InvalidSetting(
                 "host",
                 f"{host!r} can be reached from other machines and no token is set. "
-                "Set KINGLY_HUB_TOKEN, name a --tokens-file, or listen on 127.0.0.1",
+                "Make one with `kingly-memory hub tokens create NAME`, set KINGLY_HUB_TOKEN, or listen on 127.0.0.1",
             )
 
     def admit(self, headers: Mapping[str, str]) -> Caller | Refusal:
@@ -99,10 +108,12 @@ class Access:
         if (refusal := self.refused(headers)) is not None:
             return refusal
         # Every token is compared to the end, so that the time taken tells nothing.
-        found = [namespace for token, namespace in self.tokens.items() if _brings(headers, token)]
-        if self.tokens and not found:
+        brought = _brought(headers)
+        found = [grant for known, grant in self.tokens.items() if hmac.compare_digest(known, brought)]
+        if self.is_needed and not found:
             return Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
-        return Caller.of(found[0] if found else DEFAULT_NAMESPACE, headers)
+        grant = found[0] if found else Grant("anybody here")
+        return Caller.of(grant, self.quotas.get(grant.namespace), headers)
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:
         """Why not even the health of the server is told, or None.
@@ -198,10 +209,10 @@ def check_token(token: str) -> None:
         raise InvalidSetting("token", f"{what}, as `python -c 'import secrets; print(secrets.token_urlsafe())'` makes")
 
 
-def _brings(headers: Mapping[str, str], token: str) -> bool:
-    """Whether a request with these headers brings the token."""
+def _brought(headers: Mapping[str, str]) -> str:
+    """The digest of the token that a request with these headers brings; of none, that of no token."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
-    return hmac.compare_digest(token.encode(), given.strip().encode()) and scheme.lower() == "bearer"
+    return digest(given.strip()) if scheme.lower() == "bearer" else ""
 
 
 def host_of(url: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kingly_memory import validation
+from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.attention import pins
 from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
@@ -22,6 +23,7 @@ from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.feed import PIN, RATINGS, Feed
+from kingly_memory.hub.grants import EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
@@ -43,7 +45,7 @@ from kingly_memory.hub.methods import (
 from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, space_of
+from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
@@ -66,6 +68,8 @@ _NAMES = "names"
 _CLOCKS_APART = timedelta(days=1)
 """How far ahead of the hub's clock a sender's may be."""
 _TICK = timedelta(microseconds=1)
+_QUOTA_PAUSE_S = 300
+"""When a home is to try again whose namespace is full."""
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
@@ -97,10 +101,14 @@ class Engine:
     concurrent calls with one key exactly one has an effect and the others are told of it.
     """
 
-    def __init__(self, store: LocalStore, embedder: Embedder, clock: Clock, version: str) -> None:
+    def __init__(
+        self, store: LocalStore, embedder: Embedder, clock: Clock, version: str, audit: AuditFiles | None = None
+    ) -> None:
+        """`audit` has a line for each change: when, whose token, what, and of which memories."""
         self._store = store
         self._clock = clock
         self._version = version
+        self._audit = audit
         self._vectors = Vectors(store, embedder)
         self._recall = Recall(store.reader, self._vectors)
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
@@ -124,6 +132,38 @@ class Engine:
         Raises InvalidInput, UnknownMemory or StoreError; then nothing was changed.
         """
         return self._answers[type(request)](scope, request)
+
+    def check_quota(self, caller: Caller, request: Request) -> None:
+        """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores."""
+        added = len(request.memories) if isinstance(request, StoreMany) else 1
+        if caller.quota is None or not isinstance(request, StoreMany | StoreMemory | RecordThought):
+            return
+        kept = sum(
+            count
+            for space, count in self._store.reader.counted_spaces().items()
+            if (project_and_user(space)[0] or "").startswith(scope_name(caller.grant.namespace, ""))
+        )
+        if kept + added > caller.quota and not isinstance(request, UpdateMemory):
+            raise QuotaUsedUp(caller.quota)
+
+    def note(self, caller: Caller, request: Request, answer: JsonObject) -> None:
+        """Write down who has changed what."""
+        if self._audit is None or request.reads:
+            return
+        told = answer.get("results", [answer])
+        found = [one[name] for one in told for name in ("memory_id", "id") if one.get(name)]
+        self._audit.append(
+            "changes",
+            {
+                "at": self._clock.now().isoformat(),
+                "token": caller.grant.holder,
+                "namespace": caller.grant.namespace,
+                "project": EVERY if caller.for_all else caller.project or "default",
+                "user": caller.user,
+                "method": type(request).__name__,
+                "memories": found,
+            },
+        )
 
     def check_store(self) -> None:
         """Raises StoreError when the store cannot be read."""
@@ -367,7 +407,11 @@ def answered(engine: Engine, caller: Caller, method: object, params: object) -> 
     request = parsed(method, params, caller.key)
     project = "" if caller.for_all else validation.label("Kingly-Project", caller.project) or "default"
     user = validation.label("Kingly-User", caller.user)
-    return engine.answer(scope_name(caller.namespace, project, user), request)
+    caller.grant.check(request, project or None)
+    engine.check_quota(caller, request)
+    answer = engine.answer(scope_name(caller.grant.namespace, project, user), request)
+    engine.note(caller, request, answer)
+    return answer
 
 
 def refusal(error: Exception) -> Refusal:
@@ -375,6 +419,10 @@ def refusal(error: Exception) -> Refusal:
     match error:
         case UnknownMethod() | UnknownMemory():
             return Refusal(404, str(error))
+        case Forbidden():
+            return Refusal(403, str(error))
+        case QuotaUsedUp():
+            return Refusal(429, str(error), retry_after_s=_QUOTA_PAUSE_S)
         case InvalidInput():
             return Refusal(422, str(error), error.field)
         case StoreError():

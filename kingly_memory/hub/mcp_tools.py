@@ -40,7 +40,7 @@ PROJECT = "project"
 LONGEST_TEXT = 100_000
 """Characters of an answer that are said as text too. A longer one would not fit into a client's limit twice."""
 
-_CODES = {422: "INVALID_PARAMETER", 404: "TOOL_ERROR"}
+_CODES = {422: "INVALID_PARAMETER", 404: "TOOL_ERROR", 403: "FORBIDDEN", 429: "QUOTA"}
 
 
 def tools() -> list[Tool]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.folder import try_lock
@@ -16,6 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
@@ -47,18 +49,19 @@ def run_hub(
 
     def allowed() -> Access:
         given = token if token_file is None else secret(token_file, "token_file")
-        return Access.of(given, tokens_file)
+        return Access.of(given, tokens_file, folder)
 
-    gate = Gate(allowed, [path for path in (token_file, tokens_file) if path is not None])
-    gate.access.check_bind(host)
     folder = default_home() if home is None else home
+    gate = Gate(allowed, [path for path in (token_file, tokens_file, folder / FILE) if path is not None])
+    gate.access.check_bind(host)
     with ExitStack() as stack:
         stack.enter_context(_alone_in(folder))
         stack.enter_context(warnings_to_stderr())
         store = DiskStore(folder)
         stack.callback(store.close)
         taken = stack.enter_context(listener(host, port))
-        engine = Engine(store, HashedEmbedder(), SystemClock(), __version__)
+        audit = AuditFiles(folder / "audit")
+        engine = Engine(store, HashedEmbedder(), SystemClock(), __version__, audit)
         server = quiet_server(application(engine, gate, __version__), lifespan=True)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:

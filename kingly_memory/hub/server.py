@@ -133,7 +133,9 @@ def _reply(status: int, value: JsonObject, headers: Mapping[str, str] | None = N
 
 
 def _refused(refused: Refusal) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if refused.status == HTTPStatus.UNAUTHORIZED else None
+    headers = {"WWW-Authenticate": "Bearer"} if refused.status == HTTPStatus.UNAUTHORIZED else {}
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(refused.retry_after_s)
     facts = {} if refused.field is None else {"field": refused.field}
     return _reply(refused.status, {"success": False, "error": refused.reason, **facts}, headers)
 

@@ -35,7 +35,7 @@ from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, RemoteRefused
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
 from kingly_memory.models import (
@@ -94,7 +94,12 @@ class Reading:
         for space in spaces:
             since = known["read"].get(space) if known is not None else None
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
-            page = await remote.changes(since, space=space, timeout_s=call_s)
+            try:
+                page = await remote.changes(since, space=space, timeout_s=call_s)
+            except RemoteRefused:  # a token may be for one project alone, and not for what is kept for every one
+                if space == self._space:
+                    raise
+                continue
             if page is None or page.until == since:
                 continue
             services = self._services

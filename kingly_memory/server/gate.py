@@ -11,7 +11,8 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
-from kingly_memory.hub.access import DEFAULT_NAMESPACE, Access, check_token, is_loopback, plain
+from kingly_memory.hub.access import Access, check_token, is_loopback, plain
+from kingly_memory.hub.grants import Grant, digest
 from kingly_memory.own_files import check_no_link
 from kingly_memory.secret_file import secret
 
@@ -28,7 +29,7 @@ def access_of(token: str, hosts: Collection[str] = ()) -> Access:
     for host in hosts:
         if not _HOST.fullmatch(host) or not plain(host):
             raise InvalidSetting("allow_host", f"{host[:60]!r} is no host name; leave out scheme and port")
-    return Access({token: DEFAULT_NAMESPACE}, frozenset(map(plain, hosts)), "see --allow-host")
+    return Access({digest(token): Grant("the token")}, frozenset(map(plain, hosts)), "see --allow-host")
 
 
 def check_bind(host: str, *, token_given: bool, hosts: Collection[str]) -> None:

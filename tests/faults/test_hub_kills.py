@@ -10,8 +10,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.hub.access import DEFAULT_NAMESPACE
 from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.grants import DEFAULT_NAMESPACE
 from kingly_memory.models import REMOTE_ABOVE, Query, Standing
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell

@@ -16,7 +16,7 @@ from kingly_memory.models import JsonObject
 
 class StubEngine(Engine):
     def __init__(self, answer: Callable[[], JsonObject]) -> None:
-        self._stub = answer
+        self._stub, self._audit = answer, None
 
     def answer(self, scope: str, request: Request) -> JsonObject:
         return self._stub()

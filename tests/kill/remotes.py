@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.hub.access import DEFAULT_NAMESPACE
 from kingly_memory.hub.engine import scope_name
+from kingly_memory.hub.grants import DEFAULT_NAMESPACE
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Query, Standing
 from tests.kill.writer import PROJECT

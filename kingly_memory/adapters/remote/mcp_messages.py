@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kingly_memory.adapters.remote.outcomes import Foreign, failure, refusal, rpc_failure, tool_failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.adapters.remote.wire import server_name
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
 
@@ -227,7 +227,7 @@ def _name(about: Any) -> str:
     return server_name(about.get("name")) if isinstance(about, dict) else ""
 
 
-def _worded_failure(text: str) -> RemoteRefused:
+def _worded_failure(text: str) -> RemoteError:
     """Some tools tell as text what others tell as a result that is none."""
     try:
         return failure(read(text)) or tool_failure(text)

@@ -6,6 +6,8 @@
 | 3xx that is not followed | unavailable | a captive portal redirects everything and goes away again |
 | 407, 408, 425, 429, 5xx | unavailable | the server or a proxy says "later"; Retry-After is heeded |
 | 401, 403 | unauthorised | only the user can mend it |
+| 403 that names a role | refused, clear | the token is right, and may not do this one thing |
+| 429 about a quota, also as a tool's error | unavailable | it waits, with long pauses, until there is room |
 | 400, 413, 422 | refused, clear | this very message will never be taken |
 | other 4xx (404, 405, 409, ...) | refused, not clear | wrong address, wrong protocol, conflict: all may be mended |
 | an error that says "unknown method" | refused, clear, unknown method | the server has no such call |
@@ -38,16 +40,20 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised,
 from kingly_memory.models import as_utc
 
 CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND = "conflict", "database locked", "workflow not found", "memory not found"
+FORBIDDEN, QUOTA = "the token has not the role that this needs", "its quota is used up"
 """What an error text may be about, in words of ours (`RemoteRefused.code`)."""
 
 _SIGNS = {
     CONFLICT: re.compile(r"UNIQUE constraint failed", re.IGNORECASE),
+    FORBIDDEN: re.compile(r"\bneeds the role (read|write|forget|purge|admin)\b"),
+    QUOTA: re.compile(r"\bquota\b.{0,80}\bused up\b"),
     LOCKED: re.compile(r"database (table )?is locked", re.IGNORECASE),
     NO_WORKFLOW: re.compile(r"workflow\b.{0,120}?\b(not found|does not exist)", re.IGNORECASE),
     NOT_FOUND: re.compile(
         r"(memory|memories)\b.{0,160}?\b(not found|does not exist|expired)|nothing is stored under", re.IGNORECASE
     ),
 }
+_QUOTA_PAUSE_S = 300.0
 _SIGN_LIMIT = 2_000
 """Characters of an error text that are looked at for signs; beyond are tracebacks."""
 _ERROR_TEXT_LIMIT = 200
@@ -58,6 +64,8 @@ _INVALID_ARGUMENTS = re.compile(
 )
 _SUCCESS, _CLIENT_ERRORS = range(200, 300), range(400, 500)
 _UNAUTHORISED = frozenset({401, 403})
+_TELLING = frozenset({403, 404, 429})
+"""Where our hub says in words of its own what it is about."""
 _LATER = frozenset({407, 408, 425, 429})
 _METHOD_NOT_FOUND, _INVALID_PARAMS, _INTERNAL_ERROR = -32601, -32602, -32603
 _SERVER_TROUBLES = range(-32019, -31999)
@@ -85,7 +93,7 @@ def succeeded(status: int) -> bool:
 
 def needs_body(status: int) -> bool:
     """Whether the body can change what the answer means. Where it cannot, it is not read at all."""
-    is_open = status in _CLIENT_ERRORS and status not in _LATER | _UNAUTHORISED
+    is_open = status in _CLIENT_ERRORS and status not in (_LATER | _UNAUTHORISED) - {403, 429}
     return is_open or succeeded(status) or status == HTTPStatus.NOT_IMPLEMENTED
 
 
@@ -105,13 +113,18 @@ def result(status: int, body: bytes, retry_after: str | None, now: datetime) -> 
 def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) -> RemoteError:
     """The error that a status other than 2xx stands for."""
     text = status_text(status)
+    sign = sign_of(body[:_SIGN_LIMIT].decode("utf-8", "replace")) if status in _TELLING else None
+    if status == HTTPStatus.FORBIDDEN and sign == FORBIDDEN:
+        return RemoteRefused(f"{text}: {sign}", clear=True, code=sign)
+    if status == HTTPStatus.TOO_MANY_REQUESTS and sign == QUOTA:
+        return RemoteUnavailable(f"{text}: {sign}", retry_after_s=retry_after_s(retry_after, now), reached=True)
     if status in _UNAUTHORISED:
         return RemoteUnauthorised(status)
     if needs_body(status) and _names_unknown_method(body):
         return RemoteRefused(f"{text} (unknown method)", clear=True, unknown_method=True)
     if status in _LATER or status not in _CLIENT_ERRORS:
         return RemoteUnavailable(text, retry_after_s=retry_after_s(retry_after, now), reached=True)
-    if status == HTTPStatus.NOT_FOUND and sign_of(body[:_SIGN_LIMIT].decode("utf-8", "replace")) == NOT_FOUND:
+    if sign == NOT_FOUND:
         return RemoteRefused(text, clear=False, code=NOT_FOUND)
     if status in {404, 405, 406, 415}:
         return NotThere(text, clear=False)
@@ -130,18 +143,22 @@ def rpc_failure(error: Mapping[str, Any]) -> RemoteError:
     return RemoteRefused(f"the call failed (code {code:d})", clear=code == _INVALID_PARAMS, code=sign_of(error))
 
 
-def tool_failure(text: str) -> RemoteRefused:
+def tool_failure(text: str) -> RemoteError:
     """What a tool's error in words stands for (isError). The words stay hidden."""
     if _is_unknown_method(text):
         return RemoteRefused("unknown method", clear=True, unknown_method=True)
     sign = sign_of(text)
+    if sign == QUOTA:
+        return RemoteUnavailable(sign, retry_after_s=_QUOTA_PAUSE_S, reached=True)
+    if sign == FORBIDDEN:
+        return RemoteRefused(sign, clear=True, code=sign)
     if sign is None and _INVALID_ARGUMENTS.search(text[:_SIGN_LIMIT]):
         return RemoteRefused("the tool does not take these arguments", clear=True)
     about = "" if sign is None else f": {sign}"
     return RemoteRefused(f"the tool failed{about}", clear=False, code=sign)
 
 
-def failure(value: Any) -> RemoteRefused | None:
+def failure(value: Any) -> RemoteError | None:
     """The error hidden in a 2xx answer: `{"success": false, ...}` or `{"error": ...}`. Its text stays hidden."""
     error = value.get("error") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or (value.get("success") is not False and not error):
@@ -149,6 +166,8 @@ def failure(value: Any) -> RemoteRefused | None:
     if _is_unknown_method(error):
         return RemoteRefused("unknown method", clear=True, unknown_method=True)
     code, sign = value.get("error_code"), sign_of(error)
+    if sign in (FORBIDDEN, QUOTA):
+        return tool_failure(str(error))
     known = code if code in ("INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR") else "no known code"
     about = known if sign is None else f"{known}: {sign}"
     return RemoteRefused(f"the call failed ({about})", clear=known == "INVALID_PARAMETER" and sign is None, code=sign)

@@ -167,8 +167,11 @@ def stored_many(reply: Any, contents: Sequence[str]) -> list[str | RemoteRefused
 
 
 def _stored(result: Any, content: str) -> str | RemoteRefused:
-    if refused := failure(result):
-        return refused
+    failed = failure(result)
+    if isinstance(failed, RemoteRefused):
+        return failed
+    if failed is not None:
+        raise failed
     try:
         check_held(result, content)
     except RemoteRefused as overtaken:

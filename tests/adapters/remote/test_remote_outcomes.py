@@ -88,7 +88,7 @@ def test_a_status_is_worded_by_the_standard_not_by_the_server(status: int, text:
 )
 def test_a_success_that_is_none_is_refused(body: object, clear: bool) -> None:
     refused = failure(body)
-    assert refused is not None
+    assert isinstance(refused, RemoteRefused)
     assert refused.clear is clear
 
 
