@@ -9,6 +9,7 @@ from kingly_memory.errors import ExtraMissing
 _PACKAGES = {
     "mcp": ("mcp", "pydantic", "starlette", "uvicorn"),
     "encryption": ("sqlcipher3",),
+    "postgres": ("psycopg", "psycopg_pool"),
     "hub": ("numpy", "pydantic", "starlette", "uvicorn"),
 }
 """What each extra brings that the core does not have: httpx brings anyio."""

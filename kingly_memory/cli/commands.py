@@ -256,6 +256,11 @@ OWN = (
                 "KINGLY_HUB_TOKEN_FILE)",
             ),
             _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
+            _takes(
+                "--store ADDRESS",
+                "keep memories in the PostgreSQL at postgresql://user@host/database (or set KINGLY_HUB_STORE), which "
+                "several hubs may share",
+            ),
             _takes("--until-eof", "stop when standard input ends"),
             _takes("--json", "say where it listens as JSON"),
         ),

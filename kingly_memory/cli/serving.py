@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
@@ -27,6 +28,7 @@ def hub(options: Options, out: Output) -> int:
         token=token,
         token_file=token_file,
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+        store=options.store or os.environ.get("KINGLY_HUB_STORE"),
         until_eof=options.until_eof,
         as_json=out.as_json,
     )

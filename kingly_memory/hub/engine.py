@@ -43,11 +43,12 @@ from kingly_memory.hub.methods import (
     parsed,
 )
 from kingly_memory.hub.recall import Recall, worded
+from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, project_and_user, space_of
 from kingly_memory.observe import log
-from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, LocalStore, Row, Transaction
+from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
@@ -102,7 +103,7 @@ class Engine:
     """
 
     def __init__(
-        self, store: LocalStore, embedder: Embedder, clock: Clock, version: str, audit: AuditFiles | None = None
+        self, store: HubStore, embedder: Embedder, clock: Clock, version: str, audit: AuditFiles | None = None
     ) -> None:
         """`audit` has a line for each change: when, whose token, what, and of which memories."""
         self._store = store
@@ -117,7 +118,7 @@ class Engine:
             StoreMany: self._store_many,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
-            ListChanges: Feed(store.reader).changes,
+            ListChanges: Feed(store).changes,
             SearchSemanticMemories: self._recall.search,
             GetWorkingMemory: self._recall.working,
             GetLinkedMemories: self._recall.linked,
@@ -172,7 +173,8 @@ class Engine:
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
         """Who says hello will soon search, so the scope's vectors begin to load."""
         self._vectors.scope(scope)
-        home = self._store.write(lambda tx: tx.facet(HOME, INCARNATION)).result() or {}  # who writes looks for copies
+        looked = self._store.write(lambda tx: tx.facet(HOME, INCARNATION), scope)  # who writes looks for copies
+        home = looked.result() or {}
         server = {"server": "kingly-hub", "version": self._version, "incarnation": home.get("id")}
         return {"success": True, **server, "features": list(FEATURES)}
 
@@ -233,7 +235,7 @@ class Engine:
         def change(tx: Transaction) -> list[JsonObject]:
             return [store(tx, one, vector) for one, vector in zip(envelopes, vectors, strict=True)]
 
-        replies = self._store.write(change).result()
+        replies = self._store.write(change, scope).result()
         self._vectors.follow(scope, *(reply["memory_id"] for reply in replies))
         return replies
 
@@ -257,7 +259,7 @@ class Engine:
                 return {**said, "revision": row.memory.revision, "idempotency_hit": True}
             return self._say(tx, row, envelope, vector, now)
 
-        told = self._store.write(change).result()
+        told = self._store.write(change, scope).result()
         self._vectors.follow(scope, memory_id)
         return told
 
@@ -332,7 +334,7 @@ class Engine:
             self._vectors.write(tx, memory.id, None)
             return memory.id, True, False
 
-        memory_id, is_forgotten, hit = self._store.write(change).result()
+        memory_id, is_forgotten, hit = self._store.write(change, scope).result()
         if memory_id is not None:
             self._vectors.follow(scope, memory_id)
             if request.purge:
@@ -357,7 +359,7 @@ class Engine:
                 tx.note_seen(row.memory)  # links lie beside memories: who reads the feed hears of them there
             return link
 
-        return worded(self._store.write(change).result())
+        return worded(self._store.write(change, scope).result())
 
     def _mark_memory(self, scope: str, request: MarkMemory) -> JsonObject:
         """Of pins the one that was set or taken off last counts, and of ratings all. Who reads the feed hears of them
@@ -384,7 +386,7 @@ class Engine:
                 tx.note_seen(row.memory)
             return is_news
 
-        return {"memory_id": memory_id, "marked": self._store.write(change).result()}
+        return {"memory_id": memory_id, "marked": self._store.write(change, scope).result()}
 
     def _known(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""

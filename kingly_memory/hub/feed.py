@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from kingly_memory.cognition import links
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
+from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject, Standing
-from kingly_memory.ports import HOME, INCARNATION, MET, Row, StoreReader
+from kingly_memory.ports import HOME, INCARNATION, MET, Row
 
 PIN, RATINGS = "attention", "ratings"
 """The facets of a memory with what was said of it, as homes call them."""
@@ -21,13 +22,13 @@ _EARLIER = 20
 class Feed:
     """Reads only. Safe from any thread."""
 
-    def __init__(self, reader: StoreReader) -> None:
-        self._reader = reader
+    def __init__(self, store: HubStore) -> None:
+        self._store, self._reader = store, store.reader
 
     def changes(self, scope: str, request: ListChanges) -> JsonObject:
         """A page of the feed. A cursor that this hub never gave out, as after a restored backup, begins anew."""
         home = str(self._reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", ""))
-        last = self._reader.last_change()
+        last = self._store.last_change(scope)
         mark, _, number = (request.since or "").rpartition(".")
         is_cursor = mark == home and re.fullmatch("[0-9]{1,15}", number) is not None and int(number) <= last
         until = int(number) if is_cursor else 0

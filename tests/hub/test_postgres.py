@@ -1,0 +1,305 @@
+"""Several hubs on one PostgreSQL: what only such a store can get wrong, and what it says when it is not there."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, StoreUnreadable
+from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.methods import parsed
+from kingly_memory.hub.serve import run_hub
+from kingly_memory.models import JsonObject
+from kingly_memory.testing import ManualClock
+from kingly_memory.validation import KEY_LIMIT
+from tests.hub.stores import Server, postgres_server
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
+from kingly_memory.hub.postgres.store import PostgresStore, shown  # noqa: E402  # it needs psycopg
+
+APP = scope_name("default", "app")
+KEYS, CALLERS, HUBS = 300, 12, 2
+
+
+class Hub:
+    """One of several hubs of a database."""
+
+    def __init__(self, address: str) -> None:
+        self.store = PostgresStore(address)
+        self._engine = Engine(self.store, HashedEmbedder(), ManualClock(), "1")
+
+    def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
+        return self._engine.answer(scope, parsed(method, params))
+
+    def found(self, query: str, scope: str = APP) -> list[str]:
+        while (reply := self("search_semantic_memories", scope, query=query)).get("partial"):
+            """It is loaded by a thread."""
+        return [one["content"] for one in reply["memories"]]
+
+
+@pytest.fixture
+def hubs(postgres: Server) -> Iterator[list[Hub]]:
+    postgres.empty()
+    made = [Hub(postgres.address) for _ in range(HUBS)]
+    yield made
+    for one in made:
+        one.store.close()
+
+
+def test_what_one_hub_takes_the_other_finds_revises_and_forgets(hubs: list[Hub]) -> None:
+    first, second = hubs
+    stored = first("store_memory", content="tea at four", idempotency_key="k")["memory_id"]
+    assert second.found("tea") == ["tea at four"]
+    assert second("store_memory", content="tea at five", idempotency_key="k")["memory_id"] == stored
+    second("update_memory", memory_id=stored, content="coffee at six", idempotency_key="k.2")
+    assert first.found("coffee") == ["coffee at six"]
+    first("forget_memory", memory_id=stored)
+    assert second.found("coffee") == []
+
+
+def test_a_key_that_many_callers_of_several_hubs_bring_at_once_is_one_memory(hubs: list[Hub]) -> None:
+    def store(number: int) -> tuple[str, str]:
+        key = f"key {number % KEYS}"
+        return key, hubs[number % HUBS]("store_memory", content=f"text of {key}", idempotency_key=key)["memory_id"]
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        told = list(callers.map(store, range(KEYS * 3)))
+    ids = dict(told)
+    assert all(ids[key] == memory_id for key, memory_id in told)
+    assert len(set(ids.values())) == KEYS == sum(hubs[0].store.reader.counted_spaces().values())
+
+
+def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub]) -> None:
+    """The readers page by number while others write: a number that is handed out before its change is committed would
+    be passed by."""
+    are_writing = threading.Event()
+
+    def write(caller: int) -> list[str]:
+        hub = hubs[caller % HUBS]
+        return [hub("store_memory", content=f"{caller} says {number}")["memory_id"] for number in range(40)]
+
+    def read(hub: Hub) -> list[str]:
+        seen, since, is_last = list[str](), None, False
+        while not is_last:
+            is_last = are_writing.is_set()
+            while True:
+                page = hub("list_changes", since=since, limit=7)
+                since = page["until"]
+                seen += [one["memory_id"] for one in page["changes"]]
+                if not page["more"]:
+                    break
+        return seen
+
+    with ThreadPoolExecutor(CALLERS + 3) as threads:
+        readers = [threads.submit(read, hubs[number % HUBS]) for number in range(3)]
+        writers = [threads.submit(write, caller) for caller in range(CALLERS)]
+        written = {one for writer in writers for one in writer.result()}
+        are_writing.set()
+        orders = [reader.result() for reader in readers]
+    assert len(written) == CALLERS * 40
+    for order in orders:
+        assert len(order) == len(set(order))
+        assert set(order) == written
+    assert orders[0] == orders[1] == orders[2]
+
+
+def test_what_waits_together_is_committed_together(hubs: list[Hub], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One namespace is no faster than its commits, so those who wait share one."""
+    hub, batches = hubs[0], list[int]()
+    transact = PostgresStore._transact
+
+    def counted(self: PostgresStore, batch: Any) -> Any:
+        batches.append(len(batch))
+        return transact(self, batch)
+
+    monkeypatch.setattr(PostgresStore, "_transact", counted)
+    with ThreadPoolExecutor(32) as callers:
+        list(callers.map(lambda number: hub("store_memory", content=f"note {number}"), range(256)))
+    assert sum(batches) == 256
+    assert max(batches) >= 8
+
+
+def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
+    store = hubs[0].store
+    gate = threading.Event()
+    blocked = store.write(lambda _: gate.wait(10), APP)
+
+    def fail(_: Any) -> None:
+        raise KeyError("x")
+
+    failing, fine = store.write(fail, APP), store.write(lambda tx: tx.set_facet("a", "b", {"c": 1}), APP)
+    gate.set()
+    assert blocked.result() is True
+    with pytest.raises(KeyError):
+        failing.result()
+    fine.result()
+    assert store.reader.facets("a", ["b"]) == {"b": {"c": 1}}
+
+
+def test_no_statement_reads_the_whole_table_of_memories(hubs: list[Hub], postgres: Server) -> None:
+    hub = hubs[0]
+    one, other = (hub("store_memory", content=text, idempotency_key=text)["memory_id"] for text in ("tea", "milk"))
+    said: list[str] = []
+
+    def ask(statement: str, values: Any) -> list[Any]:
+        with psycopg.connect(postgres.address, autocommit=True) as connection:
+            connection.execute("SET enable_seqscan = off")  # of a table of two rows it would be the quickest
+            plan = connection.execute(f"EXPLAIN {statement}", values).fetchall()
+            said.append("\n".join(line for (line,) in plan))
+            found: list[Any] = connection.execute(statement, values).fetchall()
+            return found
+
+    hub.store.reader._asked = ask  # type: ignore[attr-defined]  # the reader is given what asks
+    hub.found("tea")
+    hub("list_changes")
+    hub("get_working_memory", context_filter="c")
+    hub("get_linked_memories", memory_ids=[one, other])
+    assert len(said) >= 6
+    assert [plan for plan in said if "Seq Scan on km_memory" in plan or "Seq Scan on km_facet" in plan] == []
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"content": "nul \0 in it", "metadata": {"a\0": "b\0"}},
+        {"content": "lone \ud800", "idempotency_key": "\ud800"},
+        {"content": " ".join(f"word{number}" for number in range(120_000))},
+        {"content": "x", "idempotency_key": "k" * 3_000},
+        {"content": "漢字かな交じり文", "idempotency_key": "鍵"},
+    ],
+    ids=["nul", "surrogates", "1-mib-of-words", "long-key", "cjk"],
+)
+def test_awkward_texts_are_stored_or_refused_by_name(hubs: list[Hub], params: dict[str, Any]) -> None:
+    if len(params.get("idempotency_key", "")) > KEY_LIMIT:
+        with pytest.raises(InvalidInput, match="idempotency_key"):
+            hubs[0]("store_memory", **params)
+        return
+    row = hubs[1].store.reader.row(hubs[0]("store_memory", **params)["memory_id"])
+    assert row is not None
+    assert row.memory.content == params["content"].replace("\ud800", "\ufffd")
+
+
+def test_a_database_that_was_copied_is_another_incarnation(hubs: list[Hub], postgres: Server) -> None:
+    before = hubs[0]("initialize_memory_system")["incarnation"]
+    assert hubs[1]("initialize_memory_system")["incarnation"] == before
+    stored = hubs[0]("store_memory", content="tea")["memory_id"]
+    for one in hubs:
+        one.store.close()
+    with psycopg.connect(postgres.address.replace("/postgres", "/template1"), autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS copied")
+        connection.execute("CREATE DATABASE copied TEMPLATE postgres")
+    copy = Hub(postgres.address.replace("/postgres", "/copied"))
+    assert copy("initialize_memory_system")["incarnation"] not in (None, before)
+    assert copy.store.reader.row(stored) is not None
+    copy.store.close()
+
+
+# --- a database that is not as it should be ---------------------------------------------------------------------------
+
+
+def test_a_database_that_stops_costs_a_sentence_and_comes_back_by_itself() -> None:
+    with postgres_server() as server:
+        hub = Hub(server.address)
+        kept = hub("store_memory", content="tea at four", idempotency_key="a")["memory_id"]
+        server.stop()
+        with pytest.raises(StoreUnreadable, match=r"nobody listens there|is stopping|does not answer"):
+            hub("store_memory", content="tea at five", idempotency_key="b")
+        with pytest.raises(StoreUnreadable):
+            hub.store.reader.row(kept)
+        server.start()
+        assert hub("store_memory", content="tea at four", idempotency_key="a")["memory_id"] == kept
+        assert hub("store_memory", content="tea at five", idempotency_key="b")["idempotency_hit"] is False
+        hub.store.close()
+
+
+def test_a_read_only_database_takes_nothing_and_answers(hubs: list[Hub], postgres: Server) -> None:
+    hubs[0]("store_memory", content="tea at four")
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+    try:
+        with ExitStack() as closing:
+            other = PostgresStore(postgres.address)
+            closing.callback(other.close)
+            with pytest.raises(StoreUnreadable, match="read-only"):
+                other.write(lambda tx: tx.set_facet("a", "b", {}), APP).result()
+            assert len(other.reader.changed(APP, 0, 10)) == 1
+    finally:
+        with psycopg.connect(postgres.address, autocommit=True) as connection:
+            connection.execute("SET default_transaction_read_only = off")
+            connection.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://hub:se-cret@127.0.0.1:1/postgres", "nobody listens there"),
+        ("postgresql://hub:se-cret@127.0.0.1:{port}/nowhere", "no such database"),
+        ("postgresql://nobody:se-cret@127.0.0.1:{port}/postgres", "no such database or user"),
+        ("postgresql://hub:se-cret@no-such-host.invalid/postgres", "no such host"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_named_without_its_password(postgres: Server, address: str, said: str) -> None:
+    with pytest.raises(StoreUnreadable, match=said) as refused:
+        PostgresStore(address.format(port=postgres.port))
+    assert "se-cret" not in str(refused.value)
+
+
+def test_a_schema_of_a_later_version_is_left_alone(postgres: Server) -> None:
+    postgres.empty()
+    PostgresStore(postgres.address).close()
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute("UPDATE km_schema SET step = 99")
+    with pytest.raises(StoreTooNew):
+        PostgresStore(postgres.address)
+
+
+def test_an_address_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="postgresql://"):
+        run_hub(tmp_path, port=0, store="mysql://hub@localhost/x")
+
+
+def test_what_is_shown_of_an_address_has_no_password() -> None:
+    assert (
+        shown("postgresql://hub:se-cret@db.example:5433/kingly?sslmode=require")
+        == "postgresql://db.example:5433/kingly"
+    )
+    assert "se-cret" not in shown("postgresql://hub:se-cret@[db")
+
+
+def test_two_hubs_of_the_command_line_serve_one_database(postgres: Server, tmp_path: Path) -> None:
+    postgres.empty()
+    command = [sys.executable, "-m", "kingly_memory", "hub", "--store", postgres.address, "--home", str(tmp_path)]
+    with ExitStack() as stack:
+        urls = []
+        for _ in range(2):
+            process = stack.enter_context(
+                subprocess.Popen(  # this package
+                    [*command, "--port", "0", "--until-eof", "--json"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            stack.callback(process.terminate)
+            assert process.stdout is not None
+            assert select.select([process.stdout], [], [], 30)[0]
+            urls.append(json.loads(process.stdout.readline())["url"])
+        with httpx.Client(trust_env=False) as web:
+            stored = {"method": "store_memory", "params": {"content": "tea at four"}}
+            assert web.post(f"{urls[0]}/mcp/call", json=stored).status_code == 200
+            asked = {"method": "list_changes", "params": {}}
+            told = web.post(f"{urls[1]}/mcp/call", json=asked).json()["changes"]
+            assert [one["content"] for one in told] == ["tea at four"]
+            assert web.get(f"{urls[1]}/ready").status_code == 200
