@@ -26,11 +26,6 @@ forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:D
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def founded(home: Path) -> Path:
     """A home that holds one memory, closed."""
     store = DiskStore(home, durability="process")

@@ -20,11 +20,6 @@ from tests.store_samples import check_integrity, elsewhere, memory, put, saving,
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def store(home: Path) -> Iterator[DiskStore]:
     store = DiskStore(home, durability="process")
     put(store, memory("first"))

@@ -4,8 +4,6 @@ none is lost where there is time."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,26 +14,9 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.ports import Match
 from kingly_memory.router.search.local import LocalSearch
-from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, set_facet, soon
+from tests.store_samples import NOON_S, ask, contents, match, memory, put, set_facet, soon
 
 LONG = "long " * 20_000
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
-    """One store for all examples of a law, so that others' memories become many."""
-    home = tmp_path_factory.mktemp("shared")
-    store = DiskStore(home, durability="process")
-    yield store
-    store.close()
-    check_integrity(home)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DiskStore]:
-    store = DiskStore(tmp_path / "home", durability="process")
-    yield store
-    store.close()
 
 
 texts = st.lists(st.sampled_from(["amber", "beryl", "coral", "diamond"]), min_size=1, max_size=4).map(" ".join)

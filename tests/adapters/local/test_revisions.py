@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from operator import methodcaller
@@ -17,12 +17,6 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import HOME, INCARNATION, Transaction
 from tests.store_samples import memory, saving
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DiskStore]:
-    with closing(DiskStore(tmp_path / "home", durability="process")) as opened:
-        yield opened
 
 
 def revised(store: DiskStore, first: Memory, *texts: str) -> Memory:

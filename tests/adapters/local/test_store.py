@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from threading import Event
@@ -22,27 +21,11 @@ from tests.store_samples import (
     REMOTE,
     ask,
     behind,
-    check_integrity,
     memory,
     put,
     saving,
     stored_contents,
 )
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[DiskStore]:
-    store = DiskStore(home, durability="process")
-    yield store
-    store.close()
-    if home.exists():
-        check_integrity(home)
-
 
 # --- memories -----------------------------------------------------------------------------------------------------
 

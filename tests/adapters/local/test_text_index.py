@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
@@ -31,30 +30,6 @@ from tests.store_samples import (
     soon,
     stored_contents,
 )
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
-    """One store for all examples of a law: each example takes projects of its own."""
-    home = tmp_path_factory.mktemp("shared")
-    store = DiskStore(home, durability="process")
-    yield store
-    store.close()
-    check_integrity(home)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[DiskStore]:
-    store = DiskStore(home, durability="process")
-    yield store
-    store.close()
-    check_integrity(home)
-
 
 # --- in step ------------------------------------------------------------------------------------------------------
 
