@@ -212,7 +212,6 @@ class Pace(_Checked):
     )
     lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed", _TIME)
     lease_size: int = _setting(256, "memories claimed at a time", _COUNT)
-    refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead", _COUNT)
     poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored", _TIME)
     sends_at_once: int = _setting(16, "calls under way to a remote at once", _COUNT)
     usage_flush_s: float = _setting(5.0, "how often uses are written down", _TIME)

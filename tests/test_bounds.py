@@ -71,7 +71,7 @@ async def test_a_host_that_cannot_be_decoded_is_an_unavailable_remote() -> None:
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["offline_after", "lease_size", "refusals_limit", "send_tries"])
+@pytest.mark.parametrize("name", ["offline_after", "lease_size", "send_tries"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", pytest.param(HUGE, id="huge")])
 def test_a_count_is_a_whole_number_of_one_or_more(name: str, value: object) -> None:
     with pytest.raises(InvalidSetting, match=f"setting pace.{name}: .* is not a whole number of 1 or more"):

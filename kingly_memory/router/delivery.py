@@ -30,6 +30,9 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
 from kingly_memory.ports import Delivery, RemoteLink, RemoteMarks
 from kingly_memory.router.routes import Routes
 
+MOST_REFUSALS = 10
+"""That many which are not clear are as good as a clear one: who answers is there, and does not want it."""
+
 
 def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:
     if before is None:
@@ -100,7 +103,9 @@ def postponed(before: Delivery, reason: str, due: float) -> Delivery:
     )
 
 
-def refused(before: Delivery, change: int, reason: str, *, clear: bool, limit: int, due: float) -> Delivery:
+def refused(
+    before: Delivery, change: int, reason: str, *, clear: bool, due: float, limit: int = MOST_REFUSALS
+) -> Delivery:
     """The remote will not take `change`. A newer change does not die with it."""
     if change < before.wanted:
         return postponed(replace(before, refusals=0), reason, due)

@@ -372,10 +372,8 @@ class Sender:
             else:
                 await self._settle(item, partial(delivery.overtaken, remote_id=error.remote_id, due=due))
             return
-        limit, due = self.pace.refusals_limit, self._due_after(item)
-        move = partial(
-            delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, limit=limit, due=due
-        )
+        due = self._due_after(item)
+        move = partial(delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, due=due)
         moved = await self._settle(item, move)
         self._complain(item, error.reason, dead=moved is not None and moved.state is DeliveryState.DEAD)
 
