@@ -8,7 +8,9 @@ import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.models import as_utc
+from kingly_memory.ports import Clock
 
 _MICROSECONDS = 1_000_000
 """Both clocks go by whole microseconds, the finest a datetime can tell: they never drift apart."""
@@ -154,3 +156,25 @@ def _wake(woken: asyncio.Future[None]) -> None:
     loop = woken.get_loop()
     if not loop.is_closed():
         loop.call_soon_threadsafe(arrive)
+
+
+class Hanging:
+    """What answers at once, until it is told to hang."""
+
+    def __init__(self, clock: Clock | None) -> None:
+        self._clock = clock or SystemClock()
+        self._released: asyncio.Event | None = None
+
+    def hang(self) -> None:
+        """From now on calls wait; their deadline ends them, unless `go_on` comes first."""
+        self._released = asyncio.Event()
+
+    def go_on(self) -> None:
+        """Let the calls that wait, and all later ones, be answered."""
+        if self._released is not None:
+            self._released.set()
+            self._released = None
+
+    async def _goes_on(self, within_s: float) -> bool:
+        """Whether a call is answered before that time is over."""
+        return self._released is None or await self._clock.wait(self._released, within_s)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.testing.clock import Hanging
 from kingly_memory.testing.semantic import words
 
 
@@ -34,7 +33,7 @@ class FakeCall:
     arguments: JsonObject
 
 
-class FakeRemote:
+class FakeRemote(Hanging):
     """The Remote port in memory. Outcomes are used up one per call; None, or no outcome left, means success.
 
     `down = True` fails every call at once; `hang()` lets every call wait until its deadline on the clock, or `go_on()`.
@@ -50,6 +49,7 @@ class FakeRemote:
         call_timeout_s: float = 5.0,
         takes_at_once: int = 1,
     ) -> None:
+        super().__init__(clock)
         self.down = False
         self.calls: list[FakeCall] = []
         self.memories: dict[str, Memory] = {}
@@ -62,11 +62,9 @@ class FakeRemote:
         self.closed = False
         self._outcomes = deque(outcomes)
         self._honours_keys = honours_keys
-        self._clock = clock or SystemClock()
         self._call_timeout_s = call_timeout_s
         self._takes_at_once = takes_at_once
         self._known_keys: dict[str, str] = {}
-        self._released: asyncio.Event | None = None
 
     def __repr__(self) -> str:
         return f"<FakeRemote down={self.down} memories={len(self.memories)} calls={len(self.calls)}>"
@@ -74,16 +72,6 @@ class FakeRemote:
     def script(self, *outcomes: Outcome) -> None:
         """Queue outcomes, one per call."""
         self._outcomes.extend(outcomes)
-
-    def hang(self) -> None:
-        """From now on calls wait; their deadline ends them, unless `go_on` comes first."""
-        self._released = asyncio.Event()
-
-    def go_on(self) -> None:
-        """Let the calls that wait, and all later ones, answer."""
-        if self._released is not None:
-            self._released.set()
-            self._released = None
 
     def named(self, name: str) -> list[FakeCall]:
         """The calls of one name, in order."""
@@ -186,7 +174,7 @@ class FakeRemote:
         if self.down:
             raise RemoteUnavailable("the fake is down")
         within_s = self._call_timeout_s if deadline_s is None else deadline_s
-        if self._released is not None and not await self._clock.wait(self._released, within_s):
+        if not await self._goes_on(within_s):
             raise RemoteUnavailable(f"no answer within {within_s:g} s", timed_out=True)
         outcome = self._outcomes.popleft() if self._outcomes else None
         if isinstance(outcome, RemoteError):

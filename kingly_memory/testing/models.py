@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.errors import LanguageModelError
 from kingly_memory.ports import Clock
+from kingly_memory.testing.clock import Hanging
 
 Reply = str | Exception | Callable[[str], str]
 
 
-class ScriptedLanguageModel:
+class ScriptedLanguageModel(Hanging):
     """The LanguageModel port from a script: one reply per prompt, and `always` when the script is used up.
 
     A reply is a text, an error to raise, or a function of the prompt. `prompts` holds what was asked, `most_at_once`
@@ -21,27 +21,16 @@ class ScriptedLanguageModel:
     """
 
     def __init__(self, *replies: Reply, always: Reply = "STATUS: uncertain", clock: Clock | None = None) -> None:
+        super().__init__(clock)
         self.prompts: list[str] = []
         self.most_at_once = 0
         self._replies = deque(replies)
         self._always = always
-        self._clock = clock or SystemClock()
-        self._released: asyncio.Event | None = None
         self._under_way = 0
         self._news = asyncio.Event()
 
     def __repr__(self) -> str:
         return f"<ScriptedLanguageModel prompts={len(self.prompts)} replies={len(self._replies)}>"
-
-    def hang(self) -> None:
-        """From now on calls wait; their deadline ends them, unless `go_on` comes first."""
-        self._released = asyncio.Event()
-
-    def go_on(self) -> None:
-        """Let the calls that wait, and all later ones, be answered."""
-        if self._released is not None:
-            self._released.set()
-            self._released = None
 
     async def until_asked(self, count: int) -> None:
         """Wait until so many questions have come."""
@@ -65,7 +54,7 @@ class ScriptedLanguageModel:
             self._under_way -= 1
 
     async def _replied(self, prompt: str, timeout_s: float) -> str:
-        if self._released is not None and not await self._clock.wait(self._released, timeout_s):
+        if not await self._goes_on(timeout_s):
             raise LanguageModelError(f"not within {timeout_s:g} s")
         reply = self._replies.popleft() if self._replies else self._always
         if isinstance(reply, Exception):
