@@ -53,9 +53,10 @@ def derived_id(memory_id: str, where: str) -> MemoryId:
     return MemoryId(f"{memory_id[:15]}{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
 
 
-def kept_id(remote: str, remote_id: str, space: str) -> MemoryId:
-    """The id of a space's copy of what only the remote holds: the same in every process, and of no time."""
-    digest = sha256(json.dumps([remote, remote_id, space]).encode()).hexdigest()
+def named_id(*names: str | int) -> MemoryId:
+    """The id of what has those names elsewhere, as what only a remote holds or a message of a file: the same in every
+    process and on every import, and of no time."""
+    digest = sha256(json.dumps(names).encode()).hexdigest()
     return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.dataclass import dataclass
-from kingly_memory.digests import sha256
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.validation import Draft
@@ -168,10 +166,3 @@ class ExportedThread:
     drift_history: tuple[str, ...]
     relevance: float
     is_active: bool
-
-
-def message_id(thread_id: str, name: str | int) -> MemoryId:
-    """The id of a message that has none of our own: the same on every import. `name` is the message's own id, or its
-    place in the thread."""
-    digest = sha256(json.dumps([thread_id, name]).encode()).hexdigest()
-    return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")

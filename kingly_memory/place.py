@@ -159,10 +159,9 @@ def store_key() -> tuple[str | None, Path | None]:
     return os.environ.get(KEY) or None, Path(path) if path else None
 
 
-def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:
+def mcp_token() -> str | None:
     """The token that callers of the MCP server over HTTP must bring: `KINGLY_MCP_TOKEN`."""
-    env = os.environ if environment is None else environment
-    return env.get("KINGLY_MCP_TOKEN") or None
+    return os.environ.get("KINGLY_MCP_TOKEN") or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, RemoteRefused
-from kingly_memory.ids import MemoryId, kept_id
+from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import usual_lifetime
 from kingly_memory.models import (
     KEPT,
@@ -227,7 +227,7 @@ class Intake:
         elif known_id is not None and (said is None or said.type is MemoryType.WORKING):
             return None, None
         names = (name for name in (one.name, one.remote_id) if name is not None and _UUID.fullmatch(name))
-        wanted_id = next(names, kept_id(self.remote, one.remote_id, space))
+        wanted_id = next(names, named_id(self.remote, one.remote_id, space))
         memory_id, row = write.in_space(transaction, wanted_id, space)
         if row is None and said is not None and said.key is not None:
             holder = transaction.id_of_key(space, said.key)

@@ -21,8 +21,8 @@ from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.reading import OWN_ID, Entry, Problem, are_pairs, json_value, point_in_time, whole
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import derived_id
-from kingly_memory.imported import ExportedThread, ImportedContext, ImportedFocus, message_id
+from kingly_memory.ids import derived_id, named_id
+from kingly_memory.imported import ExportedThread, ImportedContext, ImportedFocus
 from kingly_memory.models import WEIGHT_LIMIT, JsonObject, Memory, Standing
 from kingly_memory.validation import USUAL, Imported, draft, label, tag_list
 
@@ -236,7 +236,7 @@ def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
     name = place if own in (None, "") else str(own)
-    memory_id = name if isinstance(name, str) and OWN_ID.fullmatch(name) else message_id(thread_id, name)
+    memory_id = name if isinstance(name, str) and OWN_ID.fullmatch(name) else named_id(thread_id, name)
     if (before := known.setdefault(memory_id, where)) != where:
         raise InvalidInput(f"{where}.id", f"is that of {before} too")
     return memory_id
@@ -297,7 +297,7 @@ def _message(thread_id: str, memory: Memory) -> JsonObject:
     """Under the id that makes it the same memory where it is imported again."""
     message = {"source": memory.origin.value, **memory.metadata}
     message |= {"content": memory.content, "timestamp": _iso(memory.created_at)}
-    expected = message_id(thread_id, str(message.get("id")))
+    expected = named_id(thread_id, str(message.get("id")))
     is_named = memory.id in (expected, derived_id(expected, memory.scope.space))
     return message if is_named else {**message, "id": memory.id}
 

@@ -9,7 +9,8 @@ from typing import Any
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.notes import sections
 from kingly_memory.adapters.files.reading import Problem, attempt, opened, text_of
-from kingly_memory.imported import ImportedLink, message_id
+from kingly_memory.ids import named_id
+from kingly_memory.imported import ImportedLink
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import Imported, draft, required
 
@@ -64,7 +65,7 @@ def _is_mem0(data: Any) -> bool:
 
 def _entity_id(name: str) -> str:
     """An entity is known by its name: the same one on every import."""
-    return message_id(_SERVER, name)
+    return named_id(_SERVER, name)
 
 
 def is_text(path: Path) -> bool:
@@ -81,6 +82,6 @@ def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem
         found = sections(content)
         title = fields.title(found[0].heading) if found else None
         made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
-        return Imported(made, message_id(TEXT, content))
+        return Imported(made, named_id(TEXT, content))
 
     yield attempt(path, "", imported)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import MemoryId, kept_id
+from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, JsonObject, Memory, Query, Standing, space_named
 from kingly_memory.ports import Clock, Delivery, LocalStore, RemoteHit, Row, Transaction
@@ -51,7 +51,7 @@ class RemoteCache:
         space = query.space
         known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
         for hit in hits:
-            known_id, copy_id = known.get(hit.remote_id), kept_id(self._remote, hit.remote_id, space)
+            known_id, copy_id = known.get(hit.remote_id), named_id(self._remote, hit.remote_id, space)
             rows = {one: self._reader.row(one) for one in (known_id, hit.memory_id, copy_id) if one}
             owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
             row = next((row for row in owned if row.memory.scope.space == space), None)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.ids import kept_id
+from kingly_memory.ids import named_id
 from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.search import remote_cache
@@ -236,11 +236,11 @@ async def test_forgotten_copy_is_not_brought_back_by_another_routers_news(bench:
 
 
 def test_id_of_a_copy_depends_on_remote_remote_id_and_project() -> None:
-    ids = {kept_id(*told) for told in [("r", "i", "p"), ("r2", "i", "p"), ("r", "i2", "p"), ("r", "i", "p2")]}
+    ids = {named_id(*told) for told in [("r", "i", "p"), ("r2", "i", "p"), ("r", "i2", "p"), ("r", "i", "p2")]}
     assert len(ids) == 4
-    assert kept_id("r", "i", "p") in ids
-    assert kept_id("r", "a:b", "c") != kept_id("r", "a", "b:c")
-    assert [len(part) for part in kept_id("r", "\ud800", "p").split("-")] == [8, 4, 4, 4, 12]
+    assert named_id("r", "i", "p") in ids
+    assert named_id("r", "a:b", "c") != named_id("r", "a", "b:c")
+    assert [len(part) for part in named_id("r", "\ud800", "p").split("-")] == [8, 4, 4, 4, 12]
 
 
 async def test_copies_that_cannot_be_written_do_not_pile_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
