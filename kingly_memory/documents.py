@@ -44,7 +44,7 @@ class Document(NamedTuple):
 
     def to_json(self) -> JsonObject:
         times = {"created_at": self.created_at, "updated_at": self.updated_at, "expires_at": self.expires_at}
-        told = {name: None if one is None else moment_text(one) for name, one in times.items()}
+        told = {name: moment_text(one) for name, one in times.items()}
         place = {"namespace": list(self.namespace), "key": self.key}
         return {**place, "version": self.version, **told, "value": self.value}
 
