@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kingly_memory import Settings
 from kingly_memory.settings import Pace
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run
 from tests.threads.samples import THREAD_ID
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.setenv("KINGLY_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("KINGLY_PROJECT", "app")
-    return runner(capsys, monkeypatch)
 
 
 @pytest.mark.requirement("SMT-003", "SMT-006")
