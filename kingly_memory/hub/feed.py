@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kingly_memory.cognition import links
+from kingly_memory.cognition.links import Link
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.hub.storing import HubStore
@@ -35,12 +36,15 @@ class Feed:
         found = self._reader.changed(scope, until, request.limit)
         ids = [row.memory.id for _, row in found if row is not None]
         beside = self._reader.facets_of(dict.fromkeys((MET, PIN, RATINGS), ids))
+        joined = links.beside(self._reader, ids)
         listed: dict[str, JsonObject] = {}
         room = REPLY_LIMIT_BYTES
         is_cut = len(found) == request.limit
         for sequence, row in found:
             if row is not None and row.memory.id not in listed:
-                entry = self._entry(row, {name: beside[name].get(row.memory.id, {}) for name in beside})
+                memory_id = row.memory.id
+                told = {name: beside[name].get(memory_id, {}) for name in beside}
+                entry = self._entry(row, told, joined[memory_id])
                 size = _size(entry)
                 if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
                     entry |= {"revisions": [], "links": [], "ratings": []}
@@ -56,7 +60,7 @@ class Feed:
         until = until if is_cut else max(last, until)
         return {"changes": [*listed.values()], "until": f"{home}.{until}", "more": is_cut}
 
-    def _entry(self, row: Row, beside: Mapping[str, JsonObject]) -> JsonObject:
+    def _entry(self, row: Row, beside: Mapping[str, JsonObject], joined: Sequence[Link]) -> JsonObject:
         memory = row.memory
         entry: JsonObject = {
             "memory_id": memory.id,
@@ -68,14 +72,13 @@ class Feed:
         if row.standing is Standing.FORGOTTEN:
             return {**entry, "forgotten": True, "purged": memory.metadata.get("purged") is True}
         earlier = self._reader.revisions(memory.id)[:_EARLIER] if memory.revision > 1 else []
-        found = links.beside(self._reader, [memory.id])[memory.id]
         return {
             **entry,
             **memory.metadata,
             "revisions": [
                 {"revision": one.revision, "at": one.updated_at.isoformat(), **one.metadata} for one in earlier
             ],
-            "links": [worded(link) for link in found],
+            "links": [worded(link) for link in joined],
             **({"pin": beside[PIN]} if beside[PIN] else {}),
             **beside[RATINGS],
         }

@@ -94,7 +94,7 @@ async def test_what_a_hub_says_of_the_far_future_can_still_be_changed(
 ) -> None:
     last = "9999-12-31T23:59:59.999999+00:00"
     entry = Feed._entry
-    monkeypatch.setattr(Feed, "_entry", lambda self, row, met: {**entry(self, row, met), "at": last})
+    monkeypatch.setattr(Feed, "_entry", lambda self, *what: {**entry(self, *what), "at": last})
     async with team.machine("ours") as ours, team.machine("theirs") as theirs:
         memory_id = await shared(ours, theirs)
         await ours.forget(memory_id)
