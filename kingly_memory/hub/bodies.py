@@ -126,7 +126,8 @@ class Door:
                 answering: ASGIApp | Refusal = message
             else:
                 answering = await self._sdk()
-                scope, receive = relayed({**scope, CALLER: caller}, message, receive)
+                scope[CALLER] = caller
+                scope, receive = relayed(scope, message, receive)
             await (refused(answering) if isinstance(answering, Refusal) else answering)(scope, receive, send)
 
 

@@ -14,7 +14,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -30,8 +30,8 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.observe import log
 
-_GRACE_S = 1
-"""Seconds that open calls may take after the server was told to stop."""
+GRACE_S = 10
+"""Seconds that calls in progress may take once the port is closed."""
 _WAITING_CALLS = 2_048
 """How many connections the system keeps until they are accepted. That takes 0.3 s; who finds no place tries again after
 1 s."""
@@ -50,9 +50,15 @@ _SMALL_CHUNKS = "the body comes in too many small chunks; send it with its Conte
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, may_close: Callable[[], bool] | None) -> None:
         super().__init__(config)
         self.server_state = Connections(limits)
+        self._may_close = may_close
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to close the port. A second Ctrl-C (`force_exit`) waits for nobody."""
+        is_stopping = await super().on_tick(counter)
+        return is_stopping and (self.force_exit or self._may_close is None or self._may_close())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -61,8 +67,15 @@ class _Server(uvicorn.Server):
             listening.listen(_WAITING_CALLS)
 
 
-def quiet_server(application: ASGIApp, *, limits: Limits | None = None, lifespan: bool = False) -> uvicorn.Server:
-    """Without an access log: what is called, and by whom, is nobody's business."""
+def quiet_server(
+    application: ASGIApp,
+    *,
+    limits: Limits | None = None,
+    lifespan: bool = False,
+    may_close: Callable[[], bool] | None = None,
+) -> uvicorn.Server:
+    """Without uvicorn's access log, which repeats what callers wrote. A server that was told to stop goes on until
+    `may_close` says True."""
     limits = Limits.of_this_process() if limits is None else limits
     config = uvicorn.Config(
         application,
@@ -74,9 +87,9 @@ def quiet_server(application: ASGIApp, *, limits: Limits | None = None, lifespan
         server_header=False,
         ws="none",
         lifespan="on" if lifespan else "off",
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=GRACE_S,
     )
-    return _Server(config, limits)
+    return _Server(config, limits, may_close)
 
 
 @contextmanager

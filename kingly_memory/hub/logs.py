@@ -1,7 +1,8 @@
-"""Where a server's warnings go: to standard error, from a thread of their own, and each of a kind once a minute.
+"""Where a server's lines go: calls to standard output, where they are wanted, and warnings to standard error, each of
+a kind once a minute. Both are written by threads of their own.
 
-A host may start the server with a pipe for standard error that it never reads. Once that pipe is full, a write to it
-waits for ever, and must not do so in the event loop. What is refused a thousand times a second must not fill a disk.
+A host may start the server with a pipe that it never reads. Once that pipe is full, a write to it waits for ever, and
+must not do so in the event loop. What is refused a thousand times a second must not fill a disk.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from kingly_memory.validation import mended
 
@@ -31,9 +33,9 @@ class _Notes(logging.Handler):
     """Hands warnings to the thread that writes them. Of an exception only its kind is told: its text may hold what a
     memory says."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    def __init__(self, write: Callable[[str], None], now_s: Callable[[], float]) -> None:
         super().__init__(logging.WARNING)
-        self.waiting: queue.Queue[str | None] = queue.Queue(MOST_WAITING)
+        self._write = write
         self._now_s = now_s
         self._told: dict[str, tuple[float, int]] = {}
         """When each line was told, and how often it was not since."""
@@ -61,29 +63,41 @@ class _Notes(logging.Handler):
 
     def _tell(self, told: str, more: int) -> None:
         line = " ".join(told.split())
-        with suppress(queue.Full):
-            self.waiting.put_nowait(f"kingly-memory: {line}{f' ({more} more since)' if more else ''}\n")
+        self._write(f"kingly-memory: {line}{f' ({more} more since)' if more else ''}")
 
 
 @contextmanager
 def warnings_to_stderr(now_s: Callable[[], float] = time.monotonic) -> Iterator[None]:
     """Show the warnings of every library, as notes of this program."""
-    handler = _Notes(now_s)
-    writing = threading.Thread(target=_write, args=(handler.waiting,), name="kingly-stderr", daemon=True)
-    root = logging.getLogger()
-    root.addHandler(handler)
+    with lines_to(sys.stderr) as write:
+        handler = _Notes(write, now_s)
+        root = logging.getLogger()
+        root.addHandler(handler)
+        try:
+            yield
+        finally:
+            root.removeHandler(handler)
+            handler.tell_the_rest()
+
+
+@contextmanager
+def lines_to(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """What writes a line to the stream and never waits: where nobody reads, the later lines are dropped."""
+    waiting: queue.Queue[str | None] = queue.Queue(MOST_WAITING)
+
+    def write(line: str | None) -> None:
+        with suppress(queue.Full):
+            waiting.put_nowait(line)
+
+    def write_out() -> None:
+        while (line := waiting.get()) is not None:
+            with suppress(OSError, ValueError):  # nobody reads, which is no reason to stop
+                os.write(stream.fileno(), f"{line}\n".encode())
+
+    writing = threading.Thread(target=write_out, name=f"kingly-{stream.name}", daemon=True)
     writing.start()
     try:
-        yield
+        yield write
     finally:
-        root.removeHandler(handler)
-        handler.tell_the_rest()
-        with suppress(queue.Full):
-            handler.waiting.put_nowait(None)
+        write(None)
         writing.join(_LAST_LINES_S)
-
-
-def _write(waiting: queue.Queue[str | None]) -> None:
-    while (line := waiting.get()) is not None:
-        with suppress(OSError, ValueError):  # nobody reads, which is no reason to stop
-            os.write(sys.stderr.fileno(), line.encode())

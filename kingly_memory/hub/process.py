@@ -16,7 +16,8 @@ from types import TracebackType
 from kingly_memory.errors import KinglyMemoryError
 
 _LINE = "kingly-hub listening on "
-_STOP_S = 5.0
+_STOP_S = 30.0
+"""Longer than a hub takes to finish the calls in progress."""
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 
 

@@ -17,10 +17,11 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.extras import require
 from kingly_memory.hub.access import Access, Gate
+from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
-from kingly_memory.hub.logs import warnings_to_stderr
+from kingly_memory.hub.logs import lines_to, warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.own_files import make_folder
@@ -41,14 +42,16 @@ def run_hub(
     token_file: Path | None = None,
     tokens_file: Path | None = None,
     store: str | None = None,
+    access_log: bool = False,
     until_eof: bool = False,
     as_json: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
     `store` is the address of a PostgreSQL that keeps the memories, which several hubs may share. Port 0 takes a free
-    one; a line on standard output says which, `as_json` as {"url": …}. Off loopback a token is required. Raises
-    InvalidSetting before anything is opened, StoreError when the home or the store cannot be used.
+    one; a line on standard output says which, `as_json` as {"url": …}. With `access_log` a line about each call
+    follows. Off loopback a token is required. Raises InvalidSetting before anything is opened, StoreError when the home
+    or the store cannot be used.
     """
 
     def allowed() -> Access:
@@ -68,7 +71,9 @@ def run_hub(
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
         engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
-        server = quiet_server(application(engine, gate, __version__), lifespan=True)
+        draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
+        served = application(engine, gate, __version__, draining=draining, note=note)
+        server = quiet_server(served, lifespan=True, may_close=draining.is_over)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)

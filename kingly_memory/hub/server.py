@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -22,8 +22,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.access import Caller, Gate, Refusal
+from kingly_memory.hub.access import CALLER, Caller, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies, Door
+from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.hub.traffic import METHOD, Traffic
 from kingly_memory.models import JsonObject
@@ -35,12 +36,20 @@ if TYPE_CHECKING:
 MCP_PATH = "/mcp"
 
 
-def application(engine: Engine, gate: Gate, version: str) -> Starlette:
-    """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
+def application(
+    engine: Engine,
+    gate: Gate,
+    version: str,
+    *,
+    draining: Draining | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Starlette:
+    """The hub as an ASGI application. MCP is spoken while its lifespan lasts. `note` takes a line about each call."""
+    draining = Draining() if draining is None else draining
     bodies = Bodies()
     mcp = McpFace(engine, version)
     door = Door(gate, bodies, mcp.application)
-    traffic = Traffic()
+    traffic = Traffic(note)
 
     async def health(request: Request) -> Response:
         no = gate.access.refused(request.headers)
@@ -48,7 +57,11 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
 
     async def ready(request: Request) -> Response:
         no = gate.access.refused(request.headers)
-        return _refused(no) if no else await to_thread.run_sync(_ready, engine)
+        if no:
+            return _refused(no)
+        if draining.asked():
+            return _refused(Refusal(503, "the hub is stopping; calls are answered until it closes its port"))
+        return await to_thread.run_sync(_ready, engine)
 
     async def metrics(request: Request) -> Response:
         caller = await gate.admit(request.headers)
@@ -60,6 +73,7 @@ def application(engine: Engine, gate: Gate, version: str) -> Starlette:
         caller = await gate.admit(request.headers)
         if isinstance(caller, Refusal):
             return _refused(caller)
+        request.scope[CALLER] = caller
         async with bodies.arrived(request) as body:
             if isinstance(body, Refusal):
                 return _refused(body)

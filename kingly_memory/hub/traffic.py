@@ -1,14 +1,18 @@
-"""What a hub's operator sees of its calls: how many, how long and how large, and nothing of what they say."""
+"""What a hub's operator sees of its calls: how many, how long and how large, one by one where a log is wanted, and
+nothing of what they say."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kingly_memory.hub.access import CALLER, Caller
 from kingly_memory.hub.methods import METHODS
 
 METHOD = "kingly.method"
@@ -20,9 +24,13 @@ _NOT_ANSWERED = 0
 
 class Traffic:
     """Counts calls by method and status. Labels are the hub's own words: what a caller makes up counts as `other`, so
-    that nobody can make the table grow."""
+    that nobody can make the table grow.
 
-    def __init__(self) -> None:
+    `note`: takes a line of JSON about each call.
+    """
+
+    def __init__(self, note: Callable[[str], None] | None = None) -> None:
+        self._note = note
         self._calls: Counter[tuple[str, int]] = Counter()
         self._seconds: dict[str, float] = {}
         self._sent_bytes: Counter[str] = Counter()
@@ -48,10 +56,12 @@ class Traffic:
                 await application(scope, receive, noted)
             finally:
                 self._in_progress -= 1
-                method = _method(scope)
+                method, took_s = _method(scope), time.monotonic() - began_s
                 self._calls[method, status] += 1
-                self._seconds[method] = self._seconds.get(method, 0.0) + time.monotonic() - began_s
+                self._seconds[method] = self._seconds.get(method, 0.0) + took_s
                 self._sent_bytes[method] += sent_bytes
+                if self._note is not None:
+                    self._note(_line(scope, method, status, took_s, sent_bytes))
 
         return counted
 
@@ -72,6 +82,21 @@ class Traffic:
 def _method(scope: MutableMapping[str, Any]) -> str:
     named = scope.get(METHOD)
     return named if isinstance(named, str) and named in METHODS else _PLACES.get(scope["path"], "other")
+
+
+def _line(scope: Scope, method: str, status: int, took_s: float, sent_bytes: int) -> str:
+    caller, address = scope.get(CALLER), scope.get("client")
+    facts = {
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "from": None if address is None else address[0],
+        "token": caller.grant.holder if isinstance(caller, Caller) else None,
+        "namespace": caller.grant.namespace if isinstance(caller, Caller) else None,
+        "method": method,
+        "status": status,
+        "ms": round(took_s * 1000, 1),
+        "bytes": sent_bytes,
+    }
+    return json.dumps(facts, ensure_ascii=False)
 
 
 def _family(name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from kingly_memory.cli.parser import parse
@@ -64,6 +65,36 @@ def test_a_hub_says_where_it_listens_as_json(tmp_path: Path) -> None:
         assert (running.stdout.read(), running.wait(timeout=30)) == ("", 0)
     url = urlsplit(json.loads(line)["url"])
     assert (url.scheme, url.hostname, url.port != 0) == ("http", "127.0.0.1", True)
+
+
+@pytest.mark.requirement("N24")
+def test_a_hub_says_of_each_call_who_called_what_and_nothing_of_what_was_said(tmp_path: Path, token_file: Path) -> None:
+    said = {"query": "the content", "project": "the-project"}
+    head = {"Authorization": f"Bearer {token_file.read_text().strip()}", "Kingly-Project": "the-project"}
+    head |= {"Accept": "application/json, text/event-stream"}
+    tool = {"name": "search_semantic_memories", "arguments": said}
+    with subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "hub", "--access-log", "--port", "0", "--home", str(tmp_path / "hub")],
+        env=environment(KINGLY_HUB_TOKEN_FILE=str(token_file)),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().rpartition(" ")[2].strip()
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as web:
+            web.post("/mcp/call", json={"method": "search_semantic_memories", "params": said}, headers=head)
+            web.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}, headers=head)
+            web.get("/the-content")
+        running.send_signal(signal.SIGTERM)
+        lines = running.stdout.read()
+        assert running.wait(timeout=60) == 0
+    calls = [json.loads(line) for line in lines.splitlines()]
+    assert [(one["namespace"], one["method"], one["status"], one["from"]) for one in calls] == [
+        ("default", "search_semantic_memories", 200, "127.0.0.1"),
+        ("default", "mcp", 200, "127.0.0.1"),
+        (None, "other", 404, "127.0.0.1"),
+    ]
+    assert [word for word in ("content", "project", "canary") if word in lines] == []
 
 
 def test_the_help_of_the_hub_tells_of_the_hub_alone(run: Run) -> None:
