@@ -261,6 +261,8 @@ OWN = (
                 "keep memories in the PostgreSQL at postgresql://user@host/database (or set KINGLY_HUB_STORE), which "
                 "several hubs may share",
             ),
+            _takes("--tls-cert FILE", "PEM file with its certificate and the chain: it then answers https alone"),
+            _takes("--tls-key FILE", "PEM file of mode 0600 with the certificate's private key"),
             _takes("--access-log", "a line of JSON about each call, without what it says, on standard output"),
             _takes("--until-eof", "stop when standard input ends"),
             _takes("--json", "say where it listens as JSON"),

@@ -29,6 +29,8 @@ def hub(options: Options, out: Output) -> int:
         token_file=token_file,
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
         store=options.store or os.environ.get("KINGLY_HUB_STORE"),
+        tls_cert=Path(options.tls_cert) if options.tls_cert else None,
+        tls_key=Path(options.tls_key) if options.tls_key else None,
         access_log=options.access_log,
         until_eof=options.until_eof,
         as_json=out.as_json,

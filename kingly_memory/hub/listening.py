@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -73,9 +74,10 @@ def quiet_server(
     limits: Limits | None = None,
     lifespan: bool = False,
     may_close: Callable[[], bool] | None = None,
+    tls: tuple[Path | None, Path | None] = (None, None),
 ) -> uvicorn.Server:
     """Without uvicorn's access log, which repeats what callers wrote. A server that was told to stop goes on until
-    `may_close` says True."""
+    `may_close` says True. `tls`: the files with certificate and key."""
     limits = Limits.of_this_process() if limits is None else limits
     config = uvicorn.Config(
         application,
@@ -88,6 +90,8 @@ def quiet_server(
         ws="none",
         lifespan="on" if lifespan else "off",
         timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=tls[0],
+        ssl_keyfile=tls[1],
     )
     return _Server(config, limits, may_close)
 
@@ -140,9 +144,9 @@ def stop_with_input(server: uvicorn.Server) -> None:
     threading.Thread(target=wait, name="hub-input", daemon=True).start()
 
 
-def address(host: str, port: int) -> str:
+def address(host: str, port: int, scheme: str = "http") -> str:
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}"
+    return f"{scheme}://{name}:{port}"
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -42,6 +43,8 @@ def run_hub(
     token_file: Path | None = None,
     tokens_file: Path | None = None,
     store: str | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
     access_log: bool = False,
     until_eof: bool = False,
     as_json: bool = False,
@@ -61,6 +64,7 @@ def run_hub(
     folder = default_home() if home is None else home
     gate = Gate(allowed, [path for path in (token_file, tokens_file, folder / FILE) if path is not None])
     gate.access.check_bind(host)
+    check_certificate(tls_cert, tls_key)
     with ExitStack() as stack:
         make_folder(folder)
         if store is None:
@@ -73,14 +77,30 @@ def run_hub(
         engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         served = application(engine, gate, __version__, draining=draining, note=note)
-        server = quiet_server(served, lifespan=True, may_close=draining.is_over)
+        server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=(tls_cert, tls_key))
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)
-        url = address(host, taken.getsockname()[1])
+        url = address(host, taken.getsockname()[1], "http" if tls_cert is None else "https")
         sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
         sys.stdout.flush()
         server.run(sockets=[taken])
+
+
+def check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Raise InvalidSetting for a certificate that nothing can be encrypted with; without any, nothing is."""
+    if certificate is None or key is None:
+        if certificate is not None or key is not None:
+            raise InvalidSetting("tls_cert", "and --tls-key belong together; name both, or neither")
+        return
+    secret(key, "tls_key")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        problem = f"{certificate} and {key} are no certificate and its private key, in PEM and without a password"
+        raise InvalidSetting("tls_cert", problem) from None
+    except OSError as error:
+        raise InvalidSetting("tls_cert", f"{certificate} cannot be read ({error.strerror})") from None
 
 
 def opened(home: Path, address: str | None) -> HubStore:

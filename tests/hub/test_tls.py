@@ -1,0 +1,77 @@
+"""A hub with a certificate answers https alone, and says what is wrong with one that it cannot use."""
+
+from __future__ import annotations
+
+import json
+import select
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.hub.serve import check_certificate, run_hub
+from tests.adapters.remote.test_security_tls import certified
+
+pytestmark = pytest.mark.requirement("N24", "A19")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate, and its key in a file of its own."""
+    both = certified(tmp_path).read_text()
+    at = both.index("-----BEGIN CERTIFICATE")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    key.touch(mode=0o600)
+    certificate.write_text(both[at:] if at else both[: both.index("-----BEGIN PRIVATE")])
+    key.write_text(both[:at] if at else both[both.index("-----BEGIN PRIVATE") :])
+    return certificate, key
+
+
+@contextmanager
+def hub(home: Path, certificate: Path, key: Path) -> Iterator[str]:
+    """Its address."""
+    files = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    command = [sys.executable, "-m", "kingly_memory", "hub", "--home", str(home), "--port", "0", *files]
+    with subprocess.Popen(  # this package
+        [*command, "--until-eof", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert select.select([process.stdout], [], [], 30)[0]
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+
+
+def test_a_hub_with_a_certificate_answers_https_and_nothing_else(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    with hub(tmp_path / "hub", *files) as url:
+        assert url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(files[0]))
+        with httpx.Client(verify=trusting, trust_env=False) as web:
+            stored = {"method": "store_memory", "params": {"content": "tea at four"}}
+            assert web.post(f"{url}/mcp/call", json=stored).status_code == 200
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(f"{url}/health", trust_env=False)
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{url.replace('https', 'http')}/health", trust_env=False)
+
+
+def test_what_cannot_be_used_is_said_before_anything_is_opened(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    certificate, key = files
+    for given in ((certificate, None), (None, key)):
+        with pytest.raises(InvalidSetting, match="belong together"):
+            run_hub(tmp_path / "hub", port=0, tls_cert=given[0], tls_key=given[1])
+    with pytest.raises(InvalidSetting, match="no certificate and its private key"):
+        check_certificate(key, key)
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        check_certificate(tmp_path / "gone.pem", key)
+    key.chmod(0o644)
+    with pytest.raises(InvalidSetting, match="chmod 600"):
+        check_certificate(certificate, key)
+    assert not (tmp_path / "hub").exists()
