@@ -270,16 +270,27 @@ OWN = (
         is_apart=True,
     ),
     Command(
+        "hub status",
+        "Say how a running hub is, and what it has answered since its start.",
+        "hub:status",
+        (
+            _takes("--url URL", "its address", "http://127.0.0.1:8000"),
+            _takes("--token-file FILE", "file of mode 0600 with a token of it, where it needs one"),
+            _JSON,
+        ),
+        is_apart=True,
+    ),
+    Command(
         "hub tokens",
         "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
-        "hub_tokens:listed",
+        "hub:listed",
         (_HUB_HOME, _JSON),
         is_apart=True,
     ),
     Command(
         "hub tokens create",
         "Make a token for a person or a program, and show it this once.",
-        "hub_tokens:create",
+        "hub:create",
         (
             _takes("name NAME", "who is to hold it", NOT_GIVEN),
             _takes(
@@ -297,14 +308,14 @@ OWN = (
     Command(
         "hub tokens revoke",
         "Let nobody in any more by a token; the running hub obeys at its next call.",
-        "hub_tokens:revoke",
+        "hub:revoke",
         (_takes("name NAME", "who holds it", NOT_GIVEN), _HUB_HOME, _JSON),
         is_apart=True,
     ),
     Command(
         "hub quota",
         "Limit how many memories a namespace of a hub may keep; without a number it is not limited.",
-        "hub_tokens:quota",
+        "hub:quota",
         (
             _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
             _takes("memories N", "how many memories at most", ""),

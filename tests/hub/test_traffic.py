@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import httpx
 import pytest
 
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.process import HubProcess
+from tests.cli_runner import Run
 from tests.hub.stub import StubEngine, in_process
 
 TOKEN = "t0ken-of-the-test"
@@ -49,3 +54,22 @@ async def test_a_hub_is_ready_while_its_store_can_be_read(monkeypatch: pytest.Mo
     assert reply.status_code == 503
     assert "nothing was changed" in reply.json()["error"]
     assert "secret" not in reply.text
+
+
+@pytest.mark.requirement("N24")
+def test_status_says_how_a_hub_is_and_what_it_has_answered(run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text(TOKEN)
+    with HubProcess(tmp_path / "hub", token=TOKEN) as hub:
+        for content in ("tea", ""):
+            said = {"method": "store_memory", "params": {"content": content}}
+            httpx.post(f"{hub.url}/mcp/call", json=said, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False)
+        told = run("hub", "status", "--url", hub.url, "--token-file", str(token))
+        assert "kingly-hub" in told.out
+        assert ", ready" in told.out
+        [line] = [one for one in told.out.splitlines() if one.startswith("store_memory")]
+        assert line.split()[:3] == ["store_memory", "2", "1"]
+        assert "told with --token-file alone" in run("hub", "status", "--url", hub.url).out
+    gone = run("hub", "status", "--url", hub.url)
+    assert (gone.code != 0, "no hub answers at" in gone.err) == (True, True)

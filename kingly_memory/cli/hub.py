@@ -1,13 +1,66 @@
-"""The commands about a hub's tokens and quotas. They change a file of its home, which the running hub looks at."""
+"""The commands about a running hub: how it is, and its tokens and quotas, which lie in a file that it looks at."""
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, counted, table
 from kingly_memory.extras import require
+
+OK = 200
+_PATIENCE_S = 10.0
+_METRIC = re.compile(
+    r'^kingly_hub_(requests|request_seconds)_total{method="(\w+)"(?:,status="(\d+)")?} (\S+)$', re.MULTILINE
+)
+
+
+def status(options: Options, out: Output) -> Answer:
+    """Ask a hub how it is, and with a token, where it needs one, what it has answered since its start."""
+    import httpx  # few commands speak to a server by themselves
+
+    from kingly_memory.errors import RemoteUnavailable
+    from kingly_memory.secret_file import secret
+
+    file = options.token_file
+    bearer = {"Authorization": f"Bearer {secret(Path(file), 'token_file')}"} if file else {}
+    try:
+        with httpx.Client(base_url=options.url, timeout=_PATIENCE_S, trust_env=False, headers=bearer) as web:
+            health, ready, metrics = (web.get(f"/{one}") for one in ("health", "ready", "metrics"))
+        version = str(health.json()["version"])
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
+        raise RemoteUnavailable(f"no hub answers at {options.url}; name its address with --url") from None
+    told = _counted(metrics.text) if metrics.status_code == OK else {}
+    is_ready = ready.status_code == OK
+    lines = [f"{options.url} is kingly-hub {version}, {'ready' if is_ready else 'not ready: ' + _reason(ready.text)}"]
+    rows = [(name, f"{one['calls']:,}", f"{one['refused']:,}", f"{one['ms']:.1f}") for name, one in told.items()]
+    lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
+    if metrics.status_code != OK:
+        lines.append("  what it has answered is told with --token-file alone")
+    return Answer({"url": options.url, "version": version, "ready": is_ready, "methods": told}, lines)
+
+
+def _counted(metrics: str) -> dict[str, dict[str, float]]:
+    """Calls, those of them that were not answered with success, and milliseconds of each, by method."""
+    found: dict[str, dict[str, float]] = {}
+    for name, method, code, value in _METRIC.findall(metrics):
+        one = found.setdefault(method, {"calls": 0, "refused": 0, "ms": 0.0})
+        if name == "requests":
+            one["calls"] += int(value)
+            one["refused"] += int(value) if code != str(OK) else 0
+        else:
+            one["ms"] = float(value) * 1000 / max(one["calls"], 1)
+    return found
+
+
+def _reason(body: str) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return "it does not say why"
 
 
 def listed(options: Options, out: Output) -> Answer:
