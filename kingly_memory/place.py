@@ -153,6 +153,11 @@ def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None,
     return token or None, Path(path) if path and not token else None
 
 
+def hub_store() -> str | None:
+    """The PostgreSQL that a hub keeps its memories in, `KINGLY_HUB_STORE`."""
+    return os.environ.get("KINGLY_HUB_STORE") or None
+
+
 def store_key() -> tuple[str | None, Path | None]:
     """The key of an encrypted store, `KINGLY_KEY`, and the file that it is in, `KINGLY_KEY_FILE`."""
     path = os.environ.get(KEY_FILE)

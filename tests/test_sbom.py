@@ -25,7 +25,7 @@ def test_it_names_every_requirement_and_where_each_belongs(extras: tuple[str, ..
     made = bill(extras)
     whole = {ref["bom-ref"]: ref["name"] for ref in [made["metadata"]["component"], *made["components"]]}
     edges = {whole[one["ref"]]: {whole[ref] for ref in one["dependsOn"]} for one in made["dependencies"]}
-    wanted = set(extras) if "all" not in extras else {"mcp", "hub", "semantic", "encryption"}
+    wanted = set(extras) if "all" not in extras else {"mcp", "hub", "semantic", "encryption", "postgres"}
     required = named(PROJECT["dependencies"]).union(*(named(PROJECT["optional-dependencies"][one]) for one in wanted))
     assert edges[ROOT] == required
     assert set(edges) == set(whole.values())

@@ -258,8 +258,8 @@ OWN = (
             _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
             _takes(
                 "--store ADDRESS",
-                "keep memories in the PostgreSQL at postgresql://user@host/database (or set KINGLY_HUB_STORE), which "
-                "several hubs may share",
+                "keep memories in the PostgreSQL at postgresql://user@host/database, which several hubs may share "
+                "(with a password set KINGLY_HUB_STORE instead: others can read arguments)",
             ),
             _takes("--tls-cert FILE", "PEM file with its certificate and the chain: it then answers https alone"),
             _takes("--tls-key FILE", "PEM file of mode 0600 with the certificate's private key"),

@@ -162,6 +162,8 @@ class _Line:
                 setattr(self._options, one.dest, values if is_many else values[0])
             elif one.default is NOT_GIVEN:
                 self._refuse(f"{metavar(one)} is missing")
+        if left and (known := self._next()):
+            self._refuse(f"{left[0]!r} is no command of {self._name}{_near(left[0], known)}")
         if left:
             self._refuse(f"{left[0][:40]!r} is a word too many; put a text of several words in quotes")
 

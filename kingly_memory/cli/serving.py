@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
@@ -11,7 +10,7 @@ from kingly_memory.cli.place import place_of
 from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
 from kingly_memory.models import RemoteUse
-from kingly_memory.place import hub_token, mcp_token
+from kingly_memory.place import hub_store, hub_token, mcp_token
 from kingly_memory.settings import Settings
 
 
@@ -28,7 +27,7 @@ def hub(options: Options, out: Output) -> int:
         token=token,
         token_file=token_file,
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
-        store=options.store or os.environ.get("KINGLY_HUB_STORE"),
+        store=options.store or hub_store(),
         tls_cert=Path(options.tls_cert) if options.tls_cert else None,
         tls_key=Path(options.tls_key) if options.tls_key else None,
         access_log=options.access_log,

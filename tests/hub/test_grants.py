@@ -71,6 +71,7 @@ def test_a_token_is_made_listed_and_revoked_from_the_shell(run: Run, home: Path)
         (["create", "two words"], "letters, digits"),
         (["create", "ci", "--role", "king"], "choose read, write, forget, purge, admin"),
         (["revoke", "nobody"], "no token is called 'nobody'"),
+        (["revok", "ci"], "'revok' is no command of hub tokens; did you mean 'revoke'?"),
     ],
 )
 def test_what_makes_no_token_is_said_in_a_sentence(run: Run, home: Path, arguments: list[str], said: str) -> None:
