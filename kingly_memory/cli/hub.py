@@ -81,7 +81,7 @@ def listed(options: Options, out: Output) -> Answer:
         for one in found.by_digest.values()
         for project, role in one.roles.items()
     ]
-    lines = table(rows, ("NAME", "MAY", "NAMESPACE", "MADE")) if rows else [_none(found.is_written)]
+    lines = table(rows, ("NAME", "MAY", "NAMESPACE", "MADE")) if rows else [_none(found.is_needed)]
     limits = [f"{name} may keep {counted(most, 'memory')}" for name, most in found.quotas.items()]
     return Answer({"tokens": told, "quotas": dict(found.quotas)}, [*lines, *limits])
 
@@ -100,7 +100,7 @@ def create(options: Options, out: Output) -> Answer:
         f"  {grant.holder} may {may}",
         "  it is shown this once; give it to the holder as KINGLY_TOKEN, or in a file of mode 0600 as --token-file",
     ]
-    if not grants.is_written:
+    if not grants.is_needed:
         lines.append("  from now on the hub answers nobody without a token")
     return Answer({"name": grant.holder, "token": token}, lines)
 
@@ -136,7 +136,7 @@ def _roles(word: str, project: str) -> str:
     return f"{word} in {'every project' if project == '*' else project}"
 
 
-def _none(is_written: bool) -> str:
-    if is_written:
+def _none(is_needed: bool) -> str:
+    if is_needed:
         return "no token is left, so nobody is let in; make one with `kingly-memory hub tokens create NAME`"
     return "no token was made; make one with `kingly-memory hub tokens create NAME`"

@@ -90,7 +90,7 @@ class Access:
             check_token(one)
         made = Grants() if home is None else Grants.read(home)
         given = {digest(one): Grant("a token of a file", namespace) for one, namespace in namespaces.items()}
-        is_needed = bool(given) or made.is_written
+        is_needed = bool(given) or made.is_needed
         names = None if is_needed else frozenset[str]()
         return cls({**made.by_digest, **given}, names, is_needed=is_needed, quotas=made.quotas)
 

@@ -24,6 +24,7 @@ from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, Requ
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
 from kingly_memory.secret_file import secret
+from kingly_memory.validation import label
 
 FILE = "tokens.json"
 DEFAULT_NAMESPACE = "default"
@@ -110,12 +111,11 @@ def digest(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What `tokens.json` says. `by_digest` is empty, and `is_written` true, where all tokens were revoked: then nobody
-    is let in by them."""
+    """What `tokens.json` says. Since the first token was made one `is_needed`, also when all were revoked."""
 
     by_digest: Mapping[str, Grant] = field(default_factory=dict)
     quotas: Mapping[str, int] = field(default_factory=dict)
-    is_written: bool = False
+    is_needed: bool = False
 
     @classmethod
     def read(cls, home: Path) -> Grants:
@@ -128,9 +128,10 @@ class Grants:
             said = json.loads(text)
             grants = {one: _grant(told) for one, told in said["tokens"].items()}
             quotas = {str(name): int(most) for name, most in said["quotas"].items()}
+            is_needed = bool(said["is_needed"])
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             raise InvalidSetting("tokens", f"{path} makes no sense; restore it from a backup of the home") from None
-        return cls(grants, quotas, is_written=True)
+        return cls(grants, quotas, is_needed)
 
     def made(self, grant: Grant) -> tuple[Grants, str]:
         """With one more token, which is told this once. Raises InvalidInput."""
@@ -139,7 +140,7 @@ class Grants:
         if any(one.holder == grant.holder for one in self.by_digest.values()):
             raise InvalidInput("name", f"{grant.holder!r} has a token already; revoke it first, or choose another name")
         token = secrets.token_urlsafe(_SECRET_BYTES)
-        return replace(self, by_digest={**self.by_digest, digest(token): grant}), token
+        return replace(self, by_digest={**self.by_digest, digest(token): grant}, is_needed=True), token
 
     def revoked(self, holder: str) -> Grants:
         """Without the holder's token. Raises InvalidInput."""
@@ -159,7 +160,8 @@ class Grants:
         """Raises OSError."""
         from kingly_memory.adapters.files.atomic import replacing
 
-        told = {"tokens": {one: _told(grant) for one, grant in self.by_digest.items()}, "quotas": dict(self.quotas)}
+        tokens = {one: _told(grant) for one, grant in self.by_digest.items()}
+        told = {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)}
         with replacing(home / FILE) as file:
             json.dump(told, file, ensure_ascii=False, indent=1)
             file.write("\n")
@@ -176,8 +178,9 @@ def changing(home: Path) -> Iterator[Grants]:
 def granted(holder: str, role: str, projects: Sequence[str], namespace: str, now: datetime) -> Grant:
     """A grant as it is asked for: the role in those projects, or in every one where none is named. Raises
     InvalidInput."""
-    roles = dict.fromkeys(projects or (EVERY,), Role.named(role))
-    return Grant(holder, namespace, roles, now.isoformat(timespec="seconds"))
+    named = [label("project", one) or EVERY for one in projects]
+    roles = dict.fromkeys(named or (EVERY,), Role.named(role))
+    return Grant(holder, label("namespace", namespace) or DEFAULT_NAMESPACE, roles, now.isoformat(timespec="seconds"))
 
 
 def _told(grant: Grant) -> JsonObject:

@@ -66,9 +66,7 @@ def run_hub(
     gate.access.check_bind(host)
     check_certificate(tls_cert, tls_key)
     with ExitStack() as stack:
-        make_folder(folder)
-        if store is None:
-            stack.enter_context(_alone_in(folder))
+        stack.enter_context(_alone_in(folder) if store is None else _made(folder))
         stack.enter_context(warnings_to_stderr())
         kept = opened(folder, store)
         stack.callback(kept.close)
@@ -122,9 +120,20 @@ def default_home() -> Path:
 
 
 @contextmanager
+def _made(home: Path) -> Iterator[None]:
+    """The folder, which several hubs may share that keep their memories elsewhere."""
+    try:
+        make_folder(home)
+    except OSError as error:
+        raise StoreUnwritable(str(home), error.strerror or "error") from error
+    yield
+
+
+@contextmanager
 def _alone_in(home: Path) -> Iterator[None]:
     """A second hub on one home would search vectors that it has not seen change."""
     try:
+        make_folder(home)
         descriptor = try_lock(home / "hub.lock")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error

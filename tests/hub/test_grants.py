@@ -85,6 +85,17 @@ def test_a_quota_is_a_number_of_memories(run: Run, home: Path, most: str, said: 
     assert said in run("hub", "quota", "default", most, "--home", str(home)).err
 
 
+def test_a_quota_alone_lets_everybody_in_as_before(hub: HubProcess) -> None:
+    with changing(hub.home) as grants:
+        grants.limited("default", 1).write(hub.home)
+    assert reply(hub, "", "store_memory", content="tea at four").status_code == 200
+    full = reply(hub, "", "store_memory", content="tea at five")
+    assert (full.status_code, full.headers["Retry-After"]) == (429, "300")
+    memory_id = reply(hub, "", "list_changes").json()["changes"][0]["memory_id"]
+    assert reply(hub, "", "forget_memory", memory_id=memory_id).status_code == 200
+    assert reply(hub, "", "store_memory", content="tea at five").status_code == 200
+
+
 REQUESTS: tuple[tuple[str, dict[str, Any], Role], ...] = (
     ("search_semantic_memories", {"query": "tea"}, Role.READ),
     ("list_changes", {}, Role.READ),
@@ -180,7 +191,7 @@ async def test_what_a_token_may_not_send_is_refused_by_name_and_all_else_goes_on
         assert (report.dead, report.link) == (1, LinkState.CONNECTED)
         with changing(hub.home) as grants:
             [known] = [one for one, grant in grants.by_digest.items() if grant.holder == "writer"]
-            better = Grants({**grants.by_digest, known: Grant("writer", roles={"*": Role.FORGET})}, {})
+            better = Grants({**grants.by_digest, known: Grant("writer", roles={"*": Role.FORGET})}, {}, is_needed=True)
             better.write(hub.home)
         await ours.outbox_retry()
         assert (await ours.sync(timeout=20)).pending == 0

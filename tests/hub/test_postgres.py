@@ -139,11 +139,14 @@ def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     def fail(_: Any) -> None:
         raise KeyError("x")
 
-    failing, fine = store.write(fail, APP), store.write(lambda tx: tx.set_facet("a", "b", {"c": 1}), APP)
+    failing, refused = store.write(fail, APP), store.write(lambda tx: tx.set_facet("a", "nul \0", {}), APP)
+    fine = store.write(lambda tx: tx.set_facet("a", "b", {"c": 1}), APP)
     gate.set()
     assert blocked.result() is True
     with pytest.raises(KeyError):
         failing.result()
+    with pytest.raises(StoreUnreadable):
+        refused.result()
     fine.result()
     assert store.reader.facets("a", ["b"]) == {"b": {"c": 1}}
 

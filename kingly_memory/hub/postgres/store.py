@@ -131,18 +131,21 @@ class PostgresStore:
         """All together, or each by itself where one of them raises."""
         try:
             values = self._transact(batch)
+        except StoreError as error:
+            for one in batch:
+                one.future.set_exception(error)
         except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
-            if len(batch) > 1 and not isinstance(error, StoreError):
+            if len(batch) > 1:
                 for one in batch:
                     self._commit([one])
                 return
-            for one in batch:
-                one.future.set_exception(error)
+            batch[0].future.set_exception(self._failure(error) if isinstance(error, psycopg.Error) else error)
         else:
             for one, value in zip(batch, values, strict=True):
                 one.future.set_result(value)
 
     def _transact(self, batch: Sequence[_Job]) -> list[Any]:
+        """Raises StoreError where the database cannot be reached, and what a change or a statement of one raises."""
         for is_last in (False, True):
             is_committing = False
             try:
@@ -156,7 +159,7 @@ class PostgresStore:
             except psycopg.OperationalError as error:
                 if is_last or is_committing or isinstance(error, PoolTimeout):
                     raise self._failure(error) from None
-            except psycopg.Error as error:
+            except psycopg.errors.ReadOnlySqlTransaction as error:
                 raise self._failure(error) from None
         raise AssertionError(batch)
 
