@@ -146,13 +146,13 @@ class Network:
         self._close(source, target, abrupt=budget is not None)
 
     def _send(self, target: socket.socket, piece: bytes) -> None:
-        if self._bytes_per_s is None:
-            target.sendall(piece)
-            return
-        step = max(1, int(self._bytes_per_s / 50))
-        for start in range(0, len(piece), step):
-            target.sendall(piece[start : start + step])
-            time.sleep(step / self._bytes_per_s)
+        while piece:
+            rate = self._bytes_per_s  # looked at each time: the network may be mended meanwhile
+            step = len(piece) if rate is None else max(1, int(rate / 50))
+            target.sendall(piece[:step])
+            if rate is not None:
+                time.sleep(step / rate)
+            piece = piece[step:]
 
     def _close(self, *connections: socket.socket, abrupt: bool) -> None:
         with self._lock:
