@@ -94,7 +94,7 @@ def lines_to(stream: TextIO) -> Iterator[Callable[[str], None]]:
             with suppress(OSError, ValueError):  # nobody reads, which is no reason to stop
                 os.write(stream.fileno(), f"{line}\n".encode())
 
-    writing = threading.Thread(target=write_out, name=f"kingly-{stream.name}", daemon=True)
+    writing = threading.Thread(target=write_out, name="kingly-lines", daemon=True)
     writing.start()
     try:
         yield write
