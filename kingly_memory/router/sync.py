@@ -96,10 +96,10 @@ class Reading:
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
             try:
                 page = await remote.changes(since, space=space, timeout_s=call_s)
-            except RemoteRefused:  # a token may be for one project alone, and not for what is kept for every one
-                if space == self._space:
+            except RemoteRefused as refused:
+                if space == self._space or not refused.clear:
                     raise
-                continue
+                continue  # the token may be for one project alone, and not for what is kept for every one
             if page is None or page.until == since:
                 continue
             services = self._services
