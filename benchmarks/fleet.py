@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
-import select
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +19,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.measure import percentile
+from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
 from tests.hub.stores import postgres_server
 
@@ -84,18 +81,9 @@ class Router:
 @contextmanager
 def hubs(number: int, address: str, home: Path) -> Iterator[list[str]]:
     """Hubs of their own processes on one database; their addresses."""
-    command = [sys.executable, "-m", "kingly_memory", "hub", "--store", address, "--home", str(home), "--port", "0"]
     with ExitStack() as stack:
-        urls = []
-        for _ in range(number):
-            process = stack.enter_context(
-                subprocess.Popen([*command, "--until-eof", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            )
-            stack.callback(process.kill)
-            if process.stdout is None or not select.select([process.stdout], [], [], 60)[0]:
-                raise RuntimeError("a hub does not start")
-            urls.append(json.loads(process.stdout.readline())["url"])
-        yield urls
+        running = [HubProcess(home, options=("--store", address)) for _ in range(number)]
+        yield [stack.enter_context(one).url for one in running]
 
 
 async def measured(urls: Sequence[str], routers: int, seconds: float, thinking_s: float) -> str:

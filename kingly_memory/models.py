@@ -95,7 +95,8 @@ class Standing(StrEnum):
 
 
 WEIGHT_LIMIT = 10.0
-"""No thread of a file or of another machine weighs more."""
+"""No thread of a file or of another machine weighs more, so that none drowns out everything else: pins that are made
+here weigh 1.5 at most, and all other threads no more than 1."""
 
 KEPT = (Standing.LIVE, Standing.ARCHIVED)
 """What a project has: alive, or put away."""

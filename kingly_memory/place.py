@@ -153,6 +153,11 @@ def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None,
     return token or None, Path(path) if path and not token else None
 
 
+def hub_home() -> Path:
+    """Where a hub lives: it serves many projects, so with the user and not in one of them."""
+    return user_data_folder() / "hub"
+
+
 def hub_store() -> str | None:
     """The PostgreSQL that a hub keeps its memories in, `KINGLY_HUB_STORE`."""
     return os.environ.get("KINGLY_HUB_STORE") or None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, counted, table
 from kingly_memory.extras import require
+from kingly_memory.place import hub_home
 
-OK = 200
 _PATIENCE_S = 10.0
 _METRIC = re.compile(
     r'^kingly_hub_(requests|request_seconds)_total{method="(\w+)"(?:,status="(\d+)")?} (\S+)$', re.MULTILINE
@@ -33,12 +34,12 @@ def status(options: Options, out: Output) -> Answer:
         version = str(health.json()["version"])
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
         raise RemoteUnavailable(f"no hub answers at {options.url}; name its address with --url") from None
-    told = _counted(metrics.text) if metrics.status_code == OK else {}
-    is_ready = ready.status_code == OK
+    told = _counted(metrics.text) if metrics.status_code == HTTPStatus.OK else {}
+    is_ready = ready.status_code == HTTPStatus.OK
     lines = [f"{options.url} is kingly-hub {version}, {'ready' if is_ready else 'not ready: ' + _reason(ready.text)}"]
     rows = [(name, f"{one['calls']:,}", f"{one['refused']:,}", f"{one['ms']:.1f}") for name, one in told.items()]
     lines += table(rows, ("METHOD", "CALLS", "REFUSED", "MS EACH")) if rows else []
-    if metrics.status_code != OK:
+    if metrics.status_code != HTTPStatus.OK:
         lines.append("  what it has answered is told with --token-file alone")
     return Answer({"url": options.url, "version": version, "ready": is_ready, "methods": told}, lines)
 
@@ -50,7 +51,7 @@ def _counted(metrics: str) -> dict[str, dict[str, float]]:
         one = found.setdefault(method, {"calls": 0, "refused": 0, "ms": 0.0})
         if name == "requests":
             one["calls"] += int(value)
-            one["refused"] += int(value) if code != str(OK) else 0
+            one["refused"] += int(value) if code != str(HTTPStatus.OK.value) else 0
         else:
             one["ms"] = float(value) * 1000 / max(one["calls"], 1)
     return found
@@ -67,15 +68,7 @@ def listed(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import Grants
 
     found = Grants.read(_home(options))
-    told = [
-        {
-            "name": one.holder,
-            "namespace": one.namespace,
-            "roles": {project: role.word for project, role in one.roles.items()},
-            "made_at": one.made_at,
-        }
-        for one in found.by_digest.values()
-    ]
+    told = [one.to_json() for one in found.by_digest.values()]
     rows = [
         (one.holder, _roles(role.word, project), one.namespace, one.made_at[:10])
         for one in found.by_digest.values()
@@ -127,9 +120,7 @@ def quota(options: Options, out: Output) -> Answer:
 
 def _home(options: Options) -> Path:
     require("hub", "`kingly-memory hub`")
-    from kingly_memory.place import user_data_folder
-
-    return Path(options.home) if options.home else user_data_folder() / "hub"
+    return Path(options.home) if options.home else hub_home()
 
 
 def _roles(word: str, project: str) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting, StoreError
-from kingly_memory.hub.grants import DEFAULT_NAMESPACE, Grant, Grants, digest
+from kingly_memory.hub.grants import ANYBODY, DEFAULT_NAMESPACE, Grant, Grants, digest
 from kingly_memory.observe import log
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
@@ -112,7 +112,7 @@ class Access:
         found = [grant for known, grant in self.tokens.items() if hmac.compare_digest(known, brought)]
         if self.is_needed and not found:
             return Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
-        grant = found[0] if found else Grant("anybody here")
+        grant = found[0] if found else ANYBODY
         return Caller.of(grant, self.quotas.get(grant.namespace), headers)
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:

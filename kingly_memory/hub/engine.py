@@ -22,8 +22,8 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
-from kingly_memory.hub.feed import PIN, RATINGS, Feed
-from kingly_memory.hub.grants import EVERY, Forbidden, QuotaUsedUp
+from kingly_memory.hub.feed import Feed
+from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
@@ -50,6 +50,7 @@ from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, proje
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 from kingly_memory.validation import Draft
 
 FEATURES = (
@@ -71,6 +72,8 @@ _CLOCKS_APART = timedelta(days=1)
 _TICK = timedelta(microseconds=1)
 _QUOTA_PAUSE_S = 300
 """When a home is to try again whose namespace is full."""
+_MEMORIES = ("memory_id", "source_memory_id", "target_memory_id")
+"""What answers call the memories that were changed."""
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
@@ -136,23 +139,21 @@ class Engine:
 
     def check_quota(self, caller: Caller, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores."""
-        added = len(request.memories) if isinstance(request, StoreMany) else 1
-        if caller.quota is None or not isinstance(request, StoreMany | StoreMemory | RecordThought):
+        adds = isinstance(request, StoreMany | StoreMemory | RecordThought) and not isinstance(request, UpdateMemory)
+        if caller.quota is None or not adds:
             return
-        kept = sum(
-            count
-            for space, count in self._store.reader.counted_spaces().items()
-            if (project_and_user(space)[0] or "").startswith(scope_name(caller.grant.namespace, ""))
-        )
-        if kept + added > caller.quota and not isinstance(request, UpdateMemory):
+        added = len(request.memories) if isinstance(request, StoreMany) else 1
+        own, each = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
+        kept = sum(count for space, count in each if (project_and_user(space)[0] or "").startswith(own))
+        if kept + added > caller.quota:
             raise QuotaUsedUp(caller.quota)
 
     def note(self, caller: Caller, request: Request, answer: JsonObject) -> None:
-        """Write down who has changed what."""
-        if self._audit is None or request.reads:
+        """Write down who has changed what, where callers bring tokens."""
+        if self._audit is None or request.reads or caller.grant is ANYBODY:
             return
         told = answer.get("results", [answer])
-        found = [one[name] for one in told for name in ("memory_id", "id") if one.get(name)]
+        found = [one[name] for one in told for name in _MEMORIES if one.get(name)]
         self._audit.append(
             "changes",
             {
@@ -323,7 +324,7 @@ class Engine:
                     if tx.facet(_NAMED, _place(scope, name)) == {"id": memory.id}:
                         tx.set_facet(_NAMED, _place(scope, name), None)
                 tx.set_facet(_NAMES, memory.id, None)
-            tx.set_facet(PIN, memory.id, None)
+            tx.set_facet(ATTENTION, memory.id, None)
             tx.set_facet(RATINGS, memory.id, None)  # which say why, in people's words
             tx.erase(memory.id)
             tx.unlearn(memory)
@@ -375,9 +376,9 @@ class Engine:
             row = tx.row(memory_id)
             if row is None or row.standing is Standing.FORGOTTEN:
                 return False
-            is_news = said is not None and pins.is_later(said, tx.facet(PIN, memory_id))
+            is_news = said is not None and pins.is_later(said, tx.facet(ATTENTION, memory_id))
             if is_news:
-                tx.set_facet(PIN, memory_id, said)
+                tx.set_facet(ATTENTION, memory_id, said)
             before = Ratings.from_json(tx.facet(RATINGS, memory_id))
             if (after := before.united(rated)) != before:
                 tx.set_facet(RATINGS, memory_id, after.to_json())

@@ -13,9 +13,8 @@ from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import HOME, INCARNATION, MET, Row
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
-PIN, RATINGS = "attention", "ratings"
-"""The facets of a memory with what was said of it, as homes call them."""
 _EARLIER = 20
 """Earlier revisions that travel with a memory, the latest."""
 
@@ -35,7 +34,7 @@ class Feed:
         until = int(number) if is_cursor else 0
         found = self._reader.changed(scope, until, request.limit)
         ids = [row.memory.id for _, row in found if row is not None]
-        beside = self._reader.facets_of(dict.fromkeys((MET, PIN, RATINGS), ids))
+        beside = self._reader.facets_of(dict.fromkeys((MET, ATTENTION, RATINGS), ids))
         joined = links.beside(self._reader, ids)
         listed: dict[str, JsonObject] = {}
         room = REPLY_LIMIT_BYTES
@@ -79,7 +78,7 @@ class Feed:
                 {"revision": one.revision, "at": one.updated_at.isoformat(), **one.metadata} for one in earlier
             ],
             "links": [worded(link) for link in joined],
-            **({"pin": beside[PIN]} if beside[PIN] else {}),
+            **({"pin": beside[ATTENTION]} if beside[ATTENTION] else {}),
             **beside[RATINGS],
         }
 

@@ -24,7 +24,7 @@ from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, Requ
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
 from kingly_memory.secret_file import secret
-from kingly_memory.validation import label
+from kingly_memory.validation import required
 
 FILE = "tokens.json"
 DEFAULT_NAMESPACE = "default"
@@ -89,6 +89,10 @@ class Grant:
     roles: Mapping[str, Role] = field(default_factory=lambda: {EVERY: Role.ADMIN})
     made_at: str = ""
 
+    def to_json(self) -> JsonObject:
+        roles = {project: role.word for project, role in self.roles.items()}
+        return {"name": self.holder, "namespace": self.namespace, "roles": roles, "made_at": self.made_at}
+
     def check(self, request: Request, project: str | None) -> None:
         """Raise Forbidden where the request needs more; None is what is kept for every project. Everybody may say
         hello."""
@@ -96,6 +100,10 @@ class Grant:
         role = self.roles.get(EVERY, 0) if project is None else self.roles.get(project, self.roles.get(EVERY, 0))
         if role < needed and not isinstance(request, InitializeMemorySystem):
             raise Forbidden(self.holder, needed, project)
+
+
+ANYBODY = Grant("anybody here")
+"""Who calls a hub that asks for no token."""
 
 
 def _needed(request: Request) -> Role:
@@ -160,7 +168,7 @@ class Grants:
         """Raises OSError."""
         from kingly_memory.adapters.files.atomic import replacing
 
-        tokens = {one: _told(grant) for one, grant in self.by_digest.items()}
+        tokens = {one: grant.to_json() for one, grant in self.by_digest.items()}
         told = {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)}
         with replacing(home / FILE) as file:
             json.dump(told, file, ensure_ascii=False, indent=1)
@@ -178,14 +186,9 @@ def changing(home: Path) -> Iterator[Grants]:
 def granted(holder: str, role: str, projects: Sequence[str], namespace: str, now: datetime) -> Grant:
     """A grant as it is asked for: the role in those projects, or in every one where none is named. Raises
     InvalidInput."""
-    named = [label("project", one) or EVERY for one in projects]
+    named = [required("project", one) for one in projects]
     roles = dict.fromkeys(named or (EVERY,), Role.named(role))
-    return Grant(holder, label("namespace", namespace) or DEFAULT_NAMESPACE, roles, now.isoformat(timespec="seconds"))
-
-
-def _told(grant: Grant) -> JsonObject:
-    roles = {project: role.word for project, role in grant.roles.items()}
-    return {"name": grant.holder, "namespace": grant.namespace, "roles": roles, "made_at": grant.made_at}
+    return Grant(holder, required("namespace", namespace), roles, now.isoformat(timespec="seconds"))
 
 
 def _grant(said: JsonObject) -> Grant:

@@ -31,7 +31,7 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.observe import log
 
-GRACE_S = 10
+_GRACE_S = 10
 """Seconds that calls in progress may take once the port is closed."""
 _WAITING_CALLS = 2_048
 """How many connections the system keeps until they are accepted. That takes 0.3 s; who finds no place tries again after
@@ -74,7 +74,7 @@ def quiet_server(
     limits: Limits | None = None,
     lifespan: bool = False,
     may_close: Callable[[], bool] | None = None,
-    tls: tuple[Path | None, Path | None] = (None, None),
+    tls: tuple[Path, Path] | None = None,
 ) -> uvicorn.Server:
     """Without uvicorn's access log, which repeats what callers wrote. A server that was told to stop goes on until
     `may_close` says True. `tls`: the files with certificate and key."""
@@ -89,9 +89,9 @@ def quiet_server(
         server_header=False,
         ws="none",
         lifespan="on" if lifespan else "off",
-        timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=tls[0],
-        ssl_keyfile=tls[1],
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=tls and tls[0],
+        ssl_keyfile=tls and tls[1],
     )
     return _Server(config, limits, may_close)
 

@@ -10,8 +10,10 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import urlsplit
 
 from kingly_memory.errors import KinglyMemoryError
 
@@ -31,7 +33,8 @@ class HubDidNotStart(KinglyMemoryError):
 class HubProcess:
     """A hub over `home`. It keeps its port, so that a hub started again is found where the first one was.
 
-    `start_s`: seconds until a hub that has not said it listens counts as failed. The token travels in the environment.
+    `start_s`: seconds until a hub that has not said it listens counts as failed. The token travels in the environment,
+    `options` are further words of the command line.
     """
 
     def __init__(
@@ -40,13 +43,14 @@ class HubProcess:
         *,
         port: int = 0,
         token: str | None = None,
-        tokens_file: Path | None = None,
+        options: Sequence[str] = (),
         start_s: float = 30.0,
     ) -> None:
         self.home = home
         self.port = port
         self._token = token
-        self._tokens_file = tokens_file
+        self._options = options
+        self._scheme = "http"
         self._start_s = start_s
         self._process: subprocess.Popen[str] | None = None
 
@@ -64,7 +68,7 @@ class HubProcess:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     @property
     def running(self) -> bool:
@@ -104,7 +108,8 @@ class HubProcess:
                 self.kill()
                 complaints.seek(0)
                 raise HubDidNotStart(complaints.read().strip())
-        self.port = int(line.rsplit(":", 1)[1])
+        told = urlsplit(line.removeprefix(_LINE).strip())
+        self._scheme, self.port = told.scheme, told.port or 0
 
     def kill(self) -> None:
         """End it by SIGKILL, as a power switch would."""
@@ -133,5 +138,4 @@ class HubProcess:
 
     def _command(self) -> list[str]:
         where = ("--home", str(self.home), "--port", str(self.port))
-        command = [sys.executable, "-m", "kingly_memory", "hub", *where, "--until-eof"]
-        return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]
+        return [sys.executable, "-m", "kingly_memory", "hub", *where, "--until-eof", *self._options]

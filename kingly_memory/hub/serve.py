@@ -26,7 +26,7 @@ from kingly_memory.hub.logs import lines_to, warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.own_files import make_folder
-from kingly_memory.place import user_data_folder
+from kingly_memory.place import hub_home
 from kingly_memory.secret_file import secret
 from kingly_memory.version import __version__
 
@@ -61,12 +61,14 @@ def run_hub(
         given = token if token_file is None else secret(token_file, "token_file")
         return Access.of(given, tokens_file, folder)
 
-    folder = default_home() if home is None else home
+    folder = hub_home() if home is None else home
     gate = Gate(allowed, [path for path in (token_file, tokens_file, folder / FILE) if path is not None])
     gate.access.check_bind(host)
-    check_certificate(tls_cert, tls_key)
+    tls = certified(tls_cert, tls_key)
     with ExitStack() as stack:
-        stack.enter_context(_alone_in(folder) if store is None else _made(folder))
+        _make(folder)
+        if store is None:
+            stack.enter_context(_alone_in(folder))
         stack.enter_context(warnings_to_stderr())
         kept = opened(folder, store)
         stack.callback(kept.close)
@@ -75,22 +77,22 @@ def run_hub(
         engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         served = application(engine, gate, __version__, draining=draining, note=note)
-        server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=(tls_cert, tls_key))
+        server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=tls)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)
-        url = address(host, taken.getsockname()[1], "http" if tls_cert is None else "https")
+        url = address(host, taken.getsockname()[1], "http" if tls is None else "https")
         sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
         sys.stdout.flush()
         server.run(sockets=[taken])
 
 
-def check_certificate(certificate: Path | None, key: Path | None) -> None:
-    """Raise InvalidSetting for a certificate that nothing can be encrypted with; without any, nothing is."""
+def certified(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """Both files, or None where nothing is to be encrypted. Raises InvalidSetting for what cannot be used."""
+    if certificate is None and key is None:
+        return None
     if certificate is None or key is None:
-        if certificate is not None or key is not None:
-            raise InvalidSetting("tls_cert", "and --tls-key belong together; name both, or neither")
-        return
+        raise InvalidSetting("tls_cert", "and --tls-key belong together; name both, or neither")
     secret(key, "tls_key")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
@@ -99,6 +101,7 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
         raise InvalidSetting("tls_cert", problem) from None
     except OSError as error:
         raise InvalidSetting("tls_cert", f"{certificate} cannot be read ({error.strerror})") from None
+    return certificate, key
 
 
 def opened(home: Path, address: str | None) -> HubStore:
@@ -114,26 +117,18 @@ def opened(home: Path, address: str | None) -> HubStore:
     return PostgresStore(address)
 
 
-def default_home() -> Path:
-    """The hub serves many projects, so it lives with the user and not in one of them."""
-    return user_data_folder() / "hub"
-
-
-@contextmanager
-def _made(home: Path) -> Iterator[None]:
-    """The folder, which several hubs may share that keep their memories elsewhere."""
+def _make(home: Path) -> None:
+    """Several hubs may share it that keep their memories elsewhere."""
     try:
         make_folder(home)
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error
-    yield
 
 
 @contextmanager
 def _alone_in(home: Path) -> Iterator[None]:
     """A second hub on one home would search vectors that it has not seen change."""
     try:
-        make_folder(home)
         descriptor = try_lock(home / "hub.lock")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error

@@ -74,7 +74,7 @@ class Vectors:
         scope = self.scope(space)
         complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
-            if self._store.is_shared:
+            if self._store.is_shared and complete:
                 self._catch_up(scope, space)
             return scope.matrix.nearest(vector, kinds, limit), complete
 

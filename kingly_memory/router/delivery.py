@@ -103,14 +103,12 @@ def postponed(before: Delivery, reason: str, due: float) -> Delivery:
     )
 
 
-def refused(
-    before: Delivery, change: int, reason: str, *, clear: bool, due: float, limit: int = MOST_REFUSALS
-) -> Delivery:
+def refused(before: Delivery, change: int, reason: str, *, clear: bool, due: float) -> Delivery:
     """The remote will not take `change`. A newer change does not die with it."""
     if change < before.wanted:
         return postponed(replace(before, refusals=0), reason, due)
     counted = postponed(replace(before, refusals=before.refusals + 1), reason, due)
-    if clear or counted.refusals >= limit:
+    if clear or counted.refusals >= MOST_REFUSALS:
         return replace(counted, state=DeliveryState.DEAD, due=None)
     return counted
 

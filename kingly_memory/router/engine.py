@@ -288,11 +288,11 @@ class Engine:
         await self.flush()
         gone: list[Memory] = []
         told: Counter[str] = Counter()
-        copies = 0
+        copies = lines = 0
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
             done = await self.write(purging.purge(some, self.write_context()))
-            self.services.departures.take_away(done.memories)
+            lines += await self.services.departures.purged(done.memories)  # now: a purge that is repeated knows no text
             self.wake()
             gone += done.memories
             told.update(done.told)
@@ -303,8 +303,6 @@ class Engine:
             documents += await self.write(purging.purge_rest(space, agents))
         ids = tuple(one.id for one in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
-        # First: a purge that is repeated knows no text.
-        lines = await self.services.departures.purged(gone)
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         return purging.Purged(
             ids,

@@ -231,18 +231,12 @@ class Claim:
         """A link, or the marks of a memory. What cannot be sent now is not due any more: for good, or until the remote
         acknowledges an end of it again."""
         outbox = outbox_of_links(self.remote)
-        source, _, called = item_id.rpartition(":")
-        found, are_marks = transaction.delivery(outbox, item_id), called == _MARKS
-        link = None if are_marks else links.find(transaction, source, called)
-        subject: RemoteLink | RemoteMarks | None = None
-        name = f"what lies beside {source}"
-        if are_marks:
-            subject = _marks(transaction, self.remote, MemoryId(source))
-        elif link is not None:
-            subject, name = _ends(transaction, self.remote, link), f"link {link.source} {link.link_type} {link.target}"
-        if found is None or (link is None and not are_marks):
+        found, told = transaction.delivery(outbox, item_id), _told(transaction, self.remote, item_id)
+        if found is None or told is None:
             transaction.set_delivery(outbox, item_id, None)
-        elif found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            return None
+        name, subject = told
+        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             log.warning("the delivery of %s is dead: %s", name, found.last_error)
             transaction.set_delivery(outbox, item_id, found)
         elif subject is None:
@@ -251,7 +245,7 @@ class Claim:
         else:
             leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
             transaction.set_delivery(outbox, item_id, leased)
-            return Leased(outbox, item_id, name, called, subject, found, leased)
+            return Leased(outbox, item_id, name, item_id.rpartition(":")[2], subject, found, leased)
         return None
 
 
@@ -264,6 +258,18 @@ def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> boo
         return False
     is_for_it = parent.standing is not Standing.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
     return is_for_it and found.waits and thoughts.follows(child, parent.memory)
+
+
+def _told(transaction: Transaction, remote: str, item_id: str) -> tuple[str, RemoteLink | RemoteMarks | None] | None:
+    """What logs call a link or the marks of a memory, and what the remote is told of it, if it may be by now. None for
+    a link that is gone."""
+    source, _, called = item_id.rpartition(":")
+    if called == _MARKS:
+        return f"what lies beside {source}", _marks(transaction, remote, MemoryId(source))
+    link = links.find(transaction, source, called)
+    if link is None:
+        return None
+    return f"link {link.source} {link.link_type} {link.target}", _ends(transaction, remote, link)
 
 
 def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
-import select
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from kingly_memory.hub.process import HubProcess
 from tests.hub.stores import postgres_server
 
 HUBS, CALLERS, KEYS = 4, 40, 8_000
@@ -23,56 +20,10 @@ TRIES = 200
 PAUSE_S = 0.05
 
 
-class OneHub:
-    """A hub in a process of its own, on a port that it keeps."""
-
-    def __init__(self, address: str, home: Path) -> None:
-        self._command = [
-            sys.executable,
-            "-m",
-            "kingly_memory",
-            "hub",
-            "--store",
-            address,
-            "--home",
-            str(home),
-            "--json",
-        ]
-        self._process: subprocess.Popen[str] | None = None
-        self.url, self._port = "", "0"
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(  # this package
-            [*self._command, "--port", self._port, "--until-eof"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        assert select.select([self._process.stdout], [], [], 60)[0]
-        self.url = json.loads(self._process.stdout.readline())["url"]
-        self._port = self.url.rpartition(":")[2]
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-
-
 @contextmanager
-def hubs_of(address: str, home: Path) -> Iterator[list[OneHub]]:
-    running = [OneHub(address, home) for _ in range(HUBS)]
-    for one in running:
-        one.start()
-    try:
-        yield running
-    finally:
-        for one in running:
-            one.kill()
+def hubs_of(address: str, home: Path) -> Iterator[list[HubProcess]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(HubProcess(home, options=("--store", address))) for _ in range(HUBS)]
 
 
 @pytest.mark.faults
@@ -83,7 +34,7 @@ def test_killed_hubs_and_a_killed_database_lose_and_double_nothing(tmp_path: Pat
     waiting = iter(range(KEYS))
     lock = threading.Lock()
 
-    def call(hubs: list[OneHub], chance: random.Random) -> None:
+    def call(hubs: list[HubProcess], chance: random.Random) -> None:
         with httpx.Client(trust_env=False, timeout=20) as web:
             while True:
                 with lock:

@@ -55,7 +55,7 @@ async def test_a_call_in_progress_is_finished_or_ended_after_its_time(
     is_slow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_slow:
-        monkeypatch.setattr(listening, "GRACE_S", 0.05)
+        monkeypatch.setattr(listening, "_GRACE_S", 0.05)
     slow = Slow()
     with listener("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

@@ -147,12 +147,17 @@ def test_a_hub_obeys_what_is_made_and_revoked_while_it_runs(hub: HubProcess) -> 
 def test_the_audit_says_who_changed_what_and_not_what_was_said(hub: HubProcess) -> None:
     writer = token_of(hub.home, "ada", "purge")
     stored = reply(hub, writer, "store_memory", content="The launch code is 7394").json()["memory_id"]
+    other = reply(hub, writer, "store_memory", content="The gate is green").json()["memory_id"]
+    ends = {"source_memory_id": stored, "target_memory_id": other, "link_type": "related", "strength": 0.5}
+    assert reply(hub, writer, "create_memory_link", **ends).status_code == 200
     reply(hub, writer, "search_semantic_memories", query="launch")
     reply(hub, writer, "forget_memory", memory_id=stored, purge=True)
     text = (hub.home / "audit" / "changes.jsonl").read_text()
     told = [json.loads(line) for line in text.splitlines()]
     assert [(one["token"], one["project"], one["method"], one["memories"]) for one in told] == [
         ("ada", "app", "StoreMemory", [stored]),
+        ("ada", "app", "StoreMemory", [other]),
+        ("ada", "app", "CreateMemoryLink", [stored, other]),
         ("ada", "app", "ForgetMemory", [stored]),
     ]
     assert "7394" not in text

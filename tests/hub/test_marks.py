@@ -42,7 +42,7 @@ async def reasons(memory: MemoryRouter, thread_id: str) -> list[str | None]:
 
 def known_as(team: Team, memory_id: str) -> str:
     """What the hub calls it."""
-    return str(team.store.reader.id_of_key(scope_name("default", "app"), memory_id))
+    return str(team.store.write(lambda tx: tx.id_of_key(scope_name("default", "app"), memory_id)).result())
 
 
 async def test_what_one_machine_pins_is_pinned_on_all_until_one_takes_the_pin_off(team: Team) -> None:

@@ -59,7 +59,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
     tokens = folder / "tokens.json"
     tokens.touch(mode=0o600)
     tokens.write_text(json.dumps({"the-token-of-ada": "ada", "the-token-of-bob": "bob"}))
-    with HubProcess(folder / "home", tokens_file=tokens) as hub:
+    with HubProcess(folder / "home", options=("--tokens-file", str(tokens))) as hub:
         yield hub
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
-from kingly_memory.hub.serve import default_home, run_hub
+from kingly_memory.hub.serve import run_hub
 from kingly_memory.models import JsonObject
+from kingly_memory.place import hub_home
 from tests.cli_runner import Run
 
 
@@ -124,7 +125,7 @@ def test_a_hub_that_runs_goes_by_the_token_that_replaced_another_in_the_file(tmp
     tokens.touch(mode=0o600)
     tokens.write_text('{"the-first-token-of-ada": "ada"}')
     first, second = ({"Authorization": f"Bearer the-{which}-token-of-ada"} for which in ("first", "second"))
-    with HubProcess(tmp_path / "home", tokens_file=tokens) as hub, client(hub) as web:
+    with HubProcess(tmp_path / "home", options=("--tokens-file", str(tokens))) as hub, client(hub) as web:
         call(web, "store_memory", first, content="tea of ada")
         tokens.write_text('{"the-second-token-of-ada": "ada"}')
         assert web.post("/mcp/call", json={}, headers=first).status_code == 401
@@ -207,4 +208,4 @@ def test_a_hub_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 def test_the_hub_lives_with_the_user_unless_told_otherwise(tmp_path: Path) -> None:
-    assert default_home() == tmp_path / "user" / "data" / "kingly" / "hub"
+    assert hub_home() == tmp_path / "user" / "data" / "kingly" / "hub"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import select
 import ssl
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.hub.serve import check_certificate, run_hub
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.serve import certified as usable
+from kingly_memory.hub.serve import run_hub
 from tests.adapters.remote.test_security_tls import certified
 
 pytestmark = pytest.mark.requirement("N24", "A19")
@@ -33,24 +29,10 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-@contextmanager
-def hub(home: Path, certificate: Path, key: Path) -> Iterator[str]:
-    """Its address."""
-    files = ("--tls-cert", str(certificate), "--tls-key", str(key))
-    command = [sys.executable, "-m", "kingly_memory", "hub", "--home", str(home), "--port", "0", *files]
-    with subprocess.Popen(  # this package
-        [*command, "--until-eof", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert select.select([process.stdout], [], [], 30)[0]
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
-
-
 def test_a_hub_with_a_certificate_answers_https_and_nothing_else(tmp_path: Path, files: tuple[Path, Path]) -> None:
-    with hub(tmp_path / "hub", *files) as url:
+    options = ("--tls-cert", str(files[0]), "--tls-key", str(files[1]))
+    with HubProcess(tmp_path / "hub", options=options) as hub:
+        url = hub.url
         assert url.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(files[0]))
         with httpx.Client(verify=trusting, trust_env=False) as web:
@@ -68,10 +50,10 @@ def test_what_cannot_be_used_is_said_before_anything_is_opened(tmp_path: Path, f
         with pytest.raises(InvalidSetting, match="belong together"):
             run_hub(tmp_path / "hub", port=0, tls_cert=given[0], tls_key=given[1])
     with pytest.raises(InvalidSetting, match="no certificate and its private key"):
-        check_certificate(key, key)
+        usable(key, key)
     with pytest.raises(InvalidSetting, match="cannot be read"):
-        check_certificate(tmp_path / "gone.pem", key)
+        usable(tmp_path / "gone.pem", key)
     key.chmod(0o644)
     with pytest.raises(InvalidSetting, match="chmod 600"):
-        check_certificate(certificate, key)
+        usable(certificate, key)
     assert not (tmp_path / "hub").exists()

@@ -11,7 +11,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import WEIGHT_LIMIT, JsonObject
 from kingly_memory.validation import KEY_LIMIT, mended, shown
 
-"""A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
 _MOST_RATINGS, _MOST_TEXTS = 1_000, 10_000
 _RATINGS_KEPT = 100
 """The latest ones count; a thread's file may hold more."""

@@ -93,7 +93,7 @@ def succeeded(status: int) -> bool:
 
 def needs_body(status: int) -> bool:
     """Whether the body can change what the answer means. Where it cannot, it is not read at all."""
-    is_open = status in _CLIENT_ERRORS and status not in (_LATER | _UNAUTHORISED) - {403, 429}
+    is_open = status in _CLIENT_ERRORS and status not in (_LATER | _UNAUTHORISED) - _TELLING
     return is_open or succeeded(status) or status == HTTPStatus.NOT_IMPLEMENTED
 
 

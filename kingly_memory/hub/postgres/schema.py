@@ -7,13 +7,13 @@ follow each other, whichever hub makes them, and whoever reads the feed up to a 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from psycopg import Connection
+
+from kingly_memory.adapters.local.rows import facet
 from kingly_memory.errors import StoreTooNew
 from kingly_memory.ports import HOME, INCARNATION
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 _LOCK = 0x6B6D_0001
 """Any number that no other program's advisory lock has."""
@@ -58,8 +58,6 @@ def prepare(connection: Connection[Any], address: str) -> None:
         elif found != (len(STEPS), now):
             connection.execute("UPDATE km_schema SET step = %s, made_as = %s", (len(STEPS), now))
         if made_as != now:
-            from kingly_memory.adapters.local.rows import facet
-
             named = {"id": os.urandom(16).hex(), **({"restored": True} if made_as else {})}
             connection.execute("DELETE FROM km_facet WHERE (name, owner) = (%s, %s)", (HOME, INCARNATION))
             connection.execute("INSERT INTO km_facet VALUES (%s, %s, %s)", (HOME, INCARNATION, facet(named)))

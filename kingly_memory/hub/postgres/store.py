@@ -33,6 +33,8 @@ _WAIT_S = 5.0
 """Until a connection is there; a caller is then told to try again."""
 _LARGEST_BATCH = 64
 _ROW = "position, record, standing"
+_BEHIND_ALL = 2**62
+"""No row has that position."""
 
 
 class _Job(NamedTuple):
@@ -56,10 +58,9 @@ class PostgresStore:
             max_size=_READERS + 1,
             timeout=_WAIT_S,
             kwargs={"autocommit": True, "connect_timeout": int(_WAIT_S), "application_name": "kingly-hub"},
-            configure=self._prepare,
+            configure=lambda connection: prepare(connection, self._name),  # it may be to another database by now
             open=False,
         )
-        self._prepared = threading.Lock()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._is_closed = False
         try:
@@ -77,6 +78,7 @@ class PostgresStore:
         return cast("StoreReader", self._reader)
 
     def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
+        """Without a space, only what it has changed is locked, and only at its end."""
         if self._is_closed:
             raise RouterClosed
         future: Future[T] = Future()
@@ -111,11 +113,6 @@ class PostgresStore:
             except psycopg.Error as error:
                 raise self._failure(error) from None
         raise AssertionError(statement)
-
-    def _prepare(self, connection: Connection[Any]) -> None:
-        """Each new connection may be to a database that was restored or has failed over meanwhile."""
-        with self._prepared:
-            prepare(connection, self._name)
 
     def _work(self) -> None:
         job = self._jobs.get()
@@ -211,7 +208,7 @@ def _cause(error: psycopg.Error) -> str:
 
 def _locked(connection: Connection[Any], spaces: Collection[str]) -> list[str]:
     """Lock the rows of those spaces, in one order for everybody."""
-    named = sorted(spaces - {""}) if isinstance(spaces, set) else sorted(spaces)
+    named = sorted(filter(None, spaces))
     for space in named:
         connection.execute("INSERT INTO km_scope(space) VALUES (%s) ON CONFLICT DO NOTHING", (space,))
         connection.execute("SELECT 1 FROM km_scope WHERE space = %s FOR UPDATE", (space,)).fetchall()
@@ -310,7 +307,6 @@ class Reader:
 
     def __init__(self, store: PostgresStore) -> None:
         self._asked = store.asked
-        self._last = store.last_change
 
     @property
     def vectors(self) -> Reader:
@@ -325,10 +321,6 @@ class Reader:
 
     def row(self, memory_id: str) -> Row | None:
         return self.rows([memory_id], 0.0)[memory_id]
-
-    def id_of_key(self, space: str, key: str) -> MemoryId | None:
-        found = self._asked("SELECT id FROM km_memory WHERE space = %s AND key = %s", (space, key))
-        return MemoryId(found[0][0]) if found else None
 
     def revisions(self, memory_id: str) -> list[Memory]:
         found = self._asked("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
@@ -350,18 +342,15 @@ class Reader:
                 found[name][owner] = facet
         return found
 
-    def page(
-        self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
-    ) -> list[Row]:
-        order, beyond, position = ("ASC", ">", start or 0) if oldest_first else ("DESC", "<", start or 2**62)
+    def page(self, query: Query, standings: Sequence[Standing], limit: int, start: int | None) -> list[Row]:
         kinds = None if query.types is None else [one.value for one in query.types]
         statement = (
-            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND standing = ANY(%s) AND position {beyond} %s "
+            f"SELECT {_ROW} FROM km_memory WHERE space = %s AND standing = ANY(%s) AND position < %s "
             "AND (%s::text[] IS NULL OR type = ANY(%s)) AND (%s::text IS NULL OR context_id = %s) "
-            f"ORDER BY position {order} LIMIT %s"
+            "ORDER BY position DESC LIMIT %s"
         )
         standing, context = [one.value for one in standings], query.context_id
-        values = (query.space, standing, position, kinds, kinds, context, context, limit)
+        values = (query.space, standing, start or _BEHIND_ALL, kinds, kinds, context, context, limit)
         return rows.read_rows(self._asked(statement, values))
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:

@@ -331,8 +331,9 @@ class Attention:
 def _carries(transaction: Transaction, memory_id: MemoryId, thread: Named) -> bool:
     """Whether remotes may hear of a thread's ratings with this memory: it is theirs, and of the thread itself."""
     row = transaction.row(memory_id)
-    is_own = row is not None and (thread.is_alone or row.memory.scope.context_id == thread.id)
-    return is_own and row is not None and row.memory.significance > REMOTE_ABOVE
+    if row is None or row.memory.significance <= REMOTE_ABOVE:
+        return False
+    return thread.is_alone or row.memory.scope.context_id == thread.id
 
 
 def _tell(transaction: Transaction, memory_ids: Sequence[MemoryId], context: WriteContext) -> None:

@@ -85,12 +85,12 @@ def postpone(course: Course) -> Delivery:
 
 @_answered
 def refuse_clearly(course: Course) -> Delivery:
-    return delivery.refused(course.facet, course.leased.wanted, "HTTP 422", clear=True, limit=10, due=course.now_s + 1)
+    return delivery.refused(course.facet, course.leased.wanted, "HTTP 422", clear=True, due=course.now_s + 1)
 
 
 @_answered
 def refuse_perhaps(course: Course) -> Delivery:
-    return delivery.refused(course.facet, course.leased.wanted, "HTTP 409", clear=False, limit=3, due=course.now_s + 1)
+    return delivery.refused(course.facet, course.leased.wanted, "HTTP 409", clear=False, due=course.now_s + 1)
 
 
 @_answered
@@ -199,7 +199,7 @@ def test_refusals_that_are_not_clear_kill_at_the_limit_and_not_before() -> None:
     states = []
     for _ in range(10):
         facet = delivery.leased(facet, "me", NOW, LEASE_S)
-        facet = delivery.refused(facet, 1, "HTTP 409", clear=False, limit=10, due=NOW)
+        facet = delivery.refused(facet, 1, "HTTP 409", clear=False, due=NOW)
         states.append(facet.state)
     assert states == [DeliveryState.PENDING] * 9 + [DeliveryState.DEAD]
 
@@ -208,7 +208,7 @@ def test_refusals_that_are_not_clear_kill_at_the_limit_and_not_before() -> None:
 def test_a_change_that_was_not_the_one_refused_lives_on(clear: bool) -> None:
     under_way = replace(delivery.leased(Delivery(wanted=1, due=NOW), "me", NOW, LEASE_S), refusals=9)
     revised = delivery.wanted(under_way, 2, NOW)
-    facet = delivery.refused(revised, 1, "HTTP 422", clear=clear, limit=10, due=NOW + 1)
+    facet = delivery.refused(revised, 1, "HTTP 422", clear=clear, due=NOW + 1)
     assert (facet.state, facet.refusals, facet.due) == (DeliveryState.PENDING, 0, NOW + 1)
 
 

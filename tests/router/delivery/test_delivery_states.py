@@ -260,7 +260,7 @@ def process_does(state: State) -> Iterator[State]:
     yield acknowledged(state)
     yield settle(done, later)
     yield settle(state, later)
-    refusal = partial(delivery.refused, change=item.leased.wanted, reason="HTTP 422", limit=10, due=DESK.now_s)
+    refusal = partial(delivery.refused, change=item.leased.wanted, reason="HTTP 422", due=DESK.now_s)
     yield settle(state, partial(refusal, clear=True))
     killed = done.changed(outbox.reclaim(REMOTE, [state.memory_id], "another", DESK.now_s))
     yield killed.sending(None)
