@@ -102,6 +102,10 @@ class SyncDocuments(Face):
         """
         return self._call(lambda: self._awaiting.get(namespace, key))
 
+    def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
+        """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.get_many(places))
+
     def delete(
         self,
         namespace: str | Sequence[str],
@@ -163,6 +167,12 @@ class SyncDocuments(Face):
     def touch(self, documents: Iterable[Document]) -> None:
         """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
         self._call(lambda: self._awaiting.touch(documents))
+
+    def sweep(self, prefix: str | Sequence[str] = "") -> int:
+        """Remove documents that have ended from the file, as the sweep of memories does. Returns how many
+        those were. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.sweep(prefix=prefix))
 
 
 class SyncProjects(Face):

@@ -196,6 +196,11 @@ class DocumentRows(DocumentReader, Protocol):
         """Let a document with a ttl begin it anew."""
         ...
 
+    def sweep(self, space: str, prefix: Namespace, now_s: float) -> int:
+        """Remove documents of the namespaces that begin with those labels that have ended, a thousand at most. Returns
+        how many those were."""
+        ...
+
     def tidy(self, now_s: float, operations_before_s: float) -> int:
         """Remove documents that have ended, whoever's they are, a thousand at most, and what was noted of older
         operations. Returns how many documents those were."""

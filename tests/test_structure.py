@@ -32,7 +32,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("app",),
     ("portal",),
     ("blocking",),
-    ("hub", "hosts", "seeds"),
+    ("hub", "hosts", "integrations", "seeds"),
     ("server",),
     ("cli",),
 )

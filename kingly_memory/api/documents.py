@@ -74,10 +74,15 @@ class Documents(Family):
 
         None when there is none or it has ended. Raises InvalidInput, StoreError.
         """
-        place, name = _namespace(namespace), validation.required("key", key)
-        engine = self._engine
-        found = await engine.read(lambda: engine.reader.documents.document(engine.space, place, name))
-        return None if found is None or found.is_over(engine.clock.now()) else found
+        (found,) = await self.get_many([(namespace, key)])
+        return found
+
+    async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
+        """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
+        named = [(_namespace(namespace), validation.required("key", key)) for namespace, key in places]
+        engine, now = self._engine, self._engine.clock.now()
+        found = await engine.read(lambda: [engine.reader.documents.document(engine.space, *one) for one in named])
+        return tuple(None if one is None or one.is_over(now) else one for one in found)
 
     @verb("documents delete", "document_delete", "documents", "Delete a document", destroys=True, repeatable=True)
     @example('{"namespace": "users/lydia", "key": "draft"}', "success deleted")
@@ -192,6 +197,15 @@ class Documents(Family):
 
         if places:
             await self._engine.write(change)
+
+    async def sweep(self, prefix: str | Sequence[str] = "") -> int:
+        """Remove documents that have ended from the file, as the sweep of memories does. Returns how many
+        those were. Raises InvalidInput, StoreError."""
+        place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
+        swept = 0
+        while some := await engine.write(lambda tx: tx.documents.sweep(engine.space, place, now_s)):
+            swept += some
+        return swept
 
 
 @verb("documents put", "document_put", "documents", "Write a document", destroys=True, repeatable=True)

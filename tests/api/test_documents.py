@@ -130,6 +130,25 @@ async def test_a_sweep_removes_what_has_ended_from_the_file(
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608
 
 
+async def test_what_has_ended_can_be_removed_below_one_prefix_alone(router: MemoryRouter, clock: ManualClock) -> None:
+    for place in ("cache", "cache/inner", "cache2"):
+        await router.documents.put(place, "brief", "text", ttl=5)
+    await router.documents.put("cache", "lasting", "text")
+    assert await router.documents.sweep() == 0
+    clock.jump(10)
+    assert [await router.documents.sweep(one) for one in ("cache", "cache", "")] == [2, 0, 1]
+    assert await router.documents.get("cache", "lasting") is not None
+
+
+async def test_several_documents_are_read_at_once_in_the_order_asked(router: MemoryRouter, clock: ManualClock) -> None:
+    await router.documents.put("n", "one", 1)
+    await router.documents.put("n", "brief", 2, ttl=5)
+    clock.jump(10)
+    found = await router.documents.get_many([("n", "brief"), (("n",), "one"), ("n", "nothing"), ("n", "one")])
+    assert [None if one is None else one.value for one in found] == [None, 1, None, 1]
+    assert await router.documents.get_many([]) == ()
+
+
 async def test_pages_and_prefixes_go_by_whole_labels(router: MemoryRouter) -> None:
     places = [("a",), ("a", "b"), ("ab",), ("a b",), ("a%",), ("A",), ("a", "b", "c")]
     for place in places:

@@ -117,6 +117,11 @@ class DocumentRows(DocumentReader):
     def extend(self, space: str, namespace: Namespace, key: str, now_s: float) -> None:
         self._connection.execute(sql.EXTEND_DOCUMENT, (space, _column(namespace), key, now_s))
 
+    def sweep(self, space: str, prefix: Namespace, now_s: float) -> int:
+        ended = self._ask(sql.ENDED_WITHIN, (*_within(space, prefix, now_s), _AT_ONCE))
+        self._drop(ended)
+        return len(ended)
+
     def tidy(self, now_s: float, operations_before_s: float) -> int:
         ended = self._ask(sql.ENDED_DOCUMENTS, (now_s, _AT_ONCE))
         self._drop(ended)

@@ -537,7 +537,8 @@ _DOCUMENT_TEXT = "substr(value, 1, instr(value, char(10)))"
 """Without its digest."""
 DOCUMENT = "namespace, key, value, version, created_s, updated_s, expires_s, ttl_s"
 _HERE = "space = ?1 AND namespace = ?2 AND key = ?3"
-_LIVING = "space = ?1 AND namespace >= ?2 AND namespace < ?3 AND (expires_s IS NULL OR expires_s > ?4)"
+_WITHIN = "space = ?1 AND namespace >= ?2 AND namespace < ?3"
+_LIVING = f"{_WITHIN} AND (expires_s IS NULL OR expires_s > ?4)"
 GET_DOCUMENT = f"SELECT {DOCUMENT} FROM km_documents WHERE {_HERE}"
 DOCUMENT_ROW = f"SELECT rowid FROM km_documents WHERE {_HERE}"
 TEXT_OF_DOCUMENT = f"SELECT body FROM km_documents_text WHERE rowid = ({DOCUMENT_ROW})"
@@ -579,6 +580,7 @@ DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM jso
 LAST_VERSIONS = (
     "SELECT space, max(version) FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?)) GROUP BY space"
 )
+ENDED_WITHIN = f"SELECT rowid FROM km_documents WHERE {_WITHIN} AND expires_s <= ?4 LIMIT ?5"
 ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
 EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"
 OPERATION = "SELECT outcome FROM km_operations WHERE space = ? AND operation = ?"
