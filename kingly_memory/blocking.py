@@ -343,17 +343,17 @@ class SyncThreads(Face):
         return self._call(lambda: self._awaiting.get(thread_id, first=first, limit=limit))
 
     def merge(self, thread_a: str, thread_b: str) -> Merged:
-        """Have two threads go on as one. All that was said is kept, and splitting parts them again.
+        """Have two threads go on as one. All that was said is kept.
 
         The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.merge(thread_a, thread_b))
 
     def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
-        """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
+        """Divide a thread by its topics. All that was said is kept.
 
-        `topics` name merged threads by id, or what to take out of a thread that has taken in none. Each part gets an id
-        of its own, and the largest keeps this one. Raises InvalidInput, also where nothing is to divide; StoreError.
+        Each part gets an id of its own; what no topic was named of, or else the largest part, keeps this one. Raises
+        InvalidInput, also where nothing is to divide; StoreError.
         """
         return self._call(lambda: self._awaiting.split(thread_id, topics=topics))
 

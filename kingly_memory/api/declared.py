@@ -1018,7 +1018,7 @@ VERBS = (
         tool="ai_merge",
         toolset="ai",
         title="Merge two threads",
-        says="Have two threads go on as one. All that was said is kept, and splitting parts them again.",
+        says="Have two threads go on as one. All that was said is kept.",
         takes=lambda: (
             Parameter(
                 name="thread_a",
@@ -1042,7 +1042,7 @@ VERBS = (
         tool="ai_split",
         toolset="ai",
         title="Split a thread",
-        says="Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.",
+        says="Divide a thread by its topics. All that was said is kept.",
         takes=lambda: (
             Parameter(
                 name="thread_id",
@@ -1054,7 +1054,7 @@ VERBS = (
                 name="topics",
                 type="texts",
                 arg=Arg(
-                    words="topics to take out, or merged threads to part; left out, it is divided by topic",
+                    words="topics to take out; left out, it is divided where its topic changes",
                     metavar="TOPIC",
                     option="topic",
                 ),

@@ -42,16 +42,13 @@ def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
     return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
 
 
-def threads_merge_lines(done: Merged, options: Options) -> list[str]:
-    return [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"]
+def threads_merge_lines(done: Merged, _: Options) -> list[str]:
+    return [done.message]
 
 
 def threads_split_lines(done: Split, options: Options) -> list[str]:
     rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
-    told = f"split {options.thread_id} into {len(rows)}"
-    if not done.is_left:
-        told = f"parted from {done.thread_id}, of which nothing else is left"
-    return [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
+    return [f"split {options.thread_id} into {len(rows)}", *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
 
 
 def threads_rename_lines(named: ThreadView, _: Options) -> list[str]:

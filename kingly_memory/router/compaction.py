@@ -86,7 +86,7 @@ def _notes(planned: Compaction, found: ActiveThreads, space: str) -> Iterator[Fa
     for action in planned.actions:
         if isinstance(action, MergeThreads):
             kept, gone = action.threads
-            facets[gone] = {"into": kept, "at": planned.at_s}
+            facets[gone] = {"into": kept}
             held = texts(found.facets.get(kept, {}), "holds")
             facets[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:

@@ -13,7 +13,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, into, texts
 
-_MERGES = ("context_id", "into", "holds", "at")
+_MERGES = ("context_id", "into", "holds")
 """Fields of the facet `thread` that only say what was merged."""
 
 
@@ -28,12 +28,6 @@ def clean_up(transaction: Transaction, memories: Iterable[Memory], *, erased: bo
     for space, context_id in sorted(places):
         if not transaction.is_said_in(space, context_id):
             _clean_up(transaction, space, context_id, erased=erased)
-
-
-def clear(transaction: Transaction, space: str, context_id: str) -> None:
-    """Leave nothing beside a context of which nothing is left."""
-    if not transaction.is_said_in(space, context_id):
-        strip(transaction, owner(space, context_id), whole=True)
 
 
 def _clean_up(transaction: Transaction, space: str, context_id: str, *, erased: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,15 +11,16 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
+from tests.threads.samples import TOPICS, talk
 
-DAY_S = 86_400.0
+HOUR_S = 3_600.0
 OURS = ("thread", "attention", "ratings", "context")
 
 
@@ -103,12 +105,12 @@ async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thre
 
 @pytest.mark.parametrize(("merged", "field"), [("a", "thread_a"), ("b", "thread_b")])
 async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock, merged: str, field: str
+    memory: MemoryRouter, store: PromptStore, merged: str, field: str
 ) -> None:
     for name in ("a", "b", "c"):
         await said(memory, name, 1)
     kept, gone = (named(store.reader, "app", one) for one in ("a", "b"))
-    planned = changes.merge(kept, gone, desk(clock))
+    planned = changes.merge(kept, gone)
     await memory.threads.merge("c", merged)
     with pytest.raises(InvalidInput, match=f"{field}: '{merged}' was merged into 'c' meanwhile"):
         store.write(planned).result()
@@ -116,4 +118,44 @@ async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
     assert (await memory.threads.get("a" if merged == "b" else "b")).into is None
 
 
-# --- pinning ----------------------------------------------------------------------------------------------------------
+# --- what has ended ---------------------------------------------------------------------------------------------------
+
+
+def everything(store: PromptStore) -> list[object]:
+    """All memories, and all that is said of threads."""
+    rows = store.reader.page(Query("", "app"), tuple(Standing), 1_000, None)
+    return [*rows, *(facet for name in OURS for facet in store.reader.threads.named(name, 1_000))]
+
+
+async def test_ended_working_memories_are_no_part_of_what_is_divided(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    await talk(memory, "t", *TOPICS["garden"])
+    await talk(memory, "t", *TOPICS["orders"], type="working")
+    clock.jump(HOUR_S)
+    before = everything(store)
+    for topics in (None, ["partitions"]):
+        with pytest.raises(InvalidInput):
+            await memory.threads.split("t", topics)
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("verb", ["split", "rename", "merge", "merge into"])
+async def test_of_what_nothing_is_left_nothing_is_changed(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock, verb: str
+) -> None:
+    await talk(memory, "t", "Ana is on the phone", type="working")
+    await talk(memory, "u", "Bo is on the phone", type="working")
+    await talk(memory, "garden", TOPICS["garden"][0])
+    await memory.threads.merge("t", "u")
+    clock.jump(HOUR_S)
+    before = everything(store)
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "split": lambda: memory.threads.split("t"),
+        "rename": lambda: memory.threads.rename("t", "Calls"),
+        "merge": lambda: memory.threads.merge("garden", "t"),
+        "merge into": lambda: memory.threads.merge("t", "garden"),
+    }
+    with pytest.raises(InvalidInput, match="of 't' nothing is left"):
+        await calls[verb]()
+    assert everything(store) == before

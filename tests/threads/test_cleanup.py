@@ -105,7 +105,7 @@ async def test_a_merged_thread_keeps_what_was_said_of_it_as_long_as_anything_is_
             await memory.forget(memory_id)
         assert (await memory.threads.get("kept")).title == "Deploys"
         beside = told(store, owner("app", "gone"))
-        assert beside["thread"][owner("app", "gone")].keys() == {"context_id", "into", "at"}
+        assert beside["thread"][owner("app", "gone")].keys() == {"context_id", "into"}
         assert "ratings" not in beside
         await memory.forget(kept)
         assert "Deploys" not in text(told(store, owner("app", "kept"), owner("app", "gone")))

@@ -23,7 +23,7 @@ from tests.threads.samples import TOPICS, talk
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 BESIDE = ("thread", "ratings", "attention", "context")
 WORDS = ("greenhouse", "migration", "index", "tea")
-VERBS = ("merge", "split", "part", "topics", "rename", "forget", "end", "compact", "undo")
+VERBS = ("merge", "split", "topics", "rename", "forget", "end", "compact", "undo")
 STEPS = st.lists(st.tuples(st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9)), max_size=9)
 
 
@@ -47,9 +47,8 @@ async def do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, int
     match verb:
         case "merge":
             await memory.threads.merge(one, other)
-        case "split" | "part" | "topics":
-            topics = {"split": None, "part": [other], "topics": [WORDS[second % len(WORDS)]]}[verb]
-            await split(memory, one, topics, known)
+        case "split" | "topics":
+            await split(memory, one, [WORDS[second % len(WORDS)]] if verb == "topics" else None, known)
         case "rename":
             await memory.threads.rename(one, "called")
         case "forget":

@@ -215,29 +215,6 @@ async def test_the_larger_weight_counts_and_a_pin_stays(memory: MemoryRouter, st
     merged = (await memory.threads.merge("a", "b")).thread
     assert (merged.weight, merged.pinned) == (1.3, True)
     assert facet(store, "attention", "a") == {"weight": 1.3, "pinned": True, "note": "kept"}
-    await memory.threads.split("a")
-    assert facet(store, "attention", "a") == {"weight": 0.4, "note": "kept"}
-    assert facet(store, "attention", "b") == {"weight": 1.3, "pinned": True}
-
-
-@pytest.mark.requirement("SMT-015")
-async def test_what_is_unpinned_while_it_is_merged_is_not_pinned_once_it_is_split_off(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
-    await talk(memory, "a", "about a")
-    inner = await memory.attention.pin("Keep the dark mode")
-    outer = await memory.attention.pin("Never push on Fridays", weight_boost=0.5)
-    await memory.threads.merge(outer.thread_id, inner.thread_id)
-    await memory.threads.merge("a", outer.thread_id)
-    assert (await memory.attention.unpin("a")).memories == 2
-    for name in ("a", outer.thread_id):
-        parts = (await memory.threads.split(name)).threads
-        assert [(one.weight, one.pinned) for one in parts] == [(1.0, False)] * 2
-    with pytest.raises(InvalidInput, match="is not pinned"):
-        await memory.attention.unpin(inner.thread_id)
-    clock.jump(10_001 * DAY_S)
-    report = await memory.sweep(["strength"])
-    assert (report.archived, report.spared) == (2, 1), "the last memory of its category stays"
 
 
 async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryRouter, store: PromptStore) -> None:
@@ -246,38 +223,6 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
         put(store, "ratings", owner("app", name), {"ratings": [rating(name == "a", day) for day in days]})
     merged = (await memory.threads.merge("a", "b")).thread
     assert merged.ratings == (rating(True, 1), rating(False, 2), rating(False, 3), rating(True, 4))
-    await memory.threads.split("a")
-    assert facet(store, "ratings", "a") == {"ratings": [rating(True, 1), rating(True, 4)]}
-    assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}
-
-
-@pytest.mark.requirement("SMT-047")
-async def test_a_merge_is_undone_by_a_split(memory: MemoryRouter, store: PromptStore) -> None:
-    for name in "abc":
-        await talk(memory, name, f"about {name}", f"more about {name}")
-    before = {name: (await memory.threads.get(name)).to_json() for name in "abc"}
-    await memory.threads.merge("b", "c")
-    await memory.threads.merge("a", "b")
-    assert len(await contents(memory, "a")) == 6
-    parted = await memory.threads.split("a")
-    assert parted.message == "Split a into 2: a (2 messages), b (4 messages)"
-    await memory.threads.split("b")
-    assert {name: (await memory.threads.get(name)).to_json() for name in "abc"} == before
-    assert all(facet(store, "thread", name) is None for name in "abc")
-
-
-async def test_a_topic_that_names_a_merged_thread_parts_that_one(memory: MemoryRouter) -> None:
-    for name in ("deploys", "garden", "orders"):
-        await talk(memory, name, *TOPICS[name])
-    await memory.threads.merge("deploys", "garden")
-    await memory.threads.merge("deploys", "orders")
-    for topics in (["garden", "invoices"], ["nobody speaks of this"]):
-        with pytest.raises(InvalidInput, match="topics: 'deploys' has taken in garden, orders; part these first"):
-            await memory.threads.split("deploys", topics)
-    parted = await memory.threads.split("deploys", ["garden"])
-    assert [one.id for one in parted.threads] == ["deploys", "garden"]
-    assert (await memory.threads.get("garden")).status == "active"
-    assert (await memory.threads.get("orders")).into == "deploys"
 
 
 @pytest.mark.parametrize(
@@ -325,6 +270,15 @@ async def test_a_thread_is_divided_where_its_topic_changes(memory: MemoryRouter,
     assert (kept.drift_history, new.drift_history) == ((), ())
     assert {one.memory.revision for one in (await memory.threads.get(new.id)).messages} == {2}
     assert done.message == f"Split t into 2: t (6 messages), {new.id} (5 messages)"
+
+
+async def test_what_was_merged_is_divided_again(memory: MemoryRouter, store: PromptStore) -> None:
+    for name in ("garden", "orders"):
+        await talk(memory, name, *TOPICS[name])
+    await memory.threads.merge("orders", "garden")
+    [kept, new] = (await memory.threads.split("orders")).threads
+    assert (kept.id, await contents(memory, "orders")) == ("orders", [*TOPICS["orders"]])
+    assert await contents(memory, new.id) == [*TOPICS["garden"]]
 
 
 async def test_the_same_thread_is_divided_in_the_same_way(tmp_path: Path) -> None:

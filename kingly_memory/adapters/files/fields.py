@@ -94,9 +94,9 @@ def ratings(where: str, value: Any, now: datetime) -> list[JsonObject]:
 # --- what lies beside a memory or a context ---------------------------------------------------------------------------
 
 _THREAD: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("context_id", "title", "into", "split_from"), str),
-    **dict.fromkeys(("topics", "holds", "weights"), list),
-    **dict.fromkeys(("archived_at", "recalls", "recalled_at", "at"), (int, float)),
+    **dict.fromkeys(("context_id", "title", "into"), str),
+    **dict.fromkeys(("topics", "holds"), list),
+    **dict.fromkeys(("archived_at", "recalls", "recalled_at"), (int, float)),
 }
 _NOTE = ("folder", "path", "heading", "text", "said")
 
@@ -143,8 +143,7 @@ def _thread(where: str, value: Any) -> JsonObject:
             raise InvalidInput(f"{where}.{name}", f"{shown(one)!r} is not what a thread has there")
     for name in ("topics", "holds"):
         texts(f"{where}.{name}", said.get(name), _MOST_TEXTS)
-    weights = [_attention(f"{where}.weights", one) for one in said.get("weights", ())]
-    return {**said, "weights": weights} if weights else said
+    return said
 
 
 def _seconds(where: str, value: Any) -> float:

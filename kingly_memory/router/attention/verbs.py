@@ -25,8 +25,7 @@ from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.attention.focus import Unfocused
 from kingly_memory.router.known_remotes import told_of
 from kingly_memory.router.outbox import want_marks
-from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named
-from kingly_memory.router.threads.changes import WEIGHTS
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, Named
 from kingly_memory.router.write import Stored, WriteContext
 
 
@@ -252,21 +251,15 @@ class Attention:
         said = validation.required("thread_id", thread_id)
         context = self._access.write_context()
         thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.space))
-        merged = [owner(context.space, one) for one in contexts if one != thread.id]
+        everybody = [thread.owner, *(owner(context.space, one) for one in contexts if one != thread.id), *ids]
 
         def change(transaction: Transaction) -> int:
-            everybody = [thread.owner, *merged, *ids]
             pinned = [one for one in everybody if pins.is_pinned(transaction.facet(ATTENTION, one))]
             if not pinned:
                 raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
             for whose in pinned:
                 before = transaction.facet(ATTENTION, whose) or {}
                 transaction.set_facet(ATTENTION, whose, pins.unpinned(before, context.now_s))
-            for whose in (
-                merged if thread.owner in pinned else ()
-            ):  # a split would give the thread back what it weighed before, which may have been a pin
-                facet = transaction.facet(THREAD, whose) or {}
-                transaction.set_facet(THREAD, whose, {name: one for name, one in facet.items() if name != WEIGHTS})
             freed = [one for one in ids if one in pinned]
             _tell(transaction, freed, context)
             rows = [row for one in freed if (row := transaction.row(one)) is not None and row.standing is Standing.LIVE]

@@ -18,15 +18,13 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import KEPT, JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, contexts, thread_cleanup, write
+from kingly_memory.router import archive, contexts, write
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import shown
 
 MOST_MOVED = 2_000
 """Messages of a thread that is split: all of them are written in one transaction."""
-WEIGHTS = "weights"
-"""In the facet `thread` of what was merged: the facet `attention` of the other thread, before the merge and after."""
 _COMPACTION = {"policy": "compaction"}
 
 
@@ -37,7 +35,7 @@ class Share(NamedTuple):
     title: str | None = None
 
 
-def merge(kept: Named, gone: Named, context: WriteContext) -> Callable[[Transaction], None]:
+def merge(kept: Named, gone: Named) -> Callable[[Transaction], None]:
     """From now on the second thread is part of the first, which gets the larger weight. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> None:
@@ -46,34 +44,11 @@ def merge(kept: Named, gone: Named, context: WriteContext) -> Callable[[Transact
         for field, one, facet in (("thread_a", kept, said), ("thread_b", gone, said_of_gone)):
             if (other := into(facet)) is not None:
                 raise InvalidInput(field, f"{shown(one.id)!r} was merged into {shown(other)!r} meanwhile; merge that")
-        before, others = (transaction.facet(ATTENTION, whose) or {} for whose in (target, source))
-        after = _heavier(before, others)
-        transaction.set_facet(ATTENTION, target, after or None)
+        weights = (transaction.facet(ATTENTION, whose) or {} for whose in (target, source))
+        transaction.set_facet(ATTENTION, target, _heavier(*weights) or None)
         held = [one for one in texts(said, "holds") if one != gone.id]
         transaction.set_facet(THREAD, target, {**said, "context_id": kept.id, "holds": [*held, gone.id]})
-        merged = {"context_id": gone.id, "into": kept.id, "at": context.now_s, WEIGHTS: [before, after]}
-        transaction.set_facet(THREAD, source, {**said_of_gone, **merged})
-
-    return change
-
-
-def part(
-    kept: str, children: Sequence[str], context: WriteContext, *, is_erased: bool = False
-) -> Callable[[Transaction], None]:
-    """Those merged threads are threads of their own again. When nothing else is left of the one that they leave, what
-    was said of it goes; `is_erased`: none of its own memories can come back, so nothing at all stays beside it. Raises
-    InvalidInput when none of them belongs to it any more."""
-
-    def change(transaction: Transaction) -> None:
-        target = owner(context.space, kept)
-        latest_first = [one for one in reversed(children) if _take_apart(transaction, kept, one, context)]
-        if not latest_first:
-            raise InvalidInput("thread_id", f"{shown(kept)!r} was split by somebody else meanwhile")
-        if texts(transaction.facet(THREAD, target) or {}, "holds") or transaction.is_said_in(context.space, kept):
-            return
-        if is_erased:
-            thread_cleanup.clear(transaction, context.space, kept)
-        thread_cleanup.strip(transaction, target)
+        transaction.set_facet(THREAD, source, {**said_of_gone, "context_id": gone.id, "into": kept.id})
 
     return change
 
@@ -96,8 +71,7 @@ def split(
                 continue
             for row in moved:
                 write.revise(transaction, _in_context(row.memory, thread_id), context, row.standing)
-            begun = {"context_id": thread_id, "split_from": thread.id, "at": context.now_s, "title": share.title}
-            _set(transaction, owner(context.space, thread_id), begun)
+            _set(transaction, owner(context.space, thread_id), {"context_id": thread_id, "title": share.title})
             if attention is not None:
                 transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
             _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
@@ -162,21 +136,6 @@ def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     if other.get("pinned") is True:
         heavier |= {"weight": max(weight, others), "pinned": True}
     return heavier
-
-
-def _take_apart(transaction: Transaction, kept: str, child: str, context: WriteContext) -> bool:
-    """Undo a merge. The weight that came with it goes, unless it was changed since. False when there is none."""
-    target, source = owner(context.space, kept), owner(context.space, child)
-    own = transaction.facet(THREAD, source) or {}
-    if into(own) != kept:
-        return False
-    said = transaction.facet(THREAD, target) or {}
-    _set(transaction, target, {**said, "holds": [one for one in texts(said, "holds") if one != child] or None})
-    match own.get(WEIGHTS):
-        case [dict() as before, dict() as after] if after and transaction.facet(ATTENTION, target) == after:
-            transaction.set_facet(ATTENTION, target, before or None)
-    _set(transaction, source, {**own, "into": None, "at": None, WEIGHTS: None})
-    return True
 
 
 def _new_id(transaction: Transaction, thread: Named, share: Share, context: WriteContext) -> str:

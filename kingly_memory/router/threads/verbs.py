@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Annotated
 
@@ -15,8 +15,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import LIMIT, THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Transaction
+from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import Named, contexts_of, named
@@ -104,7 +103,7 @@ class Threads:
         thread_a: Annotated[str, Arg("id of the thread that goes on", "THREAD")],
         thread_b: Annotated[str, Arg("id of the thread that goes on as the first one", "OTHER")],
     ) -> Merged:
-        """Have two threads go on as one. All that was said is kept, and splitting parts them again.
+        """Have two threads go on as one. All that was said is kept.
 
         The larger weight counts, and ratings and topics count together. Raises InvalidInput, StoreError.
         """
@@ -114,7 +113,7 @@ class Threads:
         context = await self._context()
 
         kept, gone = await self._access.read(lambda: self._mergeable(names, context.now_s))
-        await self._access.write(changes.merge(kept, gone, context))
+        await self._access.write(changes.merge(kept, gone))
         return Merged(await self.get(kept.id, limit=0), gone.id)
 
     @verb("threads split", "ai_split", "ai", "Split a thread")
@@ -124,26 +123,26 @@ class Threads:
         thread_id: Annotated[str, THREAD_ID],
         topics: Annotated[
             Sequence[str] | None,
-            Arg("topics to take out, or merged threads to part; left out, it is divided by topic", "TOPIC", "topic"),
+            Arg("topics to take out; left out, it is divided where its topic changes", "TOPIC", "topic"),
         ] = None,
     ) -> Split:
-        """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.
+        """Divide a thread by its topics. All that was said is kept.
 
-        `topics` name merged threads by id, or what to take out of a thread that has taken in none. Each part gets an id
-        of its own, and the largest keeps this one. Raises InvalidInput, also where nothing is to divide; StoreError.
+        Each part gets an id of its own; what no topic was named of, or else the largest part, keeps this one. Raises
+        InvalidInput, also where nothing is to divide; StoreError.
         """
         said = validation.required("thread_id", thread_id)
         wanted = validation.tag_list("topics", topics or ())
         context = await self._context()
-        thread, plan = await self._access.read(lambda: self._division(said, wanted, context))
-        done = await self._access.write(plan)
+        thread, contexts, shares = await self._access.read(lambda: self._division(said, wanted, context.now_s))
+        done = await self._access.write(changes.split(thread, shares, contexts, context))
         self._access.wake()
 
         def look() -> tuple[ThreadView, ...]:
             views = (self._view(self._named(one), context.now_s) for one in (thread.id, *done))
             return tuple(view for view in views if view is not None)
 
-        return Split(await self._access.read(look), thread.id)
+        return Split(await self._access.read(look))
 
     @verb("threads rename", "ai_rename", "ai", "Name a thread", destroys=True, repeatable=True)
     @example(
@@ -240,21 +239,14 @@ class Threads:
     def _view(self, thread: Named, now_s: float, first: int = 0, limit: int = 0) -> ThreadView | None:
         return reading.read(self._reader, self._space, thread, now_s, first=first, limit=limit)
 
-    def _left(self, thread: Named, contexts: Mapping[str, JsonObject], now_s: float) -> Sequence[Memory]:
-        """The memories of the thread in those contexts, at most one more than can be split."""
-        found = reading.left(self._reader, self._space, thread, contexts, now_s)
-        return [subject.memory for subject in islice(found, MOST_MOVED + 1)]
-
-    def _is_left(self, thread: Named, contexts: Mapping[str, JsonObject], now_s: float) -> bool:
-        return any(True for _ in reading.left(self._reader, self._space, thread, contexts, now_s))
-
     def _present(self, said: str, now_s: float, field: str = "thread_id") -> Named:
         """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
         try:
             thread = named(self._reader, self._space, said)
         except InvalidInput as error:
             raise InvalidInput(field, error.problem) from None
-        if not self._is_left(thread, contexts_of(self._reader, self._space, thread), now_s):
+        contexts = contexts_of(self._reader, self._space, thread)
+        if next(reading.left(self._reader, self._space, thread, contexts, now_s), None) is None:
             raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
         return thread
 
@@ -277,57 +269,31 @@ class Threads:
     # --- splitting ----------------------------------------------------------------------------------------------------
 
     def _division(
-        self, said: str, topics: Sequence[str], context: WriteContext
-    ) -> tuple[Named, Callable[[Transaction], Sequence[str]]]:
-        """The thread, and the change that divides it, which answers the ids of the other parts."""
-        reader, space, now_s = self._reader, self._space, context.now_s
+        self, said: str, topics: Sequence[str], now_s: float
+    ) -> tuple[Named, Collection[str], tuple[Share, ...]]:
+        """A thread, its contexts, and the parts of it that get another id. Raises InvalidInput when there is nothing to
+        divide."""
         thread = self._present(said, now_s)
-        contexts = contexts_of(reader, space, thread)
-        children = {
-            one: thread_lookup.members(reader, space, one)
-            for one, facet in contexts.items()
-            if thread_lookup.into(facet) == thread.id
-        }
-        left = [one for one in children if self._is_left(self._named(one), children[one], now_s)]
-        if not left:
-            shares = self._shares(thread, contexts, topics, now_s)
-            return thread, changes.split(thread, shares, contexts, context)
-        if not set(topics) <= set(left):
-            raise InvalidInput("topics", f"{shown(thread.id)!r} has taken in {', '.join(left)}; part these first")
-        parted = list(dict.fromkeys(topics)) or left
-        is_own_left = self._is_left(thread, {thread.id: {}}, now_s)
-        leave = parted if is_own_left or set(left) > set(parted) else list(children)
-        is_known = reader.page(Query("", space, context_id=thread.id), tuple(Standing), 1, None)
-        part = changes.part(thread.id, leave, context, is_erased=not is_known)
-
-        def change(transaction: Transaction) -> Sequence[str]:
-            part(transaction)
-            return parted
-
-        return thread, change
-
-    def _shares(
-        self, thread: Named, contexts: Mapping[str, JsonObject], topics: Sequence[str], now_s: float
-    ) -> tuple[Share, ...]:
-        """The parts of a thread that get another id. Raises InvalidInput when there is nothing to divide."""
-        memories = self._left(thread, contexts, now_s)
+        contexts = contexts_of(self._reader, self._space, thread)
+        found = reading.left(self._reader, self._space, thread, contexts, now_s)
+        memories = [subject.memory for subject in islice(found, MOST_MOVED + 1)]
         if len(memories) > MOST_MOVED:
             problem = f"{shown(thread.id)!r} has more than {MOST_MOVED:,} messages, too many to be divided at once"
             raise InvalidInput("thread_id", problem)
         if len(memories) <= 1:
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} has one message, so there is nothing to split")
-        said = [reading.line(one, thread.id) for one in memories]
-        shares = drift.by_topics(said, topics) if topics else drift.by_drift(said)
-        if len(shares) == 1 and topics:
-            about = "everything" if shares[0].topic else "nothing"
+        lines = [reading.line(one, thread.id) for one in memories]
+        parts = drift.by_topics(lines, topics) if topics else drift.by_drift(lines)
+        if len(parts) == 1 and topics:
+            about = "everything" if parts[0].topic else "nothing"
             raise InvalidInput("topics", f"{about} in {shown(thread.id)!r} is about {', '.join(topics)}; name others")
-        if len(shares) == 1:
+        if len(parts) == 1:
             stays = f"{shown(thread.id)!r} stays with one topic, as far as its words tell"
             raise InvalidInput("thread_id", f"{stays}; name the topics to take out")
-        rest = shares[0] if topics and shares[0].topic is None else max(shares, key=lambda one: len(one.messages))
-        return tuple(
-            Share(tuple(memories[at].id for at in one.messages), one.topic) for one in shares if one is not rest
-        )
+        rest = parts[0] if topics and parts[0].topic is None else max(parts, key=lambda one: len(one.messages))
+        leaving = [one for one in parts if one is not rest]
+        shares = [Share(tuple(memories[at].id for at in one.messages), one.topic) for one in leaving]
+        return thread, contexts, tuple(shares)
 
     # --- recalling ----------------------------------------------------------------------------------------------------
 

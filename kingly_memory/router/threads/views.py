@@ -91,21 +91,14 @@ class Merged(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Split(Plain):
-    """What became of a thread, itself first; it is missing when nothing is left of it but what was merged into it."""
+    """What became of a thread, itself first."""
 
     threads: tuple[ThreadView, ...]
-    thread_id: str = field(repr=False)
-
-    @property
-    def is_left(self) -> bool:
-        return any(one.id == self.thread_id for one in self.threads)
 
     @property
     def message(self) -> str:
         parts = ", ".join(f"{one.id} ({_counted(one.message_count)})" for one in self.threads)
-        if not self.is_left:
-            return f"Parted {parts} from {self.thread_id}, of which nothing else is left"
-        return f"Split {self.thread_id} into {len(self.threads)}: {parts}"
+        return f"Split {self.threads[0].id} into {len(self.threads)}: {parts}"
 
 
 @dataclass(frozen=True, slots=True)
