@@ -686,11 +686,12 @@ class LocalStore(Protocol):
     @property
     def reader(self) -> StoreReader: ...
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
         """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
 
         The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
-        StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored.
+        StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. `committed` is called on the
+        writer thread when the futures of the commit have resolved, once for all changes that name the same.
         """
         ...
 

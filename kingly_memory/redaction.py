@@ -267,26 +267,28 @@ class _Rule:
 
 
 class _Hints:
-    """The hints of some rules. One search tells that a text has none of them, which is what most texts have."""
+    """The hints of some rules. One search tells that a text has none of two letters or more, as most texts have none;
+    a single mark, such as a full stop, stands in most."""
 
     def __init__(self, rules: Sequence[_Rule], is_ascii: bool) -> None:
         self._always = [rule for rule in rules if not rule.hints]
-        self._of: dict[str, list[_Rule]] = {}
+        self._marks: dict[str, list[_Rule]] = {}
+        self._words: dict[str, list[_Rule]] = {}
         for rule in rules:
             for hint in rule.hints.split():
                 if hint.isascii() or not is_ascii:
-                    self._of.setdefault(hint, []).append(rule)
+                    (self._words if len(hint) > 1 else self._marks).setdefault(hint, []).append(rule)
         endings: dict[str, list[str]] = {}  # of hints that begin alike, which makes the search twice as fast
-        for hint in self._of:
+        for hint in self._words:
             endings.setdefault(hint[0], []).append(re.escape(hint[1:]))
         self._any = re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in endings.items()))
 
     def rules(self, lowered: str) -> Iterable[_Rule]:
         """Those that may find something."""
-        if self._any.search(lowered) is None:
-            return self._always
-        hinted = [rule for hint in filter(lowered.__contains__, self._of) for rule in self._of[hint]]
-        return dict.fromkeys([*self._always, *hinted])
+        hinted = [rule for mark, rules in self._marks.items() if mark in lowered for rule in rules]
+        if self._any.search(lowered) is not None:
+            hinted += [rule for hint in filter(lowered.__contains__, self._words) for rule in self._words[hint]]
+        return dict.fromkeys([*self._always, *hinted]) if hinted else self._always
 
 
 @cache
@@ -338,7 +340,7 @@ _RULES = (
     ),
     # of Telegram and Discord
     _Rule("token", ":", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", None, re.ASCII, is_long=True, has_digit=True),
-    _Rule("token", ".", r"\b[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", None, re.ASCII, is_long=True),
+    _Rule("token", ".", r"[MNO](?<!\w.)[\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,}", None, re.ASCII, is_long=True),
     _Rule(
         "secret",
         "services/ webhooks/",

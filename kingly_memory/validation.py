@@ -175,6 +175,11 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield batch
 
 
+@lru_cache(maxsize=512)  # few sets of names occur, and a set is one more thing to look through for the collector
+def _shared(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(names)
+
+
 _OPTIONAL = ("type", "significance", "confidence", "title", "context_id", "metadata")
 
 
@@ -215,7 +220,7 @@ def draft(
         origin=choice("origin", origin, Origin),
         metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
-        unsaid=frozenset(unsaid),
+        unsaid=_shared(tuple(unsaid)),
         kind=type if isinstance(type, str) and type in KINDS else None,
         ttl_s=None if ttl == USUAL else ttl_seconds(ttl),
     )

@@ -52,7 +52,13 @@ class PromptStore:
     def reader(self) -> Reader:
         return self._disk.reader
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
+        future = self.commit(change)
+        if committed is not None:
+            future.add_done_callback(lambda _: committed())
+        return future
+
+    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
         if self._dead:
             lost: Future[T] = Future()
             lost.set_exception(StoreUnwritable("here", "the process is dead"))

@@ -208,8 +208,12 @@ class Engine:
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
         context = self.write_context()
-        changes = [write.store(self._placed(draft), context, folds=True) for draft in drafts]
-        stored = await self.write(lambda transaction: [change(transaction) for change in changes])
+        checked = [write.looked_through(self._placed(draft), context) for draft in drafts]
+        stored = await self.write(
+            lambda transaction: [
+                write.put(transaction, draft, context, secrets, folds=True) for draft, secrets in checked
+            ]
+        )
         await self.follow(*stored)
         return [one.receipt for one in stored]
 

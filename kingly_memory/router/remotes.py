@@ -264,7 +264,7 @@ class RemoteConnection:
         has_complained = False
         while True:
             try:
-                if await self._services.futures.of(begun):
+                if await asyncio.shield(asyncio.wrap_future(begun)):
                     await self._backfill()
             except KinglyMemoryError as error:
                 if not has_complained:

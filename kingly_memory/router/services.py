@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -20,38 +20,37 @@ from kingly_memory.settings import Settings
 T = TypeVar("T")
 
 
-class StoreFutures:
-    """Where the futures of other threads arrive in one event loop: those of one commit wake it once, not once each."""
+class Commits:
+    """Where one event loop waits for changes of the store. Those of one commit wake it once, not once each: with each
+    wake the loop takes the interpreter from the writer."""
 
-    def __init__(self) -> None:
-        self._arrived: list[tuple[asyncio.Future[Any], Future[Any]]] = []
-        self._lock = threading.Lock()
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[tuple[asyncio.Future[Any], Future[Any]]] = []
 
-    async def of(self, future: Future[T]) -> T:
-        """The future's result. Cancelling the wait leaves the work to go on."""
-        loop = asyncio.get_running_loop()
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        """The change's value. Cancelling the wait leaves the change to go on."""
+        self._loop = loop = asyncio.get_running_loop()
         waiting: asyncio.Future[T] = loop.create_future()
-        future.add_done_callback(lambda done: self._arrive(loop, waiting, done))
+        self._waiting.append((waiting, self._store.write(change, self._committed)))
         return await waiting
 
-    def _arrive(self, loop: asyncio.AbstractEventLoop, waiting: asyncio.Future[Any], done: Future[Any]) -> None:
-        with self._lock:
-            self._arrived.append((waiting, done))
-            first = len(self._arrived) == 1
-        if first and not loop.is_closed():
-            loop.call_soon_threadsafe(self._take_in)
+    def _committed(self) -> None:
+        """On the writer's thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take_in)
 
     def _take_in(self) -> None:
-        with self._lock:
-            arrived, self._arrived = self._arrived, []
-        for waiting, done in arrived:
-            if waiting.done():
-                continue
-            error = done.exception()
-            if error is None:
-                waiting.set_result(done.result())
-            else:
-                waiting.set_exception(error)
+        waiting, self._waiting = self._waiting, []
+        for one, change in waiting:
+            if not change.done():
+                self._waiting.append((one, change))
+            elif not one.done():
+                if (error := change.exception()) is None:
+                    one.set_result(change.result())
+                else:
+                    one.set_exception(error)
 
 
 class Remembering(Protocol):
@@ -91,7 +90,10 @@ class Services:
     events: Events
     chance: Callable[[], float]
     departures: Departures = field(default_factory=Departures)
-    futures: StoreFutures = field(default_factory=StoreFutures)
+
+    @cached_property
+    def _commits(self) -> Commits:
+        return Commits(self.store)
 
     @property
     def reader(self) -> StoreReader:
@@ -104,7 +106,7 @@ class Services:
     async def write(self, change: Callable[[Transaction], T]) -> T:
         """Run a change in a transaction; it is durable when this returns. Cancelling the wait leaves it to go on.
         Raises StoreError, and what the change raises."""
-        return await self.futures.of(self.store.write(change))
+        return await self._commits.write(change)
 
 
 @dataclass(frozen=True, slots=True)

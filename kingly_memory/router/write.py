@@ -86,7 +86,7 @@ class Gone(NamedTuple):
 # --- storing ----------------------------------------------------------------------------------------------------------
 
 
-def _looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
+def looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     """The draft and how many secrets seem to stand in it: where they are taken out, only those in what it is found by,
     which stays. Every face's texts come in here; hooks have taken out those of captured text before."""
     from kingly_memory.redaction import redacted, secrets_in  # most commands store nothing
@@ -114,33 +114,47 @@ def store(
     """A new memory, or a new revision of the one that has the key already, damaged or not, unless that says the same;
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
-    draft, secrets = _looked_through(told, context)  # here, so that no writer waits for it
+    draft, secrets = looked_through(told, context)  # here, so that no writer waits for it
 
     def change(transaction: Transaction) -> Stored:
-        before = _by_key(transaction, context.space, draft.key)
-        if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
-            before = mend(transaction, context.space, draft.key)
-        if if_revision is not None:
-            if before is None and if_revision and draft.key is not None:
-                find_own(transaction, context.space, draft.key)
-            _check_revision(draft.key, before, if_revision)
-        memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
-        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-        twin = _twin(transaction, memory, context) if folds and draft.key is None else None
-        if twin is not None:
-            memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
-        elif before is not None and _is_there(transaction, before, memory, context):
-            memory = before.memory
-            receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
-        else:
-            if before is not None:
-                _unsay(transaction, before, memory, context)
-            receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
-        if secrets:
-            receipt = replace(receipt, secrets=secrets)
-        return _noted(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
+        return put(transaction, draft, context, secrets, noted=noted, if_revision=if_revision, folds=folds)
 
     return change
+
+
+def put(
+    transaction: Transaction,
+    draft: Draft,
+    context: WriteContext,
+    secrets: int,
+    *,
+    noted: bool = True,
+    if_revision: int | None = None,
+    folds: bool = False,
+) -> Stored:
+    """The same within a transaction, for a draft that was looked through."""
+    before = _by_key(transaction, context.space, draft.key)
+    if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
+        before = mend(transaction, context.space, draft.key)
+    if if_revision is not None:
+        if before is None and if_revision and draft.key is not None:
+            find_own(transaction, context.space, draft.key)
+        _check_revision(draft.key, before, if_revision)
+    memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
+    lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+    twin = _twin(transaction, memory, context) if folds and draft.key is None else None
+    if twin is not None:
+        memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
+    elif before is not None and _is_there(transaction, before, memory, context):
+        memory = before.memory
+        receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
+    else:
+        if before is not None:
+            _unsay(transaction, before, memory, context)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+    if secrets:
+        receipt = replace(receipt, secrets=secrets)
+    return _noted(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
 
 
 def _noted(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
@@ -224,7 +238,7 @@ def update(
 ) -> Callable[[Transaction], Stored | None]:
     """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
     nothing. None when there is no such memory. Raises RevisionConflict."""
-    draft, secrets = _looked_through(told, context)
+    draft, secrets = looked_through(told, context)
 
     def change(transaction: Transaction) -> Stored | None:
         before = find_own(transaction, context.space, key_or_id)
@@ -263,7 +277,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
 def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
     """Many imported memories at once, each with what became of it: stored, revised, unchanged, kept or stays_away."""
     if context.redacts:
-        items = [replace(item, draft=_looked_through(item.draft, context)[0]) for item in items]
+        items = [replace(item, draft=looked_through(item.draft, context)[0]) for item in items]
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
         found, whole = [], {item.id for item in items if not item.is_earlier}

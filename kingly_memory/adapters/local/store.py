@@ -35,7 +35,7 @@ A_DAY_S = 0.9 * 86_400
 MOST_DAMAGED = 20
 """Names of damaged rows that are noted."""
 
-_Job = tuple[Callable[[Transaction], Any], "Future[Any]"]
+_Job = tuple[Callable[[Transaction], Any], "Future[Any]", Callable[[], None] | None]
 
 
 class DiskStore:
@@ -76,7 +76,7 @@ class DiskStore:
     def reader(self) -> Reader:
         return self._reader
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
         with self._lock:  # a fork waits for it, so that no child finds an import half done
             if self._closed:
                 raise RouterClosed
@@ -100,7 +100,7 @@ class DiskStore:
                 )
                 self._thread.daemon = True
                 self._thread.start()
-            self._jobs.put((change, future))
+            self._jobs.put((change, future, committed))
         return future
 
     def versions(self) -> Mapping[str, str]:
@@ -164,7 +164,7 @@ class DiskStore:
             batch = [job]
             while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
                 batch.append(job)
-            accepted = [(change, future) for change, future in batch if future.set_running_or_notify_cancel()]
+            accepted = [(change, future) for change, future, _ in batch if future.set_running_or_notify_cancel()]
             try:
                 outcomes = engine.commit([change for change, _ in accepted])
             except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
@@ -176,6 +176,8 @@ class DiskStore:
                         future.set_result(outcome.value)
                     else:
                         future.set_exception(outcome.error)
+            for committed in {one for *_, one in batch if one is not None}:
+                committed()
             if job is not None:
                 job = jobs.get()
         engine.close()

@@ -67,7 +67,7 @@ class AgentMemory(CognitiveMemory):
         """Wait until everything that was experienced survives whatever happens next. Raises StoreError."""
         while self._on_their_way and not self._on_their_way[-1].done():
             with suppress(Exception):
-                await self._around.futures.of(self._on_their_way[-1])
+                await asyncio.shield(asyncio.wrap_future(self._on_their_way[-1]))
         self._settle()
 
     async def __aenter__(self) -> Self:
@@ -168,7 +168,6 @@ class AgentMemories:
         self.space = access.space
         self.write_context = access.write_context
         self.store = services.store
-        self.futures = services.futures
         self._access = access
         self._check_router = check_open
         self._stored = stored
@@ -196,7 +195,7 @@ class AgentMemories:
         self._has_ended = True
         for future in list(self._on_their_way):
             with suppress(Exception):  # the log has it
-                await self.futures.of(future)
+                await asyncio.shield(asyncio.wrap_future(future))
 
     def check_open(self) -> None:
         """Raises RouterClosed."""

@@ -70,14 +70,14 @@ class LateStore(PromptStore):
         self.late = self.busy = False
         self._in_line: list[tuple[Callable[[], Future[Any]], Future[Any]]] = []
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
         if not self.late and not self.busy:
-            return super().write(change)
+            return super().commit(change)
         awaited: Future[T] = Future()
         if self.busy:
-            self._in_line.append((partial(super().write, change), awaited))
+            self._in_line.append((partial(super().commit, change), awaited))
         else:
-            done = super().write(change)
+            done = super().commit(change)
             self._in_line.append((lambda: done, awaited))
         return awaited
 

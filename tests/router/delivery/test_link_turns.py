@@ -31,8 +31,8 @@ class SlowToTell(PromptStore):
 
     told = False
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        done = super().write(change)
+    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+        done = super().commit(change)
         if self.told:
             return done
         self.told = True
@@ -49,9 +49,9 @@ class SlowToBegin(PromptStore):
         self._waiting: list[Callable[[], None]] = []
         self._is_first = True
 
-    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
         if not self._is_first:
-            return super().write(change)
+            return super().commit(change)
         self._is_first = False
         done: Future[T] = Future()
         self._waiting.append(lambda: done.set_result(PromptStore.write(self, change).result()))
