@@ -644,6 +644,11 @@ class StoreReader(MemoryReader, Protocol):
         of them before a row of the own project has been seen to hold it."""
         ...
 
+    def longer(self, beginning: str, most: int, limit: int) -> list[str]:
+        """Words with that beginning and up to `most` characters more, the shortest first; every project's, as those of
+        `vocabulary`."""
+        ...
+
     def corpus(self) -> Corpus: ...
 
     def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:

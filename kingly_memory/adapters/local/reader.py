@@ -218,6 +218,11 @@ class Reader:
             known[length, limit, first] = [word for (word,) in found]
         return known[length, limit, first]
 
+    def longer(self, beginning: str, most: int, limit: int) -> list[str]:
+        lengths = json.dumps([*range(len(beginning) + 1, len(beginning) + most + 1)])
+        found = self._all(sql.LONGER, (lengths, beginning, beginning + _LAST_CHARACTER, limit))
+        return [word for (word,) in found]
+
     def corpus(self) -> Corpus:
         found = self._all(sql.AVERAGES, ())
         return matching.corpus(found[0][0] if found else b"")

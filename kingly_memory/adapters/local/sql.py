@@ -379,6 +379,9 @@ LITERAL_PIECE = (
 )
 """Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
 WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
+LONGER = (
+    "SELECT word FROM km_vocabulary WHERE length IN (SELECT value FROM json_each(?)) AND word BETWEEN ? AND ? LIMIT ?"
+)
 
 # --- deliveries and lifetimes -----------------------------------------------------------------------------------------
 

@@ -45,6 +45,10 @@ REPAIRS, LIKELY_REPAIRS = 8, 8
 """Words of a question that are repaired at most, and words of the own project that are tried for each."""
 VOCABULARY_LIMIT, SPREAD = 20_000, 2
 """Words that one may be compared with, and how many characters these may be shorter or longer."""
+COMPLETED, SHORTEST_CUT = 0.9, 3
+"""How sure we are of the words that one which nobody has is the beginning of, and characters that it has at least."""
+LONGER_BY, COMPLETIONS_TRIED, COMPLETIONS = 12, 60, 5
+"""Characters that it was cut short by at most, words that are tried, and how many of them are looked up."""
 ROWS_LOOKED_AT, WORDS_READ = 5, 16_384
 """Memories, and characters of each, in which is looked for how the own project writes a word."""
 
@@ -150,11 +154,16 @@ class LocalSearch(Visible):
         asked, pieces = terms(query.text)
         forms = {word: (word, *other_forms(word)) for word in asked}
         counted = self._counted(query, [one for several in forms.values() for one in several], deadline_s)
-        unknown = [
-            word
-            for word in asked
-            if self._repairs and not any(counted[one] for one in forms[word]) and spelling.is_doubtful(word)
-        ][:REPAIRS]
+        unknown = [word for word in asked if not any(counted[one] for one in forms[word])]
+        completed: dict[str, Mapping[str, int]] = {}
+        for word in unknown:
+            if longer := self._completions(query, word, deadline_s):
+                completed[word] = longer
+                forms[word] = tuple(longer)
+                counted |= longer
+        unknown = [word for word in unknown if self._repairs and word not in completed and spelling.is_doubtful(word)][
+            :REPAIRS
+        ]
         if unknown:
             began = time.monotonic()
             spelling.load()  # once per process, and no reason to leave its first typo as it is
@@ -174,16 +183,27 @@ class LocalSearch(Visible):
             rows = sum(counted[one] for one in alike)
             looked_up |= dict.fromkeys(alike, rows)
             stems = [stem(without_marks(one)) for one in forms[word]]
-            likeness = repaired[word].likeness if word in repaired else 1.0
+            likeness = repaired[word].likeness if word in repaired else COMPLETED if word in completed else 1.0
             found.setdefault(stems[0], Term(forms[word][0], frozenset(stems), likeness**2, rows))
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
-        told = {word: meant.word for word, meant in repaired.items()}
+        told = {word: next(iter(longer)) for word, longer in completed.items()}
+        told |= {word: meant.word for word, meant in repaired.items()}
         return Wording(tuple(rare or looked_up), tuple(found.values()), pieces, told, cut, rare or None)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
         """In how many rows each word stands; common is what there was no time to count."""
         counted = self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1, deadline_s)
         return {**dict.fromkeys(asked, COMMON + 1), **counted}
+
+    def _completions(self, query: Query, word: str, deadline_s: float) -> Mapping[str, int]:
+        """The words of the own project that begin with one which it does not have, the most frequent first, each with
+        its rows: the word is an abbreviation (`inv`), or was cut short (`reconcil`)."""
+        if len(word) < SHORTEST_CUT or not word.isalpha() or spelling.is_common(word):
+            return {}
+        longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
+        counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s) if longer else {}
+        best = heapq.nlargest(COMPLETIONS, (one for one in longer if counted.get(one)), key=lambda one: counted[one])
+        return {one: counted[one] for one in best}
 
     def _meant(self, query: Query, word: str, deadline_s: float) -> Meant | None:
         """The best match of a word: among those with the same first letter, which few typos change; among all unless

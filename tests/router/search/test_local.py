@@ -238,6 +238,53 @@ def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
     assert reader.left_s == [pytest.approx(11.25)]
 
 
+# --- beginnings of words ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("L9")
+@pytest.mark.parametrize(
+    ("asked", "found", "repaired"),
+    [
+        ("reconcil", ["The nightly reconciliation of payments"], {"reconcil": "reconciliation"}),
+        ("inv exp", ["The invoice export runs at noon"], {"inv": "invoice", "exp": "export"}),
+        ("kubern", ["Kubernetes runs in Frankfurt"], {"kubern": "kubernetes"}),
+    ],
+)
+def test_the_beginning_of_a_word_finds_it(
+    store: DiskStore, asked: str, found: list[str], repaired: dict[str, str]
+) -> None:
+    put(
+        store,
+        memory("The nightly reconciliation of payments"),
+        memory("The invoice export runs at noon"),
+        memory("Kubernetes runs in Frankfurt"),
+        memory("A walk along the river"),
+    )
+    answer = search(store, asked)
+    assert [hit.memory.content for hit in answer.hits[:1]] == found
+    assert answer.repaired == repaired
+
+
+@pytest.mark.requirement("L9")
+def test_the_beginning_of_a_word_is_completed_with_all_that_the_project_has(store: DiskStore) -> None:
+    put(store, memory("expense report"), memory("export report"), memory("expert report"), memory("a report"))
+    assert set(answers(store, "exp")) == {"expense report", "export report", "expert report"}
+
+
+def test_a_word_of_another_project_does_not_complete_one(store: DiskStore) -> None:
+    put(store, memory("hunter2secret swordfish", project="beta"), memory("hunters gather"))
+    answer = search(store, "swordf")
+    assert answer.repaired == {}
+    assert not answer.hits
+
+
+def test_a_word_that_the_project_has_is_not_completed(store: DiskStore) -> None:
+    put(store, memory("the inv field of a row"), memory("the invoice"))
+    answer = search(store, "inv")
+    assert answer.repaired == {}
+    assert [hit.memory.content for hit in answer.hits] == ["the inv field of a row"]
+
+
 # --- which answer -------------------------------------------------------------------------------------------------
 
 
