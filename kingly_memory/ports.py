@@ -717,6 +717,10 @@ class LocalStore(Protocol):
         whose parts do not fit together is replaced by what reads of it."""
         ...
 
+    def note_damaged(self, memory_ids: Sequence[str]) -> None:
+        """Note there that these were found to be damaged."""
+        ...
+
     def read_share(self, now_s: float) -> None:
         """Read a thirtieth of all rows, once a day at most, and note in the facet `home:read` which are `damaged`, and
         since when every row was read (`whole`). Blocks. Raises StoreError."""

@@ -95,6 +95,12 @@ def stems(text: str) -> set[str]:
     return {stem(without_marks(word)) for word in said} | pairs
 
 
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """`1 memory`, `1,204 memories`."""
+    plural = things or (f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s")
+    return f"{number:,} {thing if number == 1 else plural}"
+
+
 def shared(one: Set[str], other: Set[str]) -> float:
     """The share of their words that two texts have in common (Dice 1945), in [0, 1]."""
     return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0

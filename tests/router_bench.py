@@ -76,6 +76,9 @@ class PromptStore:
     def read_all(self, now_s: float) -> list[str]:
         return self._disk.read_all(now_s)
 
+    def note_damaged(self, memory_ids: Sequence[str]) -> None:
+        self._disk.note_damaged(memory_ids)
+
     def read_share(self, now_s: float) -> None:
         self._disk.read_share(now_s)
 

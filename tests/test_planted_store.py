@@ -136,6 +136,15 @@ def test_a_recovery_of_a_home_made_here_that_was_interrupted_is_quoted_when_it_i
     assert (listed["path"], listed["state"]) == (str(folder.home), "as trusted")
 
 
+def test_a_home_made_here_whose_first_page_was_damaged_is_quoted_when_it_is_salvaged(run: Run, project: Path) -> None:
+    run("store", SAID, "--origin", "user")
+    with (project / ".kingly" / "memory" / "store" / "cache.db").open("r+b") as file:
+        file.write(bytes(4_096))
+    assert "replaced: saved: 1 memory. The damaged files" in run("list").err
+    assert SAID in recalled(run, project)
+    assert run("trust", "--list", "--json").json["trusted"][0]["state"] == "as trusted"
+
+
 def test_a_copy_of_a_trusted_store_with_its_name_is_not_quoted(run: Run, project: Path) -> None:
     """A store that was committed to a repository may come back with other words in it."""
     run("store", SAID, "--origin", "user")

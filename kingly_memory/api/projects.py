@@ -32,7 +32,8 @@ class Projects(Family):
 
         Raises StoreError.
         """
-        return projects.projects(one for one in await self._spaces() if one.is_used)
+        used = [one for one in await self._spaces() if one.is_used]
+        return projects.projects(used, await self._engine.read(self._engine.view.known_damaged))
 
     @verb("projects rename")
     async def rename(self, old: Annotated[str, _FROM], new: Annotated[str, Arg("its new name", "NEW")]) -> Moved:

@@ -8,13 +8,14 @@ from pathlib import Path
 from kingly_memory.adapters.local import backup, sqlite
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, counted
+from kingly_memory.cli.output import Answer, Output
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Backup, project_and_user
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
+from kingly_memory.writing import counted
 
 
 def backup_create_lines(made: Backup, _: Options) -> list[str]:

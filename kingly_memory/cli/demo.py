@@ -21,13 +21,14 @@ from urllib.parse import urlsplit
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines
-from kingly_memory.cli.output import Output, counted, duration
+from kingly_memory.cli.output import Output, duration
 from kingly_memory.cli.place import warnings_on
 from kingly_memory.cli.search import search_lines
 from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
+from kingly_memory.writing import counted
 
 PROJECT = "harbour-board"
 TEXTS: JsonObject = json.loads(files("kingly_memory.cli").joinpath("demo_texts.json").read_text(encoding="utf-8"))

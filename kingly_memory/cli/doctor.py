@@ -19,7 +19,7 @@ from kingly_memory.adapters.local.sql import LAYOUT, SHARES
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago, counted, duration
+from kingly_memory.cli.output import Answer, Output, ago, duration
 from kingly_memory.cli.place import (
     command,
     elsewhere,
@@ -38,6 +38,7 @@ from kingly_memory.place import KEY, KEY_FILE, Place
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.version import __version__
+from kingly_memory.writing import counted
 
 DAMAGED_SHOWN = 5
 OLD_DELIVERY_S = 86_400.0
@@ -264,7 +265,9 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         many = counted(len(damaged), "row" if options.read_all else "memory")
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
         yield _PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
-    yield from _read_over(read_over, held=status["memories"]["total"], now=datetime.now(UTC))
+    said = {*damaged, *(f"memory {one}" for one in damaged)}
+    met = [one for one in read_over.get("damaged", ()) if one not in said]
+    yield from _read_over({**read_over, "damaged": met}, held=status["memories"]["total"], now=datetime.now(UTC))
     yield from _remotes(options, place, status)
 
 

@@ -8,8 +8,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Table, counted
+from kingly_memory.cli.output import Table
 from kingly_memory.filters import NOTHING_FITS
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.documents import Document, FoundDocument

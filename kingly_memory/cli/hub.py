@@ -9,9 +9,10 @@ from http import HTTPStatus
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, counted, table
+from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.extras import require
 from kingly_memory.place import hub_home
+from kingly_memory.writing import counted
 
 _PATIENCE_S = 10.0
 _METRIC = re.compile(

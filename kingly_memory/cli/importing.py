@@ -20,7 +20,7 @@ from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted, duration, shortened
+from kingly_memory.cli.output import Output, duration, shortened
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
@@ -34,6 +34,7 @@ from kingly_memory.models import JsonObject, Taken
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Imported, batches
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter

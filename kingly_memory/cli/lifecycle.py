@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import restore, strength_line, summary
-from kingly_memory.cli.output import Answer, Output, Table, ago, counted, facts, one_line, shortened, table, width
+from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.place import Place
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.api.lifecycle import PutAway

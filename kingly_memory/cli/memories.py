@@ -18,7 +18,6 @@ from kingly_memory.cli.output import (
     Table,
     ago,
     begun,
-    counted,
     duration,
     facts,
     harmless,
@@ -53,6 +52,7 @@ from kingly_memory.models import (
     Standing,
     moment_text,
 )
+from kingly_memory.writing import counted
 
 _TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25

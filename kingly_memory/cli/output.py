@@ -183,12 +183,6 @@ def duration(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """`1 memory`, `1,204 memories`."""
-    plural = things or (f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s")
-    return f"{number:,} {thing if number == 1 else plural}"
-
-
 def one_line(text: str) -> str:
     """Any text on one line."""
     return " ".join(harmless(text).split())

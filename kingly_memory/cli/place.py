@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted, one_line
+from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
 from kingly_memory.place import HOME_FOLDER, Place
 from kingly_memory.settings import Settings, inert
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, Table, counted, duration, facts
+from kingly_memory.cli.output import Answer, Output, Table, duration, facts
 from kingly_memory.cli.place import (
     command,
     forget_remote_command,
@@ -25,6 +25,7 @@ from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.models import JsonObject, RemoteUse, whose
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.remote_names import AddedRemote
@@ -205,6 +206,8 @@ def status(options: Options, out: Output) -> Answer:
         ("durability", _DURABILITY[now["durability"]]),
         ("memories", counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")),
     ]
+    if memories.get("damaged"):
+        rows.append(("damaged", f"{counted(memories['damaged'], 'memory')}; `{command(options, 'doctor')}` names them"))
     if "vectors" in now:
         waiting = now["vectors"]["waiting"]
         missing = "" if waiting is None else f"; {counted(waiting, 'memory')} found by words alone until then"

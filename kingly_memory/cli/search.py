@@ -16,7 +16,6 @@ from kingly_memory.cli.output import (
     Output,
     ago,
     begun,
-    counted,
     duration,
     harmless,
     one_line,
@@ -31,6 +30,7 @@ from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
 from kingly_memory.passages import PASSAGE
 from kingly_memory.place import Place
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedMemory

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import receipt_lines, summary
-from kingly_memory.cli.output import Answer, Output, Table, ago, counted, facts, one_line, table
+from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, table
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.models import JsonObject, Memory, Receipt, RemoteUse
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment, Routing

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Output, counted
+from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Standing
+from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader

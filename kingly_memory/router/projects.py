@@ -7,6 +7,7 @@ under the new one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -58,16 +59,17 @@ class Moved(Plain):
     joined: int
 
 
-def projects(spaces: Iterable[Space]) -> tuple[Project, ...]:
-    """By name; what is kept for every project comes last."""
+def projects(spaces: Iterable[Space], damaged: Iterable[Row] = ()) -> tuple[Project, ...]:
+    """By name; what is kept for every project comes last. The `damaged` memories are not counted."""
+    unread = Counter((row.memory.scope.space, row.standing) for row in damaged)
     together: dict[str | None, list[Space]] = {}
     for one in spaces:
         together.setdefault(project_and_user(one.name)[0], []).append(one)
     found = [
         Project(
             name,
-            sum(one.memories for one in some),
-            sum(one.archived for one in some),
+            sum(one.memories - unread[one.name, Standing.LIVE] for one in some),
+            sum(one.archived - unread[one.name, Standing.ARCHIVED] for one in some),
             sum(one.documents for one in some),
             datetime.fromtimestamp(max(one.changed_s for one in some), UTC),
             tuple(sorted(user for one in some if (user := project_and_user(one.name)[1]) is not None)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import NothingUnder
-from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged
+from kingly_memory.errors import InvalidInput, NoSuchRevision, RecordDamaged, StoreError
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import (
     KEPT,
@@ -98,11 +99,24 @@ class View:
     def damaged(self, *, in_all: bool = False) -> list[str]:
         """The ids of memories whose records are not as they were written, of every project. `in_all`: and the names of
         all else, after every index was checked too."""
-        return self._store.read_all(self._now_s()) if in_all else self._store.reader.damaged()
+        if in_all:
+            return self._store.read_all(self._now_s())
+        found = self._store.reader.damaged()
+        with suppress(StoreError):  # they are told also where nothing can be written
+            self._store.note_damaged(found)
+        return found
 
     def read_over(self) -> JsonObject:
-        """What sweeps, which read a share of the store each day, and `damaged(in_all=True)` have noted of that."""
+        """What sweeps, which read a share of the store each day, and `damaged` have noted of that."""
         return self._store.reader.facets(HOME, [READ]).get(READ, {})
+
+    def known_damaged(self) -> list[Row]:
+        """The memories of every project that were noted to be damaged and still are, as far as they can be told."""
+        noted = (
+            one.removeprefix("memory ") for one in self.read_over().get("damaged", ()) if one.startswith("memory ")
+        )
+        found = map(self._store.reader.remains, noted)
+        return [row for row in found if row is not None and row.standing in KEPT]
 
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
@@ -229,6 +243,7 @@ class View:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
         `memories.total` counts what is alive, `ended` what waits for a sweep; `next_end` is when the next memory ends.
+        `memories.damaged` is there only where a sweep or `doctor` has met damaged ones, which no other figure counts.
         Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
         `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
         while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
@@ -241,6 +256,12 @@ class View:
         ends = reader.ends(station.space, self._now_s())
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
         counts.subtract(ends.over)
+        unread = [row for row in self.known_damaged() if row.memory.scope.space == station.space]
+        counts.subtract(
+            "archived" if row.standing is Standing.ARCHIVED else row.memory.type.value
+            for row in unread
+            if self._local.is_alive(row, self._now_s())
+        )
         archived = counts.pop("archived")
         status: JsonObject = {
             "home": station.home,
@@ -251,6 +272,7 @@ class View:
                 "total": sum(counts.values()),
                 "by_type": {kind.value: counts.get(kind.value, 0) for kind in MemoryType},
                 "archived": archived,
+                **({"damaged": len(unread)} if unread else {}),
                 "ended": sum(ends.over.values()),
                 "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
             },

@@ -257,6 +257,11 @@ def test_doctor_names_what_the_disk_has_changed(run: Run, deploy: str) -> None:
         raw.commit()
     ran = run("doctor")
     assert f"1 memory damaged on disk and not shown: {deploy}" in ran.out
+    assert "a sweep met" not in run("doctor").out
+    told = run("status", "--json").json["memories"]
+    assert (told["total"], told["by_type"]["semantic"], told["damaged"]) == (1, 1, 1)
+    assert "1 memory; `kingly-memory doctor` names them" in run("status").out
+    assert [one["memories"] for one in run("projects", "list", "--json").json["list"]] == [1]
     assert run("get", "deploy").code == 1
     assert run("history", "deploy").out.split()[-2:] == ["one", "review"]
 

@@ -25,9 +25,11 @@ from kingly_memory.adapters.local.document_rows import kept_document, kept_item
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
-from kingly_memory.adapters.local.trusted import is_trusted, take
+from kingly_memory.adapters.local.trusted import is_listed, is_trusted, take
 from kingly_memory.errors import StoreDamaged, StoreUnwritable
-from kingly_memory.ports import HOME, Transaction
+from kingly_memory.models import JsonObject
+from kingly_memory.ports import HOME, INCARNATION, Transaction
+from kingly_memory.writing import counted
 
 log = logging.getLogger("kingly_memory.store")
 
@@ -41,8 +43,8 @@ _FRAME_BYTES = _FRAME_HEADER_BYTES + _PAGE_BYTES
 _INTERIOR_PAGE = 5
 _COUNTS = range(28, 40)
 """Where the header counts pages (sqlite.org/fileformat.html, 1.3)."""
-MEMORIES, REVISIONS, FACETS, DELIVERIES = "memories", "earlier revisions", "facets", "deliveries"
-DOCUMENTS = "documents and items of logs"
+MEMORIES, REVISIONS, FACETS, DELIVERIES = "memory", "earlier revision", "facet", "delivery"
+DOCUMENTS = "document or log item"
 
 
 class Saved(NamedTuple):
@@ -50,6 +52,8 @@ class Saved(NamedTuple):
 
     kind: str
     write: Callable[[Transaction], object]
+    named: JsonObject | None = None
+    """What the damaged store calls its home. The new one has another name: it is another incarnation."""
 
 
 def recover(folder: Folder, damage: Malformed) -> None:
@@ -80,12 +84,13 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         try:
-            saved = _refill(folder, fresh)
+            saved, named = _refill(folder, fresh)
             said = _told(saved)
         except BaseException:
             shutil.rmtree(fresh.store, ignore_errors=True)
             raise
         was_trusted |= saved.keys() <= {"lost"}  # nothing of whoever made it is left
+        was_trusted |= is_listed(folder, named)  # its name could only be read among the rows that were saved
     take(folder, fresh, "corrupt", was_trusted=was_trusted)
     kept = folder.quarantined
     log.warning(
@@ -97,12 +102,14 @@ def _replace(folder: Folder, damage: Malformed) -> None:
     )
 
 
-def _refill(damaged: Folder, fresh: Folder) -> Counter[str]:
-    """Copy every readable row, in the order in which they were stored, and count them by kind."""
+def _refill(damaged: Folder, fresh: Folder) -> tuple[Counter[str], JsonObject]:
+    """Copy every readable row, in the order in which they were stored, and count them by kind. Returns also what the
+    damaged store calls its home."""
     fresh.make()
     sqlite.mark(fresh.store, sqlite.key_name_of(damaged.store))
     engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
     saved: Counter[str] = Counter()
+    named: JsonObject = {}
     try:
         engine.commit_locked([])  # so that there is a store, even without a row to keep
         found = _found_rows(damaged, fresh)
@@ -110,16 +117,21 @@ def _refill(damaged: Folder, fresh: Folder) -> Counter[str]:
             (outcome,) = engine.commit_locked([partial(_copy, batch)])
             if outcome.error is not None:
                 raise outcome.error
-            saved.update("lost" if one is None else one.kind for one in batch)
+            for one in batch:
+                if one is not None and one.named is not None:
+                    named = one.named
+                else:
+                    saved["lost" if one is None else one.kind] += 1
     finally:
         engine.release()
-    return saved
+    return saved, named
 
 
 def _told(saved: Counter[str]) -> str:
-    lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
-    others = [f"{saved[kind]} {kind}" for kind in (REVISIONS, DELIVERIES, DOCUMENTS) if saved[kind]]
-    return f"saved: {', '.join([f'{saved[MEMORIES]} {MEMORIES}', *others])}{lost}"
+    lost = f"; {counted(saved['lost'], 'row')} could not be read" if saved["lost"] else ""
+    kinds = {MEMORIES: None, REVISIONS: None, DELIVERIES: None, DOCUMENTS: "documents and log items"}
+    told = [counted(saved[kind], kind, many) for kind, many in kinds.items() if saved[kind] or kind == MEMORIES]
+    return f"saved: {', '.join(told)}{lost}"
 
 
 def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:
@@ -224,8 +236,7 @@ def _rows_of(database: Path) -> Iterator[Saved | None]:
         earlier = rows.read_record(record)
         yield None if earlier is None else Saved(REVISIONS, methodcaller("keep_revision", earlier))
     for _, name, owner, value in _sound_rows(database, sql.SALVAGE_FACETS):
-        if name != HOME:  # what is put together anew is another incarnation
-            yield _facet(name, owner, value)
+        yield _facet(name, owner, value)
     for _, remote, item, *columns in _sound_rows(database, sql.SALVAGE_DELIVERIES):
         yield _delivery(remote, item, columns)
     for _, *columns in _sound_rows(database, sql.SALVAGE_DOCUMENTS):
@@ -270,6 +281,8 @@ def _facet(name: Any, owner: Any, value: Any) -> Saved | None:
     facet = rows.read_facet(name, value)
     if facet is None or not isinstance(name, str) or not isinstance(owner, str):
         return None
+    if name == HOME:
+        return Saved(FACETS, lambda _: None, facet if owner == INCARNATION else {})
     return Saved(FACETS, methodcaller("set_facet", name, owner, facet))
 
 

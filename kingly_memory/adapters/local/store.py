@@ -32,8 +32,9 @@ LARGEST_BATCH = 256
 """Changes that one commit takes together."""
 A_DAY_S = 0.9 * 86_400
 """A sweep that comes every day comes a little earlier now and then."""
-MOST_DAMAGED = 20
+MOST_DAMAGED = 1_000
 """Names of damaged rows that are noted."""
+_UNREAD: JsonObject = {"share": 0, "at": 0.0, "began": 0.0, "whole": None, "damaged": []}
 
 _Job = tuple[Callable[[Transaction], Any], "Future[Any]", Callable[[], None] | None]
 
@@ -114,14 +115,23 @@ class DiskStore:
 
     def read_all(self, now_s: float) -> list[str]:
         def change(transaction: Transaction) -> list[str]:
-            transaction.set_facet(HOME, READ, {"share": 0, "at": now_s, "began": now_s, "whole": now_s, "damaged": []})
-            return cast("DiskTransaction", transaction).read_all()
+            found = cast("DiskTransaction", transaction).read_all()
+            memories = [one for one in found if one.startswith("memory ")]  # which `status` does not count
+            noted = {"share": 0, "at": now_s, "began": now_s, "whole": now_s, "damaged": memories[:MOST_DAMAGED]}
+            transaction.set_facet(HOME, READ, noted)
+            return found
 
         return self.write(change).result()
 
+    def note_damaged(self, memory_ids: Sequence[str]) -> None:
+        noted = self._reader.facets(HOME, [READ]).get(READ, _UNREAD)
+        known = dict.fromkeys([*noted["damaged"], *(f"memory {one}" for one in memory_ids)])
+        if len(known) > len(noted["damaged"]):
+            noted = {**noted, "damaged": list(known)[:MOST_DAMAGED]}
+            self.write(lambda transaction: transaction.set_facet(HOME, READ, noted)).result()
+
     def read_share(self, now_s: float) -> None:
-        unread: JsonObject = {"share": 0, "at": 0.0, "began": now_s, "whole": None, "damaged": []}
-        noted = self._reader.facets(HOME, [READ]).get(READ, unread)
+        noted = self._reader.facets(HOME, [READ]).get(READ, _UNREAD)
         if 0 <= now_s - noted["at"] < A_DAY_S:
             return
         share = noted["share"]

@@ -55,7 +55,11 @@ def is_trusted(folder: Folder, named_in: Folder | None = None) -> bool:
     with the user's own data needs no list."""
     if _is_own(folder.home):
         return True
-    named = _named(named_in or folder)
+    return is_listed(folder, _named(named_in or folder))
+
+
+def is_listed(folder: Folder, named: JsonObject) -> bool:
+    """Whether the list names the home as its store is `named`, and its files are those that got this name."""
     entries = TrustList.read(user_data_folder()).entries
     return entry(named) in entries.values() and named.get("files") == folder.files()
 

@@ -260,7 +260,7 @@ def test_storing_over_a_broken_row_recovers_the_rest(tmp_path: Path, caplog: pyt
     store = opened(tmp_path)
     put(store, replace(one, content="renewed violet", revision=2))
     assert stored_contents(store) == ["good violet", "renewed violet"]
-    assert "1 rows could not be read" in loudly(caplog)[0]
+    assert "1 row could not be read" in loudly(caplog)[0]
     assert "canary" not in caplog.text
     store.close()
     check_integrity(tmp_path)
@@ -328,7 +328,7 @@ def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
         raise sqlite3.OperationalError("malformed JSON")
 
     monkeypatch.setattr(Engine, "_transact", broken)
-    refilled: Counter[str] = Counter(memories=HELD)
+    refilled = Counter(memory=HELD), dict[str, object]()
     monkeypatch.setattr(
         recovery, "_refill", lambda _, fresh: (shutil.copytree(home / "store", fresh.store), refilled)[1]
     )
