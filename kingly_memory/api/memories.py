@@ -781,7 +781,7 @@ class MemoryVerbs(Family):
 
         Those that begin or end at it, oldest first; none to a forgotten one. Raises InvalidInput.
         """
-        return await self._engine.read(lambda: self._engine.associations.links(key_or_id))
+        return await self._engine.read(lambda: self._engine.view.links(key_or_id))
 
 
 def _at_most(several: Iterable[_Item], name: str) -> list[_Item]:

@@ -83,7 +83,7 @@ def _source(path: Path, options: Options, place: Place) -> FoundFile:
         rows = local_home.rows(path)
         told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
         return FoundFile(FileFormat.HOME, told)
-    if options.path == "-" and options.format is None and foreign.is_text(path):
+    if options.path == "-" and options.format is None and foreign.beginning(path) not in (*foreign.OF_JSON, b""):
         return FoundFile(FileFormat.TEXT, foreign.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
 
@@ -132,6 +132,8 @@ class ImportTally:
     users: dict[str, None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unknown: Mapping[str, None] = field(default_factory=dict)
+    """Fields of lines that a memory does not have."""
     steps: list[JsonObject] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -150,6 +152,7 @@ class ImportTally:
             **self.taken.to_json(),
             **({"users": [*self.users]} if self.users else {}),
             **({"passed_over": self.passed_over} if self.passed_over else {}),
+            **({"unknown_fields": [*self.unknown]} if self.unknown else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -166,6 +169,8 @@ class ImportTally:
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {', '.join(told)}{would}"
         for why, names in self.passed_over.items():
             yield f"{counted(len(names), 'file')} passed over, {why}: {shortened(', '.join(names), _NAMES_WIDTH)}"
+        if self.unknown:
+            yield f"no fields of a memory, kept in its metadata: {shortened(', '.join(self.unknown), _NAMES_WIDTH)}"
         if self.users:
             yield f"{counted(len(self.users), 'user')} among them: --user {next(iter(self.users))} shows what is theirs"
         if taken.kept:
@@ -198,7 +203,7 @@ class _Import:
     def run(self, path: Path, *, again: bool = False) -> int:
         """Import what stands there. `again`: say nothing where nothing has changed."""
         out, found = self._out, _source(path, self._options, self._place)
-        self._tally = tally = ImportTally(found.format, dry_run=self._options.dry_run)
+        self._tally = tally = ImportTally(found.format, self._options.dry_run, unknown=found.unknown)
         self._told_s = time.monotonic()
         try:
             if found.format is FileFormat.NOTES:

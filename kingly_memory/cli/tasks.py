@@ -36,10 +36,8 @@ _CANDIDATES = Table(
 
 
 def links(options: Options, out: Output) -> Answer:
-    place = place_of(options, out)
-    with routing(place, out, reads=True) as router:
-        found = router.links(options.key_or_id)
-    with reading(place, out) as reader:
+    with reading(place_of(options, out), out) as reader:
+        found = reader.links(options.key_or_id)
 
         def end(memory_id: str) -> str:
             row = reader.find(memory_id)

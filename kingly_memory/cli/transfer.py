@@ -20,51 +20,64 @@ from kingly_memory.writing import counted
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
 
+LAYOUTS = {jsonl.FORMAT: (), kingly_layout.FORMAT: kingly_layout.FILES, ai.FORMAT: (ai.THREADS, ai.FOCUS)}
+"""With the files that each writes into a folder; a plain export is one file."""
+
 
 def export(options: Options, out: Output) -> int:
-    if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai.FORMAT):
+    if options.layout not in LAYOUTS:
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
-    place, target = place_of(options, out), options.file
-    if options.layout != jsonl.FORMAT and target in (None, "-"):
+    place, target, files = place_of(options, out), options.file, LAYOUTS[options.layout]
+    if target == "-":
+        target = None
+    if files and target is None:
         raise InvalidInput("file", f"name the folder that the files of --layout {options.layout} are written to")
+    for file in [] if target is None else [Path(target, name) for name in files or ("",)]:
+        if file.is_file() or (file.name == ai.THREADS and file.is_dir()):
+            raise InvalidInput("file", f"{file} is there already; name a new {'folder' if files else 'file'}")
     with reading(place, out) as reader:
-        if options.layout == ai.FORMAT:
-            path = Path(target)
-            counts = ai.write(path, reader.threads(), reader.focus())
-            threads, focus = path / ai.THREADS, path / ai.FOCUS
-            lines = [f"{threads}: {counted(counts[ai.THREADS], 'thread')}"]
-            if focus.is_file():
-                lines.append(f"{focus}: {counted(counts[ai.FOCUS], 'topic')} in focus")
-            out.show({"folder": target, "files": counts}, lines)
-        elif options.layout == kingly_layout.FORMAT:
-            counts = kingly_layout.write(
-                Path(target),
-                (memory for memory, standing in reader.export() if standing is Standing.LIVE),
-                project=place.project,
-                now=datetime.now(UTC),
-                remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
-            )
-            lines = [f"{Path(target) / name}: {counted(count, 'entry')}" for name, count in counts.items()]
-            out.show({"folder": target, "files": counts}, lines)
-        elif target in (None, "-"):
+        if files:
+            _write_layout(options.layout, Path(target), reader, place.project, out)
+            _say_who_is_left_out(reader, out)
+        elif target is None:
             for line, _ in _lines(reader):
                 out.write_utf8(line)
         else:
-            if Path(target).is_file():
-                raise InvalidInput("file", f"{target} is there already; name a new file")
             written = 0
-            with replacing(Path(target)) as file:
+            with replacing(Path(target)) as exported:
                 for line, is_memory in _lines(reader):
-                    file.write(line)
+                    exported.write(line)
                     written += is_memory
             told = f"{counted(written, 'memory')} written to {Path(target)}"
             out.show({"file": str(Path(target)), "memories": written}, [told])
-        if options.layout != jsonl.FORMAT:
-            _say_who_is_left_out(reader, out)
         damaged = len(reader.damaged())
     if damaged:
         out.note(f"{counted(damaged, 'memory')} of this home damaged on disk and in no export; `doctor` names them")
     return 1 if damaged else 0
+
+
+def _write_layout(layout: str, folder: Path, reader: LocalReader, project: str | None, out: Output) -> None:
+    if layout == ai.FORMAT:
+        counts = ai.write(folder, reader.threads(), reader.focus())
+        what = {ai.THREADS: "thread", ai.FOCUS: "topic"}
+    else:
+        live = (memory for memory, standing in reader.export() if standing is Standing.LIVE)
+        counts = kingly_layout.write(
+            folder,
+            live,
+            project=project,
+            now=datetime.now(UTC),
+            remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
+        )
+        what = dict.fromkeys(counts, "entry")
+    lines = [
+        f"{folder / name}: {counted(count, what[name])}"
+        for name, count in counts.items()
+        if count or layout != ai.FORMAT
+    ]
+    out.show(
+        {"folder": str(folder), "files": counts}, lines or ["there is no thread to write, and nothing is in focus"]
+    )
 
 
 def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:

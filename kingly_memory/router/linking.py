@@ -93,16 +93,6 @@ class Associations:
         self._local = local
         self._clock = clock
 
-    def links(self, key_or_id: str) -> tuple[Link, ...]:
-        """The links of a memory, oldest first, unless the other end was forgotten or erased. Raises InvalidInput."""
-        row = self._view.readable(key_or_id)
-        if row is None or row.standing is Standing.FORGOTTEN:
-            raise InvalidInput("key_or_id", f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
-        memory_id = row.memory.id
-        beside = links.beside(self._reader, [memory_id])[memory_id]
-        others = ((one, self._reader.row(one.other_end(memory_id))) for one in beside)
-        return tuple(one for one, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
-
     def linked(self, memory_ids: Sequence[str], limit: int) -> dict[str, tuple[JsonObject, ...]]:
         """For each memory that has any, up to `limit` memories linked to it that `get` would give. See `linked_of`."""
         now_s = self._clock.now().timestamp()

@@ -35,6 +35,7 @@ from kingly_memory.ports import HOME, MET, READ, Delivery, LocalStore, MemoryRea
 from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
+    from kingly_memory.cognition.links import Link as MemoryLink
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.link import Link
     from kingly_memory.router.outbox import OutboxEntry
@@ -191,6 +192,17 @@ class View:
         row = reader.row(memory_id or name)
         is_it = row is not None and row.memory.scope.space == space and (memory_id is None or row.memory.key == name)
         return row if is_it else None
+
+    def links(self, key_or_id: str) -> tuple[MemoryLink, ...]:
+        """The links of a memory, oldest first, unless the other end was forgotten or erased. Raises InvalidInput."""
+        from kingly_memory.cognition import links
+
+        row, reader = self.readable(key_or_id), self._store.reader
+        if row is None or row.standing is Standing.FORGOTTEN:
+            raise NothingUnder(key_or_id)
+        memory_id = row.memory.id
+        others = ((one, reader.row(one.other_end(memory_id))) for one in links.beside(reader, [memory_id])[memory_id])
+        return tuple(one for one, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
 
     def remains(self, key_or_id: str) -> Row | None:
         """What is known of the space's memory under that name whose record is damaged."""

@@ -156,6 +156,25 @@ def test_bad_lines_are_named_the_rest_is_imported_and_the_command_fails(run: Run
     assert (again.code, [one["place"] for one in again.json["problems"]]) == (1, ["line 2", "line 3"])
 
 
+def test_a_field_that_no_memory_has_is_named_once(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    file.write_text('{"content": "a", "sigificance": 0.9}\n{"content": "b", "sigificance": 0.1, "tags": ["x"]}\n')
+    ran = run("import", str(file))
+    assert "no fields of a memory, kept in its metadata: sigificance\n" in ran.out
+    assert run("import", str(file), "--json").json["unknown_fields"] == ["sigificance"]
+    run("export", str(tmp_path / "ours.jsonl"))
+    assert "unknown_fields" not in run("import", str(tmp_path / "ours.jsonl"), "--json").json
+
+
+@pytest.mark.requirement("N6")
+@pytest.mark.parametrize("layout", ["jsonl", "kingly", "ai"])
+def test_an_export_writes_over_nothing(run: Run, tmp_path: Path, layout: str) -> None:
+    run("store", "one", "--context", "task")
+    command = ("export", str(tmp_path / "there"), "--layout", layout)
+    assert [run(*command).code, (again := run(*command)).code] == [0, 2]
+    assert "is there already; name a new" in again.err
+
+
 def test_many_problems_are_counted_rather_than_listed(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "memories.jsonl"
     file.write_text("x\n" * 30)
@@ -245,6 +264,8 @@ def test_a_backup_that_comes_home_leaves_who_said_what_as_it_is(run: Run, tmp_pa
         ("empty.json", b" \n", 2, "json: empty.json is empty"),
         ("latin.json", b"{\xff", 2, "json: latin.json is not UTF-8 text"),
         ("empty.jsonl", b"", 0, "empty.jsonl holds nothing to import"),
+        ("empty.md", b"\n", 0, "empty.md holds nothing to import"),
+        ("empty.txt", b"\n", 0, "empty.txt holds nothing to import"),
     ],
 )
 def test_a_file_with_nothing_to_read_is_named(run: Run, name: str, data: bytes, code: int, problem: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
 
@@ -43,6 +43,8 @@ class FoundFile:
 
     format: FileFormat
     entries: Iterator[Entry | ImportedNote | notes.PassedOver]
+    unknown: dict[str, None] = field(default_factory=dict)
+    """Fields of lines that a memory does not have, which are in its metadata, as far as the lines were read."""
 
 
 def source(
@@ -71,14 +73,17 @@ def source(
         if found is None and _is_jsonl(path):
             found = FileFormat.JSONL
         else:
-            content = None if found is None and foreign.is_text(path) else document(path)
+            content = (
+                None if found is None and foreign.beginning(path) not in (*foreign.OF_JSON, b"") else document(path)
+            )
             found = found or _by_value(content, path)
     entries: Iterator[Entry | ImportedNote | notes.PassedOver]
+    unknown: dict[str, None] = {}
     match found:
         case FileFormat.NOTES:
             entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)
         case FileFormat.JSONL:
-            entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust)
+            entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
         case FileFormat.TEXT:
             entries = foreign.text(path, content_limit_bytes=content_limit_bytes)
         case FileFormat.AI:
@@ -89,7 +94,7 @@ def source(
         case _:
             read = kingly_layout.entries if found is FileFormat.KINGLY else legacy.entries
             entries = read(content, path, content_limit_bytes=content_limit_bytes)
-    return FoundFile(found, entries)
+    return FoundFile(found, entries, unknown)
 
 
 def _check_is_no_backup(path: Path) -> None:
@@ -105,7 +110,7 @@ def _by_name(path: Path) -> FileFormat | None:
         return FileFormat.NOTES
     if name.endswith(JSONL_SUFFIXES):
         return FileFormat.JSONL
-    if name.endswith(".txt") and foreign.is_text(path):
+    if name.endswith(".txt") and foreign.beginning(path) not in foreign.OF_JSON:
         return FileFormat.TEXT
     return FileFormat.AI if ai.has_place(path) else None
 

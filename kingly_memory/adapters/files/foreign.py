@@ -16,6 +16,7 @@ from kingly_memory.validation import Imported, draft, required
 
 MEM0, TEXT = "mem0", "text"
 _MEM0_FIELDS = ("created_at", "updated_at", "metadata")
+OF_JSON = (b"{", b"[")
 _SERVER = "server-memory"
 """@modelcontextprotocol/server-memory: a line for each entity and relation."""
 
@@ -68,14 +69,14 @@ def _entity_id(name: str) -> str:
     return named_id(_SERVER, name)
 
 
-def is_text(path: Path) -> bool:
-    """True for a file that does not look like JSON."""
+def beginning(path: Path) -> bytes:
+    """The first byte of a file that says anything; empty where none does."""
     with opened(path) as file:
-        return file.read(4_096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[", b"")
+        return file.read(4_096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
 
 
 def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem]:
-    """The whole file as one memory: the same text is the same one."""
+    """The whole file as one memory, nothing of an empty one: the same text is the same one."""
 
     def imported() -> Imported:
         content, _ = text_of(path, content_limit_bytes)
@@ -84,4 +85,5 @@ def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem
         made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
         return Imported(made, named_id(TEXT, content))
 
-    yield attempt(path, "", imported)
+    if beginning(path):
+        yield attempt(path, "", imported)

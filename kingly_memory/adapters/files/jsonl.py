@@ -108,9 +108,12 @@ def _line(told: JsonObject, user: str | None) -> str:
     return as_json(told if user is None else {**told, "user": user}).translate(_LINE_BREAKS)
 
 
-def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterator[Entry]:
+def read(
+    path: Path, *, content_limit_bytes: int, trust: bool = False, unknown: dict[str, None] | None = None
+) -> Iterator[Entry]:
     """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none. With
-    `trust` the user and agents have said what the file says that they have."""
+    `trust` the user and agents have said what the file says that they have. `unknown` gets the names of fields that a
+    memory does not have."""
     # JSON may spend six bytes on one of a memory. A document stands there twice, as it is and as what it is found by,
     # and each of its bytes may take three: those of `_LINE_BREAKS`.
     longest = max(6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES, 6 * MOST_BYTES + METADATA_LIMIT_BYTES)
@@ -120,7 +123,7 @@ def read(path: Path, *, content_limit_bytes: int, trust: bool = False) -> Iterat
             if text is None:
                 yield Problem(path, place, f"has more than {longest:,} bytes")
             elif text.strip(b" \t\xef\xbb\xbf"):
-                yield _entry(path, place, text, content_limit_bytes, trust)
+                yield attempt(path, place, partial(_of_line, text, content_limit_bytes, trust, unknown))
 
 
 def entries(
@@ -216,8 +219,11 @@ def imported(
     )
 
 
-def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int, trust: bool) -> Entry:
-    return attempt(path, place, lambda: _made(json_value(text), content_limit_bytes, trust))
+def _of_line(text: bytes, content_limit_bytes: int, trust: bool, unknown: dict[str, None] | None) -> Imported | Beside:
+    data = json_value(text)
+    if unknown is not None and isinstance(data, dict) and "content" in data:
+        unknown.update(dict.fromkeys(name for name in data if name not in _KNOWN))
+    return _made(data, content_limit_bytes, trust)
 
 
 def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside:

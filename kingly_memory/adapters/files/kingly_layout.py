@@ -23,6 +23,7 @@ FORMAT = "kingly"
 QUICK_CACHE = "quick_cache.json"
 SESSION_STATE = "session_state.json"
 TASK_HISTORY = "task_history.json"
+FILES = (QUICK_CACHE, SESSION_STATE, TASK_HISTORY)
 HISTORY_LIMIT = 1_000
 """Completions in task_history.json, the latest ones."""
 CURRENT_CONTEXT = "current"
