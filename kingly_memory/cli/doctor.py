@@ -288,7 +288,7 @@ def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:
     known = {one.label: one for one in place.remotes}
     listing = command(options, "outbox list")
     for label, one in links_of(status).items():
-        sync = "" if one["endpoint"] is None else sync_command(options, one["endpoint"], label)
+        sync = sync_command(options, label)
         for finding in (*_link(one, sync, known.get(label or UNNAMED)), *_outbox(one["outbox"], sync, listing)):
             yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
     refused = status.get("links", {}).get("dead")

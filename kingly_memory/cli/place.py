@@ -20,7 +20,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
-from kingly_memory.place import HOME_FOLDER, Place
+from kingly_memory.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place
 from kingly_memory.settings import Settings, inert
 from kingly_memory.writing import counted
 
@@ -186,19 +186,34 @@ def command(options: Options, verb: str, *names: str) -> str:
     from shlex import join
 
     said = [(name, getattr(options, name)) for name in ("home", "project", "user")]
-    said += [("remote", one) for one in options.remote or ()]
+    said += [("remote", _shown_remote(one)) for one in options.remote or ()]
     flags = ["--everywhere"] if options.everywhere else []
     named = [text for name, value in said if isinstance(value, str) for text in (f"--{name}", value)]
     ends = ["--"] if any(name.startswith("-") for name in names) else []
     return one_line(join(["kingly-memory", *verb.split(), *flags, *named, *ends, *names]))
 
 
-def sync_command(options: Options, remote: str, label: str | None = None) -> str:
+def _shown_remote(said: str | bool) -> str:
+    """A remote as --remote has named it; URL in the place of an address that holds a secret."""
+    if isinstance(said, bool):
+        return DEFAULT_ENDPOINT
+    if "/" not in said:
+        return said  # the name of one that was added
+    from kingly_memory.adapters.remote.endpoint import endpoint
+    from kingly_memory.remote_names import named
+
+    [(_, address)] = named(said, DEFAULT_ENDPOINT)
+    with suppress(InvalidInput):
+        checked = endpoint(address)
+        if str(checked) == checked.url("") and checked.credentials is None:
+            return said
+    return said.replace(address, "URL")
+
+
+def sync_command(options: Options, label: str | None = None) -> str:
     """The command that tries that remote now, with what waits in the same place. One that has a name stays one of
     several: alone it would be the first, which may be sent what is not for it."""
-    if label is not None:
-        return command(options, f"sync --remote-name {label}")
-    return command(options.but(remote=[remote]), "sync")
+    return command(options, "sync" if label is None else f"sync --remote-name {label}")
 
 
 def links_of(status: JsonObject) -> dict[str | None, JsonObject]:

@@ -256,7 +256,7 @@ def _link_line(options: Options, link: JsonObject, strange: Container[str], labe
         when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next store or sync"
         line += f"; tried again {when}"
         if link["endpoint"] not in strange:
-            line += f", or now with `{sync_command(options, link['endpoint'], label)}`"
+            line += f", or now with `{sync_command(options, label)}`"
     return line
 
 

@@ -40,6 +40,27 @@ def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run
     assert line(run("status", "--remote", NOBODY).out, "waiting") == ""
 
 
+@pytest.mark.requirement("A18")
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ((), "sync`"),
+        (("--remote", NOBODY), f"sync --remote {NOBODY}`"),
+        (("--remote", f"{NOBODY}/sk-live-8f3kd92kf02kd92k"), "sync --remote URL`"),
+        (("--remote", "http://ana:secret1234@127.0.0.1:9"), "sync --remote URL`"),
+    ],
+)
+def test_the_command_that_tries_now_names_the_remote_as_it_can_be_pasted(
+    run: Run, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...], shown: str
+) -> None:
+    monkeypatch.setenv("KINGLY_REMOTE", f"{NOBODY}/sk-live-8f3kd92kf02kd92k")
+    run("store", "hello", *named)
+    found, checked = run("doctor", *named).out, run("status", *named).out
+    assert f"`kingly-memory {shown}" in found
+    assert "sk-live-8f" not in found + checked
+    assert "secret1234" not in found + checked
+
+
 @pytest.mark.usefixtures("mistyped")
 def test_doctor_notes_what_waits_elsewhere_with_the_remedy(run: Run) -> None:
     checked = run("doctor", "--json")
