@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.measure import percentile
+from kingly_memory.cli.demo import ended_by_signals
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
 from tests.hub.stores import postgres_server
@@ -122,6 +123,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for number in map(int, options.hubs.split(",")):
         with (
+            ended_by_signals(),  # else a time limit would leave the servers running
             postgres_server() as server,
             tempfile.TemporaryDirectory() as folder,
             hubs(number, server.address, Path(folder)) as urls,

@@ -49,7 +49,7 @@ def demo(options: Options, out: Output) -> int:
     require("hub", "`kingly-memory demo`")
     began = time.monotonic()
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         stack.enter_context(warnings_on(None))  # the story tells of the outage itself
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
         hub = HubProcess(Path(folder) / "hub")
@@ -188,7 +188,7 @@ def held(url: str) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end the block as Ctrl-C does: by leaving every block, so that child processes go too."""
     received: list[int] = []
 
