@@ -109,7 +109,10 @@ class LifecycleVerbs(Family):
         None is archived where one cannot be. Each comes with whether it was there already, with a reason of its own.
         Raises InvalidInput, StoreError.
         """
-        names, said = validation.texts("keys_or_ids", keys_or_ids), validation.label("reason", reason)
+        from kingly_memory.redaction import redact
+
+        names = validation.texts("keys_or_ids", keys_or_ids)
+        said = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)
         context = self._engine.write_context()
 
         def change(transaction: Transaction) -> tuple[PutAway, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
@@ -188,8 +187,10 @@ def _place_rows(options: Options, place: Place) -> Iterator[tuple[str, Any, str]
 
 
 def _shown_remote(place: Place, one: RemotePlace) -> str:
-    """Without its password and its query, which may hold a key, and with its name where it has one."""
-    address = re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", one.address or ""))
+    """Without what may be a secret, and with its name where it has one."""
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    address = str(endpoint(one.address))
     return address if one.label == UNNAMED and len(place.remotes) == 1 else f"{one.label}={address}"
 
 

@@ -27,6 +27,7 @@ from kingly_memory.cli.output import (
     width,
 )
 from kingly_memory.cli.place import (
+    adding,
     arguments,
     author,
     command,
@@ -100,8 +101,7 @@ def store(options: Options, out: Output) -> Answer:
             lines.append(f"  it was forgotten and is back; undo: {command(options, 'forget', receipt.id)}")
         if place.remote_use is RemoteUse.ONCE and receipt.delivery is not DeliveryState.LOCAL_ONLY:
             lines += [
-                f"  later memories do not go to {one.endpoint}; `kingly-memory remotes add NAME {one.endpoint}` sends"
-                " them there too"
+                f"  later memories do not go to {one.endpoint}; `{adding(one.endpoint)}` sends them there too"
                 for one in router.remotes()
                 if one.in_use and one.since is None
             ]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 _BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
 """Of an id."""
+HIDDEN = "\u2026"
+"""In the place of what may be a secret in an address."""
 EDITED = "edit.md"
 """In a home: the text that is open in an editor."""
 VECTORS_WAIT_S = 1.0
@@ -208,6 +210,11 @@ def _shown_remote(said: str | bool) -> str:
         if str(checked) == checked.url("") and checked.credentials is None:
             return said
     return said.replace(address, "URL")
+
+
+def adding(endpoint: str) -> str:
+    """The command that adds the remote, of whose address a part may not be shown."""
+    return f"kingly-memory remotes add NAME {'URL' if HIDDEN in endpoint else endpoint}"
 
 
 def sync_command(options: Options, label: str | None = None) -> str:

@@ -10,6 +10,7 @@ from kingly_memory import validation
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, duration, facts
 from kingly_memory.cli.place import (
+    adding,
     command,
     forget_remote_command,
     links_of,
@@ -149,8 +150,7 @@ def sync(options: Options, out: Output) -> Answer:
         reader.routes(options.remote_label)  # raises where there is none
         strange = next((one.endpoint for one in reader.remotes() if one.in_use and one.is_strange), None)
     if place.remote_use is RemoteUse.ONCE and strange is not None:
-        add = f"`kingly-memory remotes add NAME {strange}`"
-        raise InvalidInput("remote", f"{strange} is no remote of this project; {add} makes it one")
+        raise InvalidInput("remote", f"{strange} is no remote of this project; `{adding(strange)}` makes it one")
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()

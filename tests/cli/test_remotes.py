@@ -57,8 +57,20 @@ def test_the_command_that_tries_now_names_the_remote_as_it_can_be_pasted(
     run("store", "hello", *named)
     found, checked = run("doctor", *named).out, run("status", *named).out
     assert f"`kingly-memory {shown}" in found
-    assert "sk-live-8f" not in found + checked
+    assert "sk-live-8f" not in found + checked + run("config", *named).out
     assert "secret1234" not in found + checked
+
+
+@pytest.mark.requirement("A18")
+def test_what_is_said_of_why_is_kept_without_secrets(run: Run, isolated_environment: Path) -> None:
+    token = "sk-live-8f3kd92kf02kd92kXQ72"
+    run("store", "one", "--key", "one")
+    run("task", "record", "deploy", "--status", "failed", "--reason", f"{token} was refused")
+    run("rate", "one", "not-useful", "--reason", f"{token} is old")
+    run("archive", "add", "one", "--reason", f"{token} is old")
+    kept = [path.read_bytes() for path in isolated_environment.rglob("*") if path.is_file()]
+    assert [token.encode() in one for one in kept] == [False] * len(kept)
+    assert "[redacted key] is old" in run("archive", "list").out
 
 
 @pytest.mark.usefixtures("mistyped")

@@ -295,7 +295,9 @@ class Attention:
         said = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):
             raise InvalidInput("useful", f"expected true or false, not {validation.shown(useful)!r}")
-        why = " ".join(reason.split()) if isinstance(reason, str) else reason
+        from kingly_memory.redaction import redact
+
+        why = redact(" ".join(reason.split())).text if isinstance(reason, str) else reason
         context = self._access.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
