@@ -104,7 +104,7 @@ def test_a_signal_inside_a_finalizer_ends_the_demo_too(monkeypatch: pytest.Monke
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(SystemExit, match="143"), demo._ended_by_signals():
+    with pytest.raises(SystemExit, match="143"), demo.ended_by_signals():
         Passing()
 
 
