@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory import SyncMemoryRouter
-from kingly_memory.errors import ExtraMissing
-from kingly_memory.integrations.openai_agents import KinglySession
 from tests.cli_runner import Run
 
 ROOT = Path(__file__).parents[1]
@@ -22,11 +19,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
 EXTRA_ROOMS = (
     "hub/",
-    "integrations/",
     "server/",
     "adapters/embed/wordllama.py",
     "adapters/local/keys.py",
     "retrieval/matrix.py",
+    "integrations/",
 )
 """What is loaded only where an extra is installed."""
 
@@ -73,9 +70,3 @@ def test_a_command_without_its_extra_names_it_in_one_sentence(
     how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
     sentence = f"`kingly-memory {command}` needs the extra `{extra}`; {how}"
     assert (ran.code, ran.out, ran.err) == (1, "", f"kingly-memory: {sentence}\n")
-
-
-def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "agents", None)
-    with pytest.raises(ExtraMissing, match=r"KinglySession needs the extra `openai-agents`; install kingly-memory\["):
-        KinglySession("talk", SyncMemoryRouter.open(remote=False))

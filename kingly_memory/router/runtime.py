@@ -151,11 +151,12 @@ class Runtime:
         self.in_background(self._close_in_the_end(), "end")
         self.is_open = True
 
-    def in_background(self, work: Coroutine[None, None, None], name: str) -> None:
+    def in_background(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         """Work that nobody waits for and that closing ends."""
         task = asyncio.create_task(work, name=f"kingly-{name}")
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
+        return task
 
     async def flush(self) -> None:
         """Write down what may be written a little later: uses of memories and contexts, and copies of what only a

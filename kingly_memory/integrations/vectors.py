@@ -1,0 +1,65 @@
+"""Vectors by which a framework finds documents. They come from its own model; those of one document lie in another one
+beside it, so that both are written, ended and removed in one transaction. Loads numpy.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from kingly_memory.api.documents import Documents
+from kingly_memory.documents import Document, Namespace, Put, Remove
+from kingly_memory.filters import Filter, admits
+from kingly_memory.validation import RESULTS_LIMIT, Ttl
+
+_READ_TOGETHER = 50
+"""Documents of up to 16 MiB each."""
+
+
+def beside(place: Namespace) -> Namespace:
+    """Where the vectors of the documents of that place lie."""
+    return (f"{place[0]}.vectors", *place[1:])
+
+
+def change(place: Namespace, key: str, vectors: Sequence[Sequence[float]], ttl: Ttl) -> Put | Remove:
+    """What writes the vectors of a document, or removes those that it had."""
+    if not vectors:
+        return Remove(beside(place), key)
+    rows = _directions(vectors)
+    packed = {"dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
+    return Put(beside(place), key, packed, ttl=ttl, index=False)
+
+
+async def nearest(
+    documents: Documents, prefix: Namespace, query: Sequence[float], wanted: Filter | None, most: int
+) -> list[tuple[Document, float]]:
+    """The documents that have vectors of as many dimensions and pass the filter, nearest first, each with the
+    cosine of its nearest vector. Every vector below the prefix is looked at."""
+    (asked,) = _directions([query])
+    near: list[tuple[float, Namespace, str]] = []
+    last: Document | None = None
+    while page := await documents.list(beside(prefix), limit=RESULTS_LIMIT, after=last):
+        last = page[-1]
+        for one in page:
+            if one.value["dimensions"] == len(asked):
+                own = np.frombuffer(b64decode(one.value["float32"]), np.float32).reshape(-1, len(asked))
+                near.append((float((own @ asked).max()), (prefix[0], *one.namespace[1:]), one.key))
+    ranked = iter(sorted(near, key=lambda one: -one[0]))
+    found: list[tuple[Document, float]] = []
+    while len(found) < most and (some := list(islice(ranked, _READ_TOGETHER))):
+        read = await documents.get_many((place, key) for _, place, key in some)
+        pairs = ((one, cosine) for one, (cosine, *_) in zip(read, some, strict=True) if one is not None)
+        found += [pair for pair in pairs if wanted is None or admits(wanted, pair[0].value)]
+    return found[:most]
+
+
+def _directions(vectors: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
+    """A row for each vector, of length 1: their products are cosines."""
+    rows: npt.NDArray[np.float32] = np.array(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.where(lengths > 0, lengths, 1)
+    return rows
