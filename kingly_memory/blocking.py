@@ -546,23 +546,11 @@ class SyncContinuumMemory(Face):
         """
         return self._call(lambda: self._awaiting.entry(memory_id))
 
-    def update_outcome(
-        self,
-        memory_ids: Iterable[str | MemoryEntry] | MemoryEntry,
-        success: bool,
-        *,
-        actual_usefulness: float | None = None,
-        predicted_relevance: float = 0.5,
-    ) -> int:
-        """Note that memories were referred to in something that was a success or not, and how useful they were if that
-        is known (0 to 1, against what had been predicted): all of it or nothing. Says how many memories. Raises
-        InvalidInput, StoreError.
+    def update_outcome(self, memory_ids: Iterable[str | MemoryEntry] | MemoryEntry, success: bool) -> int:
+        """Note that memories were referred to in something that was a success or not: all of them or none. Says how
+        many. Raises InvalidInput, StoreError.
         """
-        return self._call(
-            lambda: self._awaiting.update_outcome(
-                memory_ids, success, actual_usefulness=actual_usefulness, predicted_relevance=predicted_relevance
-            )
-        )
+        return self._call(lambda: self._awaiting.update_outcome(memory_ids, success))
 
     def update_surprise_score(
         self, memory_id: str | MemoryEntry, retrieval_context: Mapping[str, float] | None = None

@@ -1518,15 +1518,7 @@ VERBS = (
             ),
         ),
         example='{"memory_id": "deploy"}',
-        answers=(
-            "success",
-            "memory_id",
-            "new_strength=strength",
-            "access_count=accesses",
-            "state",
-            "reinforcements",
-            "days_until_forgettable",
-        ),
+        answers=("success", "memory_id", "new_strength=strength", "access_count=accesses", "state", "reinforcements"),
     ),
     Verb(
         calls="weak",

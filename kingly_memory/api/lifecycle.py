@@ -217,7 +217,7 @@ class LifecycleVerbs(Family):
     @verb("reinforce", "alma_reinforce", "alma", "Hold against fading")
     @example(
         '{"memory_id": "deploy"}',
-        "success memory_id new_strength=strength access_count=accesses state reinforcements days_until_forgettable",
+        "success memory_id new_strength=strength access_count=accesses state reinforcements",
     )
     async def reinforce(
         self,

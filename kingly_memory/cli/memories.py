@@ -376,10 +376,8 @@ def explanation(told: JsonObject) -> list[str]:
 
 
 def strength_line(told: JsonObject) -> str:
-    days = told["days_until_forgettable"]
-    until = "never forgettable" if days is None else f"forgettable in {days:,.0f} days" if days else "idle for long"
     uses = f"{counted(int(told['accesses']), 'use')}, {counted(told['reinforcements'], 'reinforcement')}"
-    return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days; {until})"
+    return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days)"
 
 
 def end_line(ends_at: str | None, lifetime_s: float | None) -> str:

@@ -7,15 +7,14 @@ otherwise no sweep takes them; archived ones are found too, forgotten ones are n
 
 from __future__ import annotations
 
-import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from kingly_memory import validation
-from kingly_memory.cognition.outcomes import spoken
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.cognition.outcomes import all_spoken, spoken
+from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -29,8 +28,6 @@ TOPIC_TAG, DEBATE_TAG = "topic:", "debate:"
 SIGNIFICANCE = 0.8
 """From which nothing but its owner takes a memory away."""
 HASH_LENGTH = 32
-RECORD_LIMIT_BYTES = 60_000
-"""Of one record as JSON: it lies beside the text that is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +42,13 @@ class ConsensusRecord:
     participating_agents: Sequence[str] = ()
     rounds: int = 1
     key_claims: Sequence[str] = ()
-    tags: Sequence[str] = ()
     significance: float = SIGNIFICANCE
-    metadata: Mapping[str, Any] = field(default_factory=dict)
     timestamp: datetime | None = None
     id: MemoryId | None = None
 
     @property
     def topic_hash(self) -> str:
         return topic_hash(self.topic)
-
-    @property
-    def agreement(self) -> float:
-        """The share of those who took part that agreed; 1.0 when nobody is named."""
-        return len(self.agreeing_agents) / len(self.participating_agents) if self.participating_agents else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +59,12 @@ class DissentRecord:
     debate_id: str
     agent: str
     content: str
-    dissent_type: str = "disagreement"
     reasoning: str = ""
     confidence: float = 0.5
-    acknowledged: bool = False
-    rebuttal: str = ""
-    tags: Sequence[str] = ()
     significance: float = SIGNIFICANCE
-    metadata: Mapping[str, Any] = field(default_factory=dict)
     timestamp: datetime | None = None
     topic: str = ""
     id: MemoryId | None = None
-
-    @property
-    def topic_hash(self) -> str:
-        return topic_hash(self.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +109,7 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     stranger = next((one for one in agreeing if one not in taking_part), None)
     if stranger is not None:
         raise InvalidInput("agreeing_agents", f"{stranger!r} is not among participating_agents")
-    claims: Any = [record.key_claims] if isinstance(record.key_claims, str) else record.key_claims
-    if not isinstance(claims, Iterable) or isinstance(claims, Mapping | bytes):
-        raise InvalidInput("key_claims", f"expected a list of texts, not {type(claims).__name__}")
-    claims = [spoken("key_claims", one) for one in claims]
+    claims = list(all_spoken("key_claims", record.key_claims))
     said = {
         "record": CONSENSUS,
         "topic": topic,
@@ -143,7 +121,7 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     }
     content = "\n".join([topic, conclusion, *(f"- {claim}" for claim in claims)])
     tags = (CONSENSUS, TOPIC_TAG + topic_hash(topic))
-    return _draft(content, record, said, tags, content_limit_bytes=content_limit_bytes)
+    return _draft(content, record, said, tags, None, content_limit_bytes)
 
 
 def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes: int) -> Draft:
@@ -153,39 +131,27 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
         raise InvalidInput("debate_id", f"{validation.shown(record.debate_id)!r} is no consensus; store that first")
     content = spoken("content", record.content)
     reasoning = spoken("reasoning", record.reasoning) if record.reasoning != "" else ""
-    if not isinstance(record.acknowledged, bool):
-        raise InvalidInput("acknowledged", f"expected true or false, not {validation.shown(record.acknowledged)!r}")
     said = {
         "record": DISSENT,
         "debate_id": debate.id,
         "topic": consensus.topic,
         "content": content,
-        "dissent_type": validation.required("dissent_type", record.dissent_type),
         "reasoning": reasoning,
-        "acknowledged": record.acknowledged,
-        "rebuttal": spoken("rebuttal", record.rebuttal) if record.rebuttal != "" else "",
     }
     tags = (DISSENT, TOPIC_TAG + consensus.topic_hash, DEBATE_TAG + debate.id)
-    text, agent = f"{content}\n{reasoning}" if reasoning else content, validation.required("agent", record.agent)
-    return _draft(text, record, said, tags, agent, content_limit_bytes=content_limit_bytes)
+    agent = validation.required("agent", record.agent)
+    return _draft("\n".join(filter(None, (content, reasoning))), record, said, tags, agent, content_limit_bytes)
 
 
-def _draft(
+def _draft(  # noqa: PLR0917  # what both have alike, in the order of a memory
     content: str,
     record: ConsensusRecord | DissentRecord,
     said: JsonObject,
     tags: tuple[str, ...],
-    agent: str | None = None,
-    *,
+    agent: str | None,
     content_limit_bytes: int,
 ) -> Draft:
-    """What the memories of both have alike. Raises InvalidInput."""
-    own = validation.checked_metadata(record.metadata)
-    metadata = {**said, "metadata": own} if own else said
-    size = len(json.dumps(metadata, ensure_ascii=False).encode())
-    if size > RECORD_LIMIT_BYTES:
-        problem = f"has {size:,} bytes, at most {RECORD_LIMIT_BYTES:,} are stored; shorten its texts"
-        raise InvalidInput("record", problem)
+    """Raises InvalidInput."""
     line = "".join(one if one.isprintable() else " " for one in said["topic"][:KEY_LIMIT])
     return validation.draft(
         content,
@@ -195,8 +161,8 @@ def _draft(
         confidence=record.confidence,
         title=" ".join(line.split()) or None,
         agent=agent,
-        tags=(*tags, *validation.tag_list("tags", record.tags)),
-        metadata=metadata,
+        tags=tags,
+        metadata=said,
         created_at=validation.moment("timestamp", record.timestamp),
     )
 
@@ -210,44 +176,33 @@ def consensus_of(memory: Memory) -> ConsensusRecord | None:
     return ConsensusRecord(
         topic=topic,
         conclusion=conclusion,
+        confidence=memory.confidence,
         agreeing_agents=_texts(said, "agreeing_agents"),
         participating_agents=_texts(said, "participating_agents"),
         rounds=rounds if isinstance(rounds, int) else 0,
         key_claims=_texts(said, "key_claims"),
-        **_common(memory, CONSENSUS, TOPIC_TAG + topic_hash(topic)),
+        significance=memory.significance,
+        timestamp=memory.created_at,
+        id=memory.id,
     )
 
 
 def dissent_of(memory: Memory) -> DissentRecord | None:
     """The dissent that a memory holds; None when it holds none that can be read."""
-    said = memory.metadata
-    texts: dict[str, Any] = {name: said.get(name, "") for name in ("debate_id", "topic", "content", "dissent_type")}
-    found = {name: said.get(name) for name in ("reasoning", "rebuttal")}
-    more: dict[str, Any] = {name: text if isinstance(text, str) else "" for name, text in found.items()}
-    if said.get("record") != DISSENT or not all(isinstance(one, str) for one in texts.values()):
+    names = ("debate_id", "topic", "content", "reasoning")
+    texts: dict[str, Any] = {name: memory.metadata.get(name) for name in names}
+    if memory.metadata.get("record") != DISSENT or not all(isinstance(one, str) for one in texts.values()):
         return None
-    tags = (DISSENT, TOPIC_TAG + topic_hash(texts["topic"]), DEBATE_TAG + texts["debate_id"])
     return DissentRecord(
         **texts,
-        **more,
         agent=memory.scope.agent or "",
-        acknowledged=said.get("acknowledged") is True,
-        **_common(memory, *tags),
+        confidence=memory.confidence,
+        significance=memory.significance,
+        timestamp=memory.created_at,
+        id=memory.id,
     )
 
 
-def _common(memory: Memory, *our_tags: str) -> JsonObject:
-    own = memory.metadata.get("metadata", {})
-    return {
-        "confidence": memory.confidence,
-        "tags": tuple(tag for tag in memory.tags if tag not in our_tags),
-        "significance": memory.significance,
-        "metadata": own if isinstance(own, dict) else {},
-        "timestamp": memory.created_at,
-        "id": memory.id,
-    }
-
-
-def _texts(said: JsonObject, name: str) -> tuple[str, ...]:
+def _texts(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = said.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()

@@ -127,35 +127,6 @@ def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> Js
     return {**checked, **{name: value for name, value in said.items() if value}}
 
 
-def entry(
-    memory: Memory,
-    tier: Tier,
-    *,
-    access_count: int = 0,
-    last_access: datetime | None = None,
-    surprise_score: float = 0.0,
-    success_references: int = 0,
-    similarity: float | None = None,
-) -> MemoryEntry:
-    """A memory in the seed's words, whoever stored it."""
-    named = {name: said for name in (SOURCE, TOPIC) if isinstance(said := memory.metadata.get(name), str)}
-    return MemoryEntry(
-        id=memory.id,
-        content=memory.content,
-        tier=tier,
-        importance=memory.significance,
-        source=named.get(SOURCE, ""),
-        topic=named.get(TOPIC, ""),
-        metadata={name: value for name, value in memory.metadata.items() if name not in named},
-        access_count=access_count,
-        surprise_score=surprise_score,
-        success_references=success_references,
-        created_at=memory.created_at,
-        last_access=last_access,
-        similarity=similarity,
-    )
-
-
 _NEARNESS = {tier: place for place, tier in enumerate(Tier)}
 _ORDERS: Mapping[RetrievalStrategy, Callable[[TieredHit], tuple[float, ...]]] = {
     RetrievalStrategy.FAST_FIRST: lambda one: (_NEARNESS[one.tier], -one.relevance),

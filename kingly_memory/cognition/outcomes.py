@@ -79,7 +79,7 @@ def outcome_draft(
     said_task, said_status = spoken("task", task), validation.choice("status", status, TaskStatus)
     said_approach = validation.label("approach", approach)
     said_reason = None if reason is None else _redacted(spoken("reason", reason))
-    said_notes = _notes(notes)
+    said_notes = all_spoken("notes", notes)
     if not isinstance(metadata, Mapping | None):
         raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
     short_reason = None if said_reason is None else _excerpt(said_reason)
@@ -190,17 +190,17 @@ def _redacted(reason: str) -> str:
     return redact(reason).text
 
 
-def _notes(value: object) -> tuple[str, ...]:
-    """A single text is one note; blank ones are left out."""
+def all_spoken(name: str, value: object) -> tuple[str, ...]:
+    """Texts of any length; a single one is a list of it, and blank ones are left out. Raises InvalidInput."""
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise InvalidInput("notes", f"expected a list of texts, not {type(value).__name__}")
-    notes = tuple(value)
-    for note in notes:
-        if not isinstance(note, str):
-            raise InvalidInput("notes", f"expected texts, not {type(note).__name__}")
-    return tuple(note.strip() for note in notes if note.strip())
+        raise InvalidInput(name, f"expected a list of texts, not {type(value).__name__}")
+    several = tuple(value)
+    for one in several:
+        if not isinstance(one, str):
+            raise InvalidInput(name, f"expected texts, not {type(one).__name__}")
+    return tuple(one.strip() for one in several if one.strip())
 
 
 def _excerpt(text: str) -> str:

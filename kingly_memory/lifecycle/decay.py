@@ -31,9 +31,6 @@ REINFORCEMENT_STEP, REINFORCEMENT_MOST = 0.1, 0.3
 RATE = 0.693
 """The seed's figure for ln 2."""
 POSITIVE = Range(above=True)
-NEVER_DAYS = 1e9
-"""What lasts so long is kept for ever."""
-SECOND_DAYS = 1e-5
 
 
 class StrengthState(StrEnum):
@@ -148,22 +145,6 @@ def state(strength: float, rules: StrengthRules = SEEDS_RULES) -> StrengthState:
     return StrengthState.STRONG if strength >= rules.strong_from else StrengthState.NORMAL
 
 
-def days_until_forgotten(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float | None:
-    """Days until the strength falls below the threshold if nobody touches the memory: 0.0 when it has fallen already,
-    None when it never will."""
-
-    def is_kept(after_days: float) -> bool:
-        return current(vitals, now_s + after_days * DAY_S, rules) >= rules.forget_threshold
-
-    kept, gone = 0.0, NEVER_DAYS
-    if not is_kept(kept) or is_kept(gone):
-        return None if is_kept(gone) else 0.0
-    while gone - kept > SECOND_DAYS:  # it never rises by itself, so that halving finds when it falls
-        middle = (kept + gone) / 2
-        kept, gone = (middle, gone) if is_kept(middle) else (kept, middle)
-    return gone
-
-
 def figures(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> dict[str, float]:
     """What a verdict on a strength rests on."""
     return {
@@ -177,12 +158,10 @@ def figures(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) ->
 def explained(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> JsonObject:
     """A strength with all that a reader wants to know about it, rounded."""
     found = figures(vitals, now_s, rules)
-    days = days_until_forgotten(vitals, now_s, rules)
     return {
         **{name: round(figure, 4) for name, figure in found.items()},
         "state": state(found["strength"], rules).value,
         "reinforcements": len(vitals.recent(now_s)),
-        "days_until_forgettable": None if days is None else round(days, 2),
     }
 
 

@@ -147,7 +147,7 @@ def test_get_explains_what_becomes_of_a_memory(run: Run) -> None:
     run("reinforce", "deploy")
     said = run("get", "deploy", "--explain").out
     assert "two reviews" in said
-    assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days; forgettable in 87 days)" in said
+    assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days)" in said
     assert (
         "tier      medium (how near at hand: fast, medium, slow or glacial); importance 0.50, surprise 0.00 (" in said
     )

@@ -34,8 +34,6 @@ DATABASE = ConsensusRecord(
     participating_agents=("ana", "bo", "cy"),
     rounds=3,
     key_claims=("Locks are held too long today", "Double writes show differences early"),
-    tags=("billing",),
-    metadata={"minutes": [1, 2]},
     timestamp=NINE,
 )
 
@@ -59,7 +57,6 @@ async def test_a_consensus_comes_back_as_it_was_stored(memory: MemoryRouter) -> 
     [similar] = await memory.consensus.find_similar(DATABASE.topic)
     assert similar.consensus == replace(DATABASE, id=debate_id)
     assert (similar.similarity, similar.dissents) == (1.0, ())
-    assert similar.consensus.agreement == pytest.approx(2 / 3)
     stored = await memory.get(debate_id)
     assert stored is not None
     assert (stored.type, stored.confidence, stored.created_at) == (MemoryType.SEMANTIC, 0.8, NINE)
@@ -70,13 +67,8 @@ async def test_a_dissent_comes_back_as_it_was_stored_and_is_linked_to_its_debate
     debate_id = await memory.consensus.store_consensus(DATABASE)
     said = dissent(
         debate_id,
-        dissent_type="risk",
         reasoning="The yearly invoices come only in January",
         confidence=0.9,
-        acknowledged=True,
-        rebuttal="They are replayed from the archive",
-        tags=("topic:mine",),
-        metadata={"round": 2},
         timestamp=NINE,
     )
     dissent_id = await memory.consensus.store_dissent(said)
@@ -128,9 +120,7 @@ async def test_records_are_there_after_a_restart_and_in_another_process(tmp_path
         ({"rounds": -1}, "rounds: -1 is outside 0"),
         ({"agreeing_agents": ("dee",)}, "agreeing_agents: 'dee' is not among participating_agents"),
         ({"key_claims": 7}, "key_claims: expected a list of texts, not int"),
-        ({"key_claims": ("",)}, "key_claims: is empty"),
-        ({"conclusion": "x" * 60_000}, "record: has 60,3.. bytes, at most 60,000 are stored; shorten its texts"),
-        ({"metadata": {"at": NINE}}, "metadata: contains datetime"),
+        ({"conclusion": "x" * 66_000}, "metadata: has 66,... bytes, at most 64,000 are stored"),
     ],
 )
 async def test_a_record_that_makes_no_sense_is_refused_and_nothing_is_stored(
@@ -241,6 +231,3 @@ def test_a_topic_has_the_same_digest_in_every_process_and_however_it_is_written(
     assert (
         len({topic_hash(one) for one in ("Adopt C", "Adopt C++", "Adopt C#", "Adopt v1.2", "Adopt v12", "?", "!")}) == 7
     )
-
-
-# --- with a remote ----------------------------------------------------------------------------------------------------

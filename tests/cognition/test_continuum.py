@@ -218,14 +218,13 @@ async def test_retrieval_is_a_use_of_what_it_answers_with_and_of_nothing_else(
 
 async def test_an_outcome_is_noted_on_every_memory_that_it_refers_to_or_on_none(continuum: ContinuumMemory) -> None:
     one, two = [await continuum.store(text) for text in ("one", "two")]
-    assert await continuum.update_outcome([one, two.id, two.id], success=True, actual_usefulness=1.0) == 2
-    assert await continuum.update_outcome([one], success=False, actual_usefulness=0.9, predicted_relevance=0.4) == 1
+    assert await continuum.update_outcome([one, two.id, two.id], success=True) == 2
+    assert await continuum.update_outcome([one], success=False) == 1
     first, second = [await continuum.entry(entry.id) for entry in (one, two)]
     assert first is not None
     assert second is not None
     assert (first.access_count, first.success_references) == (2, 1)
     assert (second.access_count, second.success_references) == (1, 1)
-    assert first.surprise_score == pytest.approx(0.3 * 0.5 + 0.7 * 0.15)
     with pytest.raises(InvalidInput, match="keys_or_ids: nothing is stored under 'nowhere'"):
         await continuum.update_outcome([one, "nowhere"], success=True)
     assert await continuum.entry(one.id) == first
@@ -278,8 +277,6 @@ async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
         ("update_outcome", {"memory_ids": None}, "memory_ids: expected a list of ids or entries, not NoneType"),
         ("update_outcome", {"memory_ids": [3]}, "memory_ids: expected text, not int"),
         ("update_outcome", {"success": "no"}, "success: expected true or false, not 'no'"),
-        ("update_outcome", {"actual_usefulness": 2}, "actual_usefulness: 2 is outside 0 to 1"),
-        ("update_outcome", {"predicted_relevance": "high"}, "predicted_relevance: expected a number from 0 to 1"),
         ("update_surprise_score", {"retrieval_context": [1]}, "retrieval_context: expected a mapping, not list"),
         ("update_surprise_score", {"retrieval_context": {"actual_usefulness": "x"}}, "actual_usefulness: expected a"),
     ],

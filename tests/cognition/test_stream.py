@@ -244,6 +244,3 @@ async def test_a_summary_of_very_much_shows_what_mattered_and_counts_the_rest(me
 async def test_a_range_that_is_none_is_refused(memory: MemoryRouter, time_range: Any, why: str) -> None:
     with pytest.raises(InvalidInput, match=f"time_range: {why}"):
         await memory.stream("scout").summarize(time_range)
-
-
-# --- following --------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ async def check(seeded: Path, home: Path, verb: str, after: Any) -> bool:
     return bool(now == after)
 
 
-@pytest.mark.parametrize(("verb", "statement"), [("merge", 88), ("part", 82), ("split", 110), ("import", 130)])
+@pytest.mark.parametrize(("verb", "statement"), [("merge", 88), ("split", 110), ("import", 130)])
 def test_a_verb_killed_before_a_statement_was_done_whole_or_not_at_all(
     seeded: Path, done: Callable[[str], Any], tmp_path: Path, verb: str, statement: int
 ) -> None:

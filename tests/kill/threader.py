@@ -16,7 +16,7 @@ from kingly_memory.settings import Pace
 from tests.kill.writer import PROJECT, StatementKiller
 
 LASTING = Settings(durability="process", pace=Pace(closing_s=0.0))
-VERBS = ("merge", "part", "split", "pin", "unpin", "rate", "rename", "import")
+VERBS = ("merge", "split", "pin", "unpin", "rate", "rename", "import")
 FILE = {
     "id": "brought",
     "title": "Brought",
@@ -31,8 +31,6 @@ async def change(home: str, verb: str) -> None:
     async with MemoryRouter.open(home, project=PROJECT, settings=LASTING) as memory:
         if verb == "merge":
             await memory.threads.merge("mixed", "apart")
-        elif verb == "part":
-            await memory.threads.split("merged")
         elif verb == "split":
             await memory.threads.split("mixed", ["greenhouse"])
         elif verb == "pin":

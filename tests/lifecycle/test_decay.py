@@ -16,7 +16,6 @@ from kingly_memory.lifecycle.decay import (
     StrengthRules,
     Vitals,
     current,
-    days_until_forgotten,
     explained,
     state,
 )
@@ -67,7 +66,6 @@ def test_what_was_used_keeps_a_floor_for_ever(accesses: int, floor: float) -> No
 
 
 def test_a_memory_with_a_half_life_of_its_own_fades_by_that() -> None:
-    assert days_until_forgotten(idle(365, accesses=60), NOON_S) is None
     half, rules = current(idle(30), NOON_S), StrengthRules(half_life_days=90)
     assert current(idle(90), NOON_S, rules) == half
     assert current(idle(90, own_half_life_days=180.0), NOON_S, rules) > half
@@ -101,7 +99,6 @@ def test_an_account_says_all_there_is_to_know() -> None:
         "accesses": 1,
         "state": "normal",
         "reinforcements": 1,
-        "days_until_forgettable": 58.99,
     }
 
 
@@ -160,19 +157,3 @@ def test_a_strength_never_rises_by_itself(vitals: Vitals, rules: StrengthRules, 
 def test_a_reinforcement_never_lowers_it(vitals: Vitals, rules: StrengthRules) -> None:
     after = replace(vitals, strength=vitals.strength.reinforce(NOON_S), touched_s=max(vitals.touched_s, NOON_S))
     assert current(after, NOON_S, rules) >= current(vitals, NOON_S, rules)
-
-
-@given(vitals_of_all_sorts, rules)
-def test_the_days_left_end_when_it_falls_below_the_threshold(vitals: Vitals, rules: StrengthRules) -> None:
-    left = days_until_forgotten(vitals, NOON_S, rules)
-    slack = 1e-6
-    if left is None:
-        assert current(vitals, NOON_S + 1e9 * DAY_S, rules) >= rules.forget_threshold - slack
-        return
-    assert left >= 0
-    assert left == 0 or current(vitals, NOON_S, rules) >= rules.forget_threshold
-    moment_s = NOON_S + left * DAY_S
-    step_s = 1e-4 + moment_s * 1e-9
-    assert current(vitals, moment_s + step_s, rules) <= rules.forget_threshold + slack
-    if left > 0:
-        assert current(vitals, max(NOON_S, moment_s - step_s), rules) >= rules.forget_threshold - slack

@@ -15,6 +15,8 @@ from kingly_memory import validation
 from kingly_memory.cognition import continuum
 from kingly_memory.cognition.continuum import (
     LEAST_SIMILARITY,
+    SOURCE,
+    TOPIC,
     ConsolidationResult,
     MemoryEntry,
     RetrievalStrategy,
@@ -101,16 +103,16 @@ class ContinuumMemory:
             metadata=continuum.metadata(metadata, source, topic),
         )
         context = self._access.write_context()
-        store = write.store(draft, context)
 
         def change(transaction: Transaction) -> Stored:
-            stored = store(transaction)
+            stored = write.store(draft, context)(transaction)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 
         receipt = await self._access.keep(change)
         memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
-        return continuum.entry(memory, there)
+        [entry] = await self._access.read(lambda: self._entries([(memory, None)]))
+        return entry
 
     async def retrieve(
         self,
@@ -150,36 +152,17 @@ class ContinuumMemory:
 
         return await self._access.read(look)
 
-    async def update_outcome(
-        self,
-        memory_ids: Iterable[str | MemoryEntry] | MemoryEntry,
-        success: bool,
-        *,
-        actual_usefulness: float | None = None,
-        predicted_relevance: float = USUAL_RELEVANCE,
-    ) -> int:
-        """Note that memories were referred to in something that was a success or not, and how useful they were if that
-        is known (0 to 1, against what had been predicted): all of it or nothing. Says how many memories. Raises
-        InvalidInput, StoreError."""
+    async def update_outcome(self, memory_ids: Iterable[str | MemoryEntry] | MemoryEntry, success: bool) -> int:
+        """Note that memories were referred to in something that was a success or not: all of them or none. Says how
+        many. Raises InvalidInput, StoreError."""
         several: Any = [memory_ids] if isinstance(memory_ids, str | MemoryEntry) else memory_ids
         if not isinstance(several, Iterable) or isinstance(several, Mapping | bytes):
             raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(several).__name__}")
         names = [_named("memory_ids", one) for one in several]
         if not isinstance(success, bool):
             raise InvalidInput("success", f"expected true or false, not {validation.shown(success)!r}")
-        predicted = validation.share("predicted_relevance", predicted_relevance)
-        actual = None if actual_usefulness is None else validation.share("actual_usefulness", actual_usefulness)
-        context, rules = self._access.write_context(), self._rules
-
-        def change(transaction: Transaction) -> int:
-            count = feedback.used(names, context, rules, succeeded=success)(transaction)
-            if actual is not None:
-                rows = (write.find(transaction, context.space, name) for name in names)
-                for memory_id in dict.fromkeys(row.memory.id for row in rows if row is not None):
-                    feedback.judged(memory_id, context, rules, predicted=predicted, actual=actual)(transaction)
-            return count
-
-        return await self._access.write(change)
+        used = feedback.used(names, self._access.write_context(), self._rules, succeeded=success)
+        return await self._access.write(used)
 
     async def update_surprise_score(
         self, memory_id: str | MemoryEntry, retrieval_context: Mapping[str, float] | None = None
@@ -255,13 +238,20 @@ class ContinuumMemory:
         for memory, similarity in found:
             place, used = places[memory.id], usages.get(memory.id, {})
             uses = [one for one in (used.get("last_used"), pending.last_use(memory.id)) if isinstance(one, int | float)]
-            entry = continuum.entry(
-                memory,
-                place.tier,
+            own = {name: said for name in (SOURCE, TOPIC) if isinstance(said := memory.metadata.get(name), str)}
+            entry = MemoryEntry(
+                id=memory.id,
+                content=memory.content,
+                tier=place.tier,
+                importance=memory.significance,
+                source=own.get(SOURCE, ""),
+                topic=own.get(TOPIC, ""),
+                metadata={name: value for name, value in memory.metadata.items() if name not in own},
                 access_count=int(used.get("accesses", 0)) + pending.times(memory.id),
-                last_access=datetime.fromtimestamp(max(uses), UTC) if uses else None,
                 surprise_score=place.surprise,
                 success_references=place.successes,
+                created_at=memory.created_at,
+                last_access=datetime.fromtimestamp(max(uses), UTC) if uses else None,
                 similarity=similarity,
             )
             entries.append(entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.focus import Focus, Focuses, Thread
@@ -20,9 +20,8 @@ if TYPE_CHECKING:  # a hook with a focus changes nothing
     from kingly_memory.router.write import WriteContext
 
 _FACET = "focus"
-_MOST_COUNTED, _LOOK_S = 100, 0.02
-"""Threads that are counted, and for how long."""
-_PAGE = 100
+_MOST_COUNTED, _LOOK_S = 100, 0.1
+"""Memories whose threads are counted, and for how long they are looked for."""
 _LONGER, _PER_LENGTH, _MOST_WORDS = 12, 4, 24
 """The last word of a topic is part of longer words: of each of so many lengths so many are looked up."""
 
@@ -97,51 +96,33 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], U
 
 def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, int, bool]:
     """How many of the project's threads the focus (as `naming` gives it) lifts, and how many memories that were said in
-    none, as far as there is time to look; and whether there may be more. The index is asked, never every thread."""
+    none, among those that it names, those that are called so and those of a hundred memories that speak of it; and
+    whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
+    from kingly_memory.router.visible import Visible
     from kingly_memory.writing import has_unbroken
-
-    deadline_s = time.monotonic() + _LOOK_S
-    topic = focus.topic
-    found: set[tuple[bool, str]] = set()
-
-    def see(rows: Iterable[Row | None]) -> None:
-        live = [row.memory for row in rows if row is not None and row.standing is Standing.LIVE]
-        own = [memory for memory in live if memory.scope.space == space]
-        threads = threads_of(reader, space, own, now_s, about=[topic])
-        lifted = [memory.id for memory in own if focus.lifts(threads[memory.id])]
-        ended = reader.facets("lifetime", lifted) if lifted else {}
-        ends = {one: thread_lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
-        there = [one for one, end_s in ends.items() if end_s is None or end_s > now_s]
-        found.update((threads[one].id == one, threads[one].id) for one in there)
 
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
 
-    # The thread that it names, and those whose given title or topics it matches.
-    name = focus.thread or topic
-    see([reader.row(name), *(row for one in thread_lookup.members(reader, space, name) for row in latest_in(one))])
+    name = focus.thread or focus.topic
+    rows = [reader.row(name), *(row for one in thread_lookup.members(reader, space, name) for row in latest_in(one))]
     for whose, facet in thread_lookup.all_facets(reader, THREAD):
         context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
-        if len(found) <= _MOST_COUNTED and thread_lookup.into(facet) is None and focus.lifts(said):
-            if context_id is None:
-                see([reader.row(whose)])
-            elif owner(space, context_id) == whose:
-                see(latest_in(context_id))
-    query = Query(topic, space)
-    if has_unbroken(topic):
-        see(match.row for match in reader.containing(query, [topic], _PAGE, deadline_s).found)
-    terms = _terms(reader, topic)
-    offset, is_all = 0, not terms
-    while not is_all and len(found) <= _MOST_COUNTED and time.monotonic() < deadline_s:
-        page = reader.matches(query, terms, _PAGE, offset, deadline_s)
-        see(match.row for match in page.found)
-        if page.cut:
-            break
-        offset, is_all = offset + _PAGE, len(page.found) < _PAGE
-    counted = sorted(found)[:_MOST_COUNTED]
-    alone = sum(is_alone for is_alone, _ in counted)
-    return len(counted) - alone, alone, len(found) > _MOST_COUNTED or not is_all
+        if thread_lookup.into(facet) is None and focus.lifts(said):
+            is_ours = context_id is not None and owner(space, context_id) == whose
+            rows += latest_in(context_id or "") if is_ours else [reader.row(whose)]
+    about, deadline_s = Query(focus.topic, space), time.monotonic() + _LOOK_S
+    terms = _terms(reader, focus.topic)
+    spoken = reader.matches(about, terms, _MOST_COUNTED, 0, deadline_s).found if terms else []
+    if has_unbroken(focus.topic):
+        spoken = [*spoken, *reader.containing(about, [focus.topic], _MOST_COUNTED, deadline_s).found]
+    live = [row for row in (*rows, *(one.row for one in spoken)) if row is not None and row.standing is Standing.LIVE]
+    memories = [row.memory for row in Visible(reader).shown(live, Query("", space), now_s)]
+    threads = threads_of(reader, space, memories, now_s, about=[focus.topic])
+    found = {(threads[one.id].id == one.id, threads[one.id].id) for one in memories if focus.lifts(threads[one.id])}
+    alone = sum(is_alone for is_alone, _ in found)
+    return len(found) - alone, alone, len(spoken) >= _MOST_COUNTED
 
 
 def _terms(reader: StoreReader, topic: str) -> list[str]:
