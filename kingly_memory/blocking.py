@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
     from kingly_memory.api.documents import Documents
-    from kingly_memory.api.lifecycle import PutAway
     from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.attention.focus import Focus
@@ -349,13 +348,13 @@ class SyncThreads(Face):
         """
         return self._call(lambda: self._awaiting.merge(thread_a, thread_b))
 
-    def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
-        """Divide a thread by its topics. All that was said is kept.
+    def split(self, thread_id: str) -> Split:
+        """Divide a thread where its topic changes. All that was said is kept.
 
-        Each part gets an id of its own; what no topic was named of, or else the largest part, keeps this one. Raises
-        InvalidInput, also where nothing is to divide; StoreError.
+        The largest part keeps the id, each other one gets an id of its own. Raises InvalidInput, also where nothing is
+        to divide; StoreError.
         """
-        return self._call(lambda: self._awaiting.split(thread_id, topics=topics))
+        return self._call(lambda: self._awaiting.split(thread_id))
 
     def rename(self, thread_id: str, title: str) -> ThreadView:
         """Call a thread something else. Its id stays.
@@ -364,13 +363,13 @@ class SyncThreads(Face):
         """
         return self._call(lambda: self._awaiting.rename(thread_id, title))
 
-    def recall(self, topic: str, limit: int = 5, *, restore: bool = False) -> Recalled:
+    def recall(self, topic: str, limit: int = 5) -> Recalled:
         """Bring back to mind what was said about a topic, thread by thread, archived ones too.
 
         First come those to which somebody has given such a title. Each counts as recalled. Raises InvalidInput,
         StoreError.
         """
-        return self._call(lambda: self._awaiting.recall(topic, limit=limit, restore=restore))
+        return self._call(lambda: self._awaiting.recall(topic, limit=limit))
 
     def suggestions(self, context: str | None = None, within: float = 2.0) -> Suggestions:
         """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
@@ -707,19 +706,12 @@ class SyncMemoryRouter(Portal):
         return self._call(self._awaiting.undo_sweep)
 
     def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
-        """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
-        back. One that lies there already stays as it is. Raises InvalidInput where there is none, or it is pinned;
-        StoreError.
+        """Put a memory away into the archive, whatever it is worth. One that lies there already stays as it is.
+
+        `reason` is kept beside it, and `restore` brings it back. Raises InvalidInput where there is none, or it is
+        pinned; StoreError.
         """
         return self._call(lambda: self._awaiting.archive(key_or_id, reason=reason))
-
-    def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
-        """Put memories away into the archive. Those that lie there already stay as they are.
-
-        None is archived where one cannot be. Each comes with whether it was there already, with a reason of its own.
-        Raises InvalidInput, StoreError.
-        """
-        return self._call(lambda: self._awaiting.archive_all(keys_or_ids, reason=reason))
 
     def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """List what lies in the archive, and why.

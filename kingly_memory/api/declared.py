@@ -1042,7 +1042,7 @@ VERBS = (
         tool="ai_split",
         toolset="ai",
         title="Split a thread",
-        says="Divide a thread by its topics. All that was said is kept.",
+        says="Divide a thread where its topic changes. All that was said is kept.",
         takes=lambda: (
             Parameter(
                 name="thread_id",
@@ -1050,18 +1050,8 @@ VERBS = (
                 arg=Arg(words="id of a thread, or key or id of a memory in it", metavar="THREAD", option="thread"),
                 is_option=False,
             ),
-            Parameter(
-                name="topics",
-                type="texts",
-                arg=Arg(
-                    words="topics to take out; left out, it is divided where its topic changes",
-                    metavar="TOPIC",
-                    option="topic",
-                ),
-                default=None,
-            ),
         ),
-        example='{"thread_id": "api-design", "topics": ["database schema"]}',
+        example='{"thread_id": "api-design"}',
         answers=("success", "message", "threads"),
     ),
     Verb(
@@ -1105,16 +1095,10 @@ VERBS = (
                 arg=Arg(words="how many threads at most", metavar="N", least=1, most=20),
                 default=5,
             ),
-            Parameter(
-                name="restore",
-                type="flag",
-                arg=Arg(words="bring back what was archived of a thread that is named by its id"),
-                default=False,
-            ),
         ),
         example='{"topic": "solana"}',
-        answers=("success", "message", "threads", "restored", "left"),
-        reads="not restore",
+        answers=("success", "message", "threads"),
+        reads=True,
     ),
     Verb(
         calls="threads.suggestions",
@@ -1166,7 +1150,6 @@ VERBS = (
             "affected_threads",
             "affected_memories",
             "more",
-            "clamped",
             "thread_id?",
         ),
         repeatable=True,
@@ -1231,7 +1214,7 @@ VERBS = (
             ),
         ),
         example='{"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}',
-        answers=("success", "message", "thread_id", "memory_id", "title", "weight", "clamped", "storage_layers"),
+        answers=("success", "message", "thread_id", "memory_id", "title", "weight", "storage_layers"),
     ),
     Verb(
         calls="attention.unpin",
@@ -1403,17 +1386,17 @@ VERBS = (
         destroys=True,
     ),
     Verb(
-        calls="archive_all",
+        calls="archive",
         command="archive add",
         tool=None,
         toolset="",
         title="archive add",
-        says="Put memories away into the archive. Those that lie there already stay as they are.",
+        says="Put a memory away into the archive, whatever it is worth. One that lies there already stays as it is.",
         takes=lambda: (
             Parameter(
-                name="keys_or_ids",
-                type="texts",
-                arg=Arg(words="keys or ids of the memories", metavar="KEY_OR_ID"),
+                name="key_or_id",
+                type="text",
+                arg=Arg(words="key or id of a memory", metavar="KEY_OR_ID"),
                 is_option=False,
             ),
             Parameter(

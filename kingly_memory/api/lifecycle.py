@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
@@ -16,12 +16,11 @@ from kingly_memory.models import JsonObject, Memory, Standing, project_and_user,
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
-    from kingly_memory.ports import Space, Transaction
+    from kingly_memory.ports import Space
     from kingly_memory.router.condition import ArchivePage, Condition
     from kingly_memory.router.purging import Purged
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.sweep_changes import Undone
-    from kingly_memory.router.write import WriteContext
 
 
 class LifecycleVerbs(Family):
@@ -91,36 +90,25 @@ class LifecycleVerbs(Family):
         self._engine.wake()
         return undone
 
-    async def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
-        """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
-        back. One that lies there already stays as it is. Raises InvalidInput where there is none, or it is pinned;
-        StoreError."""
-        [one] = await self.archive_all([validation.required("key_or_id", key_or_id)], reason)
-        return one.memory
-
     @verb("archive add")
-    async def archive_all(
+    async def archive(
         self,
-        keys_or_ids: Annotated[Sequence[str], Arg("keys or ids of the memories", "KEY_OR_ID")],
+        key_or_id: Annotated[str, KEY_OR_ID],
         reason: Annotated[str | None, Arg("why, to be read in the archive", "TEXT")] = None,
-    ) -> tuple[PutAway, ...]:
-        """Put memories away into the archive. Those that lie there already stay as they are.
+    ) -> Memory:
+        """Put a memory away into the archive, whatever it is worth. One that lies there already stays as it is.
 
-        None is archived where one cannot be. Each comes with whether it was there already, with a reason of its own.
-        Raises InvalidInput, StoreError.
+        `reason` is kept beside it, and `restore` brings it back. Raises InvalidInput where there is none, or it is
+        pinned; StoreError.
         """
         from kingly_memory.redaction import redact
+        from kingly_memory.router import feedback
 
-        names = validation.texts("keys_or_ids", keys_or_ids)
+        name = validation.required("key_or_id", key_or_id)
         said = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)
-        context = self._engine.write_context()
-
-        def change(transaction: Transaction) -> tuple[PutAway, ...]:
-            return tuple(_put_away(transaction, name, said, context) for name in names)
-
-        put_away = await self._engine.write(change)
-        self._engine.services.departures.take_away(one.memory for one in put_away)
-        return put_away
+        memory = await self._engine.write(feedback.put_away(name, said, self._engine.write_context()))
+        self._engine.services.departures.take_away([memory])
+        return memory
 
     @verb("archive list", reads=True)
     async def archived(
@@ -287,21 +275,3 @@ class LifecycleVerbs(Family):
 
         engine = self._engine
         return Condition(engine.reader, engine.space, engine.rules)
-
-
-class PutAway(NamedTuple):
-    """A memory in the archive, and whether it lay there before somebody asked for it."""
-
-    memory: Memory
-    was_there: bool
-
-    def to_json(self) -> JsonObject:
-        return {**self.memory.to_json(), "was_there": self.was_there}
-
-
-def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> PutAway:
-    from kingly_memory.router import feedback, write
-
-    row = write.find(transaction, context.space, key_or_id)
-    was_there = row is not None and row.standing is Standing.ARCHIVED
-    return PutAway(feedback.put_away(key_or_id, reason, context)(transaction), was_there)

@@ -14,7 +14,6 @@ from heapq import nsmallest
 from itertools import chain
 from typing import NamedTuple
 
-from kingly_memory.attention.focus import folded
 from kingly_memory.attention.pertinence import FILLERS, telling
 from kingly_memory.ports import Line
 from kingly_memory.topics import READ, cosine, stems_of
@@ -44,7 +43,7 @@ class Care(NamedTuple):
 UNASKED = Care(0.07, 0.1, 8, 3)
 """When nobody asked: rather no shift than a false one."""
 ASKED = Care(0.0, 0.0, 3, 1)
-"""When the caller says that there are several topics."""
+"""When somebody says that there are several topics."""
 
 
 class Segment(NamedTuple):
@@ -54,13 +53,6 @@ class Segment(NamedTuple):
     end: int
     number: int
     label: str
-
-
-class Part(NamedTuple):
-    """A part of a thread: the places of its messages, and the `topic` that a caller named it by, if any."""
-
-    messages: tuple[int, ...]
-    topic: str | None = None
 
 
 def history(messages: Sequence[Line]) -> tuple[str, ...]:
@@ -88,26 +80,14 @@ def segments(messages: Sequence[Line], care: Care = UNASKED) -> tuple[Segment, .
     return tuple(Segment(*span, number, labels[number]) for span, number in zip(spans, numbers, strict=True))
 
 
-def by_drift(messages: Sequence[Line]) -> list[Part]:
-    """A part for each topic that the thread came to, the first one first; one when there is nothing to tell apart."""
+def by_drift(messages: Sequence[Line]) -> list[list[int]]:
+    """The places of the messages of each topic that the thread came to, the first topic first; one list when there is
+    nothing to tell apart. Who divides a thread says that it has several topics."""
+    found = segments(messages)
     places: dict[int, list[int]] = {}
-    for one in _divided(messages):
+    for one in found if len(found) > 1 else segments(messages, ASKED):
         places.setdefault(one.number, []).extend(range(one.first, one.end))
-    return [Part(tuple(several)) for several in places.values()]
-
-
-def by_topics(messages: Sequence[Line], topics: Sequence[str]) -> list[Part]:
-    """A part for each of the topics that anything is said about; what is left comes first. A topic gets the messages
-    that bear it as a tag, else the part of the thread that speaks of it most."""
-    found = _divided(messages)
-    left = set(range(len(messages)))
-    parts: list[Part] = []
-    for topic in topics:
-        own = left.intersection(_about(topic, messages, found))
-        if own:
-            parts.append(Part(tuple(sorted(own)), topic))
-            left -= own
-    return [*([Part(tuple(sorted(left)))] if left else []), *parts]
+    return list(places.values())
 
 
 def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int] | None = None) -> tuple[str, ...]:
@@ -129,24 +109,6 @@ def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int
 
 def _text(one: Line) -> str:
     return f"{one.title} {one.text}"[:READ].strip()
-
-
-def _divided(messages: Sequence[Line]) -> tuple[Segment, ...]:
-    found = segments(messages)
-    return found if len(found) > 1 else segments(messages, ASKED)
-
-
-def _about(topic: str, messages: Sequence[Line], found: Sequence[Segment]) -> Sequence[int]:
-    tagged = [at for at, one in enumerate(messages) if folded(topic) in map(folded, one.tags)]
-    wanted = telling(topic)
-    if tagged or not wanted:
-        return tagged
-    spoken = [wanted & telling(_text(one)) for one in messages]
-    if all(one.number == found[0].number for one in found):  # there are no parts to choose from
-        return [at for at, own in enumerate(spoken) if own == wanted]
-    times = Counter(one.number for one in found for at in range(one.first, one.end) if spoken[at])
-    best = max(times, key=times.__getitem__, default=-1)
-    return [at for one in found if one.number == best for at in range(one.first, one.end)]
 
 
 def _weighed(stems: Sequence[frozenset[str]], weights: Mapping[str, float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from unicodedata import normalize
 
 from kingly_memory import validation
@@ -129,29 +129,19 @@ class Focuses:
         return cls(tuple(by_topic.values())[-MOST:], moment(data.get("last_updated")))
 
 
-class Weight(NamedTuple):
-    """`clamped`: the caller's value lay outside the range."""
-
-    value: float
-    clamped: bool = False
-
-
-def clamped(field: str, said: object, most: float) -> Weight:
+def clamped(field: str, said: object, most: float) -> float:
     """The nearest value from 0 to `most`. Raises InvalidInput for what is no finite number."""
     is_number = isinstance(said, int | float) and not isinstance(said, bool)
     if not isinstance(said, int | float) or not is_number or (isinstance(said, float) and not math.isfinite(said)):
         given = said if is_number else repr(shown(said))
         raise InvalidInput(field, f"expected a number from 0 to {most:g}, not {given}")
-    if 0 <= said <= most:
-        return Weight(float(said))
-    return Weight(most if said > most else 0.0, clamped=True)
+    return float(min(max(said, 0.0), most))
 
 
-def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
-    """A focus as a caller asks for it, with what became of the weight. Raises InvalidInput."""
+def focus(topic: object, weight: object, now: datetime) -> Focus:
+    """A focus as a caller asks for it; the weight is brought into 0 to 1. Raises InvalidInput."""
     named = validation.required("topic", topic, "say what to put into focus").strip()
-    heavy = clamped("weight", weight, 1.0)
-    return Focus(named, heavy.value, now), heavy
+    return Focus(named, clamped("weight", weight, 1.0), now)
 
 
 def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
@@ -182,7 +172,7 @@ def _focus(entry: Any) -> Focus | None:
     if not isinstance(entry, Mapping):
         return None
     try:
-        one, _ = focus(entry.get("topic"), entry.get("weight", WEIGHT), _LONG_AGO)
+        one = focus(entry.get("topic"), entry.get("weight", WEIGHT), _LONG_AGO)
     except InvalidInput:
         return None
     return Focus(one.topic, one.weight, moment(entry.get("set_at")) or _LONG_AGO)

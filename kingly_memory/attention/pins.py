@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.attention.fence import MARKS
-from kingly_memory.attention.focus import Weight, clamped
+from kingly_memory.attention.focus import clamped
 from kingly_memory.models import WEIGHT_LIMIT, JsonObject
 
 TAG = "pinned"
@@ -29,10 +29,9 @@ def thread_id(now: datetime, chance: bytes) -> str:
     return f"thread_{now.astimezone(UTC):%Y%m%d_%H%M%S}_{chance[:3].hex():0>6}"
 
 
-def weight(boost: object) -> Weight:
+def weight(boost: object) -> float:
     """What a thread weighs that is pinned with that boost, which is brought into 0 to 0.5. Raises InvalidInput."""
-    said = clamped("weight_boost", boost, _MOST_BOOST)
-    return said._replace(value=1.0 + said.value)
+    return 1.0 + clamped("weight_boost", boost, _MOST_BOOST)
 
 
 def title(content: str) -> str | None:

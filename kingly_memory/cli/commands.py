@@ -116,7 +116,6 @@ OF_REMOTES = {"remotes", "outbox", "sync"}
 NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
 """Commands that say so where the project has nothing, and other ones have; `status` says it always."""
 NAMED: Mapping[str, str] = {
-    "archive add": "archived",
     "history": "revisions",
     "outbox list": "entries",
     "outbox retry": "retried",

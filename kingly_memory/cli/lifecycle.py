@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -21,7 +21,6 @@ from kingly_memory.place import Place
 from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
-    from kingly_memory.api.lifecycle import PutAway
     from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.projects import Moved
     from kingly_memory.router.purging import Purged
@@ -298,13 +297,9 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     return lines or ["the archive is empty"]
 
 
-def archive_add_lines(resting: Sequence[PutAway], options: Options) -> list[str]:
-    lines = []
-    for one in resting:
-        what = "was archived already" if one.was_there else "archived"
-        lines.append(shortened(f"{what}: {'  '.join(_labels(one.memory, one.memory.id))}", width()))
-    which = resting[0].memory.key or resting[0].memory.id if len(resting) == 1 else "KEY_OR_ID"
-    return [*lines, f"undo: {command(options, 'archive restore', which)}"]
+def archive_add_lines(memory: Memory, options: Options) -> list[str]:
+    shown = shortened(f"archived: {'  '.join(_labels(memory, memory.id))}", width())
+    return [shown, f"undo: {command(options, 'archive restore', memory.key or memory.id)}"]
 
 
 def stats_lines(found: JsonObject, _: Options) -> list[str]:

@@ -33,7 +33,7 @@ def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
     first, title, unpin = said.splitlines()
     thread_id = first.split()[2]
     assert THREAD_ID.fullmatch(thread_id)
-    assert first == f"Pinned as {thread_id} (weight=1.50); the boost was brought into 0 to 0.5"
+    assert first == f"Pinned as {thread_id} (weight=1.50)"
     assert (title, unpin) == ("  title  Deploys need two reviews", f"  unpin  kingly-memory unpin {thread_id}")
     kept = run("get", "rule", "--json").json
     assert (kept["origin"], kept["tags"]) == ("user", ["rules", "pinned"])

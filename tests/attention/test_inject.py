@@ -69,15 +69,6 @@ async def test_a_focus_on_a_thread_brings_its_latest_memories_whatever_the_promp
     assert found == [f"step {n} is done" for n in range(11, 1, -1)]
 
 
-async def test_a_topic_is_looked_for_beyond_the_most_similar_memories(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await said(memory, "one of very many words about a longer deploy of the billing service", tags=["billing"])
-        await said(memory, *(f"deploy {n}: review" for n in range(60)))
-        assert "very many" not in (await memory.inject(PROMPT, 50_000)).text
-        await memory.attention.focus("billing")
-        assert "very many" in (await memory.inject(PROMPT, 50_000)).text
-
-
 @pytest.mark.parametrize(("pages", "tokens"), [(400, 1_000), (40, 500)])
 async def test_of_a_long_note_the_passage_that_answers_is_put_in(tmp_path: Path, pages: int, tokens: int) -> None:
     filler = " ".join(f"The {n}th page tells of gardens and bridges." for n in range(pages))

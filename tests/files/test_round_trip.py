@@ -51,7 +51,8 @@ def filled(home: Path, number: int) -> None:
             memory.inject(f"who reviews release {place}?", session="s")
             memory.attention.rate(pinned.thread_id, bool(place % 2), reason="Größe")
         gone = ids[7::60]
-        memory.archive_all([one for one in ids[1::37] if one not in gone])
+        for one in {*ids[1::37]}.difference(gone):
+            memory.archive(one)
         memory.forget_many(gone)
         memory.threads.rename("context 4", "Vier")
         memory.threads.merge("context 4", "context 8")

@@ -49,10 +49,13 @@ def done(seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
 async def seed(home: Path) -> None:
     async with opened(home) as memory:
-        for number in range(4):
-            await memory.store(f"Deploys of the shop wait for review {number}", context_id="mixed")
-            await memory.store(f"Tomatoes grow well here, {number}", context_id="mixed", tags=["greenhouse"])
-            await memory.store(f"The rates of the hotel in Lisbon, {number}", context_id="apart", origin="user")
+        for said, context in (
+            ("Deploys of the shop wait for review", "mixed"),
+            ("Tomatoes grow in the greenhouse until April,", "mixed"),
+            ("The rates of the hotel in Lisbon,", "apart"),
+        ):
+            for number in range(4):
+                await memory.store(f"{said} {number}", context_id=context, origin="user")
         for name in ("merged", "other"):
             await memory.store(f"Said in {name}", context_id=name)
         await memory.threads.merge("merged", "other")

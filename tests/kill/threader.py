@@ -32,7 +32,7 @@ async def change(home: str, verb: str) -> None:
         if verb == "merge":
             await memory.threads.merge("mixed", "apart")
         elif verb == "split":
-            await memory.threads.split("mixed", ["greenhouse"])
+            await memory.threads.split("mixed")
         elif verb == "pin":
             await memory.attention.pin("Never push on Fridays")
         elif verb == "unpin":

@@ -33,7 +33,7 @@ async def test_a_renamed_project_has_all_that_it_had(memory: MemoryRouter, monke
     second = await memory.store("bring the tickets", key="tickets", context_id="trip")
     await memory.store("the old timetable", key="gone")
     await memory.forget("gone")
-    await memory.archive_all([(await memory.store("the winter timetable", key="winter")).id])
+    await memory.archive((await memory.store("the winter timetable", key="winter")).id)
     await memory.link_memories("ferry", "tickets")
     await memory.threads.rename("trip", "Summer trip")
     await memory.documents.put("notes", "packing", {"towel": True})

@@ -42,7 +42,7 @@ async def furnished(memory: MemoryRouter) -> dict[str, list[Any]]:
     gone = await memory.store(f"{WORDS} was green, says {MARK}", key="gone")
     await memory.forget("gone")
     away = await memory.store(f"{WORDS} was blue, says {MARK}", key="away")
-    await memory.archive_all(["away"])
+    await memory.archive("away")
     await memory.link_memories("machine", second.id, description=f"{MARK} cleans it")
     thought = await memory.record_thought(f"{WORDS} is broken, thinks {MARK}", context_id="talk")
     await memory.record_task_outcome(f"{WORDS}, {MARK}", status="failed", reason=MARK, context_id="talk")

@@ -156,7 +156,7 @@ async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
-        "alma_get_weak_memories", "get_memory_stats", "ai_suggestions", "memory_inject", *COGNITION,
+        "alma_get_weak_memories", "get_memory_stats", "ai_suggestions", "ai_recall", "memory_inject", *COGNITION,
         *DOCUMENTS - {"document_put", "document_delete"},
         "memory_history",
     }  # fmt: skip

@@ -14,7 +14,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes
-from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -37,8 +36,7 @@ async def said(memory: MemoryRouter, name: str, count: int) -> list[Any]:
 
 
 def split(store: PromptStore, clock: ManualClock, name: str, *shares: list[Any]) -> tuple[str, ...]:
-    planned = [Share(tuple(share)) for share in shares]
-    return store.write(changes.split(thread(name), planned, [name], desk(clock))).result()
+    return store.write(changes.split(thread(name), shares, [name], desk(clock))).result()
 
 
 def beside(store: PromptStore, name: str) -> dict[str, JsonObject]:
@@ -79,25 +77,19 @@ async def test_a_split_of_what_has_gone_elsewhere_is_refused_and_leaves_nothing(
     assert [row for name in OURS for row in store.reader.threads.named(name, 100)] == before
 
 
-@pytest.mark.parametrize("together", [("t", "t"), ("t", None)])
 async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
-    store: PromptStore, clock: ManualClock, together: tuple[str, str | None]
+    store: PromptStore, clock: ManualClock
 ) -> None:
     async with router_over(store, None, clock) as one, router_over(store, None, clock) as other:
-        for n in range(4):
-            await one.store(f"Deploys of the shop wait for review number {n}", context_id="t")
-            await one.store(f"Tomatoes grow in greenhouse number {n}", context_id="t", tags=["greenhouse"])
-        both = [
-            one.threads.split("t", ["greenhouse"]),
-            other.threads.split("t", ["greenhouse" if together[1] else "deploys"]),
-        ]
+        await talk(one, "t", *TOPICS["garden"], *TOPICS["orders"])
+        both = (one.threads.split("t"), other.threads.split("t"))
         results = await asyncio.gather(*both, return_exceptions=True)
         found = [result for result in results if not isinstance(result, BaseException)]
         refused = [result for result in results if isinstance(result, BaseException)]
         assert found
         assert all(isinstance(result, InvalidInput) for result in refused)
         assert all([(await one.threads.get(part.id)).message_count for result in found for part in result.threads])
-        assert sum(await counts(one)) == 8
+        assert sum(await counts(one)) == len((*TOPICS["garden"], *TOPICS["orders"]))
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------
@@ -134,9 +126,8 @@ async def test_ended_working_memories_are_no_part_of_what_is_divided(
     await talk(memory, "t", *TOPICS["orders"], type="working")
     clock.jump(HOUR_S)
     before = everything(store)
-    for topics in (None, ["partitions"]):
-        with pytest.raises(InvalidInput):
-            await memory.threads.split("t", topics)
+    with pytest.raises(InvalidInput):
+        await memory.threads.split("t")
     assert everything(store) == before
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kingly_memory.attention.drift import (
     ASKED,
     by_drift,
-    by_topics,
     history,
     is_adrift,
     segments,
@@ -108,20 +107,8 @@ def test_segments_cover_every_message_once_and_in_order(messages: list[Line], ho
     assert segments(messages) == segments(list(messages))
 
 
-@given(TEXTS.filter(bool), st.lists(st.sampled_from(["x", "ab", "cd ef", "nobody"]), max_size=3, unique=True))
-def test_however_a_thread_is_divided_each_message_is_in_one_share(messages: list[Line], topics: list[str]) -> None:
-    for shares in (by_drift(messages), by_topics(messages, topics)):
-        assert sorted(at for one in shares for at in one.messages) == list(range(len(messages)))
-        assert all(one.messages for one in shares)
-
-
-def test_a_topic_takes_out_the_messages_that_bear_it_as_a_tag() -> None:
-    messages = [line("one", ("a",)), line("two", ("B", "a")), line("three")]
-    assert [(one.messages, one.topic) for one in by_topics(messages, ["b"])] == [((0, 2), None), ((1,), "b")]
-
-
-def test_a_topic_without_a_tag_takes_out_the_part_that_speaks_of_it() -> None:
-    messages = said("deploys", "garden")
-    [rest, share] = by_topics(messages, ["greenhouse"])
-    assert (rest.topic, share.topic) == (None, "greenhouse")
-    assert share.messages == tuple(range(len(TOPICS["deploys"]), len(messages)))
+@given(TEXTS.filter(bool))
+def test_however_a_thread_is_divided_each_message_is_in_one_share(messages: list[Line]) -> None:
+    shares = by_drift(messages)
+    assert sorted(at for one in shares for at in one) == list(range(len(messages)))
+    assert all(shares)

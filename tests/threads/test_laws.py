@@ -22,8 +22,7 @@ from tests.threads.samples import TOPICS, talk
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 BESIDE = ("thread", "ratings", "attention", "context")
-WORDS = ("greenhouse", "migration", "index", "tea")
-VERBS = ("merge", "split", "topics", "rename", "forget", "end", "compact", "undo")
+VERBS = ("merge", "split", "rename", "forget", "end", "compact", "undo")
 STEPS = st.lists(st.tuples(st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9)), max_size=9)
 
 
@@ -33,8 +32,8 @@ def everything(store: PromptStore) -> list[object]:
     return [*rows, *(facet for name in BESIDE for facet in store.reader.threads.named(name, 1_000))]
 
 
-async def split(memory: MemoryRouter, name: str, topics: list[str] | None, known: list[str]) -> None:
-    done = await memory.threads.split(name, topics)
+async def split(memory: MemoryRouter, name: str, known: list[str]) -> None:
+    done = await memory.threads.split(name)
     told = {view.id: (view.message_count, view.status, view.into) for view in done.threads}
     seen = [await memory.threads.get(one) for one in told]
     assert told == {view.id: (view.message_count, view.status, view.into) for view in seen}
@@ -47,8 +46,8 @@ async def do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, int
     match verb:
         case "merge":
             await memory.threads.merge(one, other)
-        case "split" | "topics":
-            await split(memory, one, [WORDS[second % len(WORDS)]] if verb == "topics" else None, known)
+        case "split":
+            await split(memory, one, known)
         case "rename":
             await memory.threads.rename(one, "called")
         case "forget":

@@ -13,7 +13,6 @@ from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Transaction
 from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.seen import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -292,15 +291,6 @@ async def test_the_same_thread_is_divided_in_the_same_way(tmp_path: Path) -> Non
     assert len(found[0]) >= 4
 
 
-@pytest.mark.requirement("SMT-023")
-async def test_named_topics_are_taken_out(memory: MemoryRouter, store: PromptStore) -> None:
-    await talk(memory, "t", *TOPICS["deploys"][:2], tags=["api"])
-    await talk(memory, "t", *TOPICS["orders"], tags=["schema"])
-    [kept, new] = (await memory.threads.split("t", ["schema"])).threads
-    assert (kept.id, kept.message_count) == ("t", 2), "what nobody named keeps the id"
-    assert (new.title, new.topics, new.message_count) == ("schema", ("schema",), 6)
-
-
 async def test_a_part_of_a_pinned_thread_is_pinned(memory: MemoryRouter, store: PromptStore) -> None:
     await talk(memory, "t", *TOPICS["garden"], *TOPICS["orders"])
     put(store, "attention", owner("app", "t"), {"weight": 1.3, "pinned": True})
@@ -345,23 +335,19 @@ async def test_a_remote_learns_where_memories_belong_now(tmp_path: Path, clock: 
 
 
 @pytest.mark.parametrize(
-    ("name", "topics", "sentence"),
+    ("name", "sentence"),
     [
-        ("nobody", None, "thread_id: there is no thread 'nobody'"),
-        ("single", None, "thread_id: 'single' has one message, so there is nothing to split"),
-        ("one topic", None, "thread_id: 'one topic' stays with one topic, as far as its words tell"),
-        ("one topic", ["penguins"], "topics: nothing in 'one topic' is about penguins; name others"),
-        ("one topic", ["tagged"], "topics: everything in 'one topic' is about tagged; name others"),
-        ("", None, "thread_id: is empty"),
+        ("nobody", "thread_id: there is no thread 'nobody'"),
+        ("single", "thread_id: 'single' has one message, so there is nothing to split"),
+        ("one topic", "thread_id: 'one topic' stays with one topic, as far as its words tell"),
+        ("", "thread_id: is empty"),
     ],
 )
-async def test_what_cannot_be_split_changes_nothing(
-    memory: MemoryRouter, store: PromptStore, name: str, topics: list[str] | None, sentence: str
-) -> None:
+async def test_what_cannot_be_split_changes_nothing(memory: MemoryRouter, name: str, sentence: str) -> None:
     await talk(memory, "single", "only this")
     await talk(memory, "one topic", *TOPICS["invoices"], tags=["tagged"])
     with pytest.raises(InvalidInput) as refused:
-        await memory.threads.split(name, topics)
+        await memory.threads.split(name)
     assert str(refused.value).startswith(sentence)
     assert {one.memory.revision for one in (await memory.threads.get("one topic")).messages} == {1}
 
@@ -412,7 +398,7 @@ async def test_a_topic_that_is_somebodys_key_is_still_a_topic(memory: MemoryRout
 
 
 @pytest.mark.requirement("SMT-047")
-async def test_archived_threads_are_shown_as_such_and_brought_back_when_asked(
+async def test_archived_threads_are_shown_as_such_and_active_again_once_their_messages_are_restored(
     memory: MemoryRouter, clock: ManualClock
 ) -> None:
     await talk(memory, "garden", *TOPICS["garden"])
@@ -420,27 +406,8 @@ async def test_archived_threads_are_shown_as_such_and_brought_back_when_asked(
     await memory.compact()
     [seen] = (await memory.threads.recall("tomatoes")).threads
     assert (seen.status, {one.archived for one in seen.messages}) == ("archived", {True})
-    with pytest.raises(InvalidInput, match="restore takes the id of one"):
-        await memory.threads.recall("tomatoes", restore=True)
-    back = await memory.threads.recall("garden", restore=True)
-    assert (back.restored, [one.status for one in back.threads]) == (5, ["active"])
+    for message in (await memory.threads.get("garden")).messages:
+        await memory.restore(message.memory.id)
+    [back] = (await memory.threads.recall("garden")).threads
+    assert (back.status, {one.archived for one in back.messages}) == ("active", {False})
     assert (await memory.compact(dry_run=True))["actions"] == []
-
-
-async def test_a_thread_that_came_archived_is_brought_back_and_what_lies_there_for_itself_is_named(
-    memory: MemoryRouter, store: PromptStore
-) -> None:
-    first, second = await talk(memory, "garden", "Tomatoes need water", "Basil grows beside tomatoes")
-    third = (await talk(memory, "garden", "The pane is new"))[0]
-
-    def shelved(transaction: Transaction) -> None:
-        transaction.restand([first, second, third], Standing.ARCHIVED)
-        transaction.set_facet("archived", third, {"at": 1.0, "policy": "strength", "reason": "faded", "figures": {}})
-
-    store.write(shelved).result()
-    back = await memory.threads.recall("garden", restore=True)
-    assert (back.restored, back.left) == (2, 1)
-    assert back.message == (
-        'Recalled 1 thread for "garden". 2 memories were restored. '
-        "1 memory was left in the archive, not because of the thread: restore them one by one."
-    )

@@ -30,7 +30,7 @@ _FOCUSED = 30
 """The same where something is in focus; beyond the first 20 only what that lifts. 40 put hardly any more evidence into
 1,000 tokens, and cost a millisecond."""
 _STRONGEST, _EACH = 3, 10
-"""For so many focuses, the strongest, so many more memories are looked for."""
+"""Of the threads that so many focuses name, the strongest, so many of the latest memories come beside a prompt."""
 _MOST_CONTEXTS = 10
 """Of a thread into which others were merged."""
 _SET_APART = {"attention": ["weight"], "ratings": ["ratings"], "thread": ["into", "holds"]}
@@ -59,27 +59,16 @@ class Gathered(NamedTuple):
 
 def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
-    deadline_s = time.monotonic() + budget_s
+    began_s = time.monotonic()
     focuses = in_focus(around)
     unsought = validation.unsought(None)
     query = validation.query(prompt, space=around.space, wide=True, limit=LOOKED_AT, without_tags=unsought)
     wording = around.layer.word(query, budget_s=budget_s)
-
-    def look(narrowed: Query, most: int) -> Sequence[Hit]:
-        left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
-        return around.layer.search(narrowed, now_s=around.now_s, budget_s=left_s, wording=wording, most=most).hits
-
-    hits = look(query, _FOCUSED if focuses else LOOKED_AT)
+    left_s, most = max(began_s + budget_s - time.monotonic(), LEAST_BUDGET_S), _FOCUSED if focuses else LOOKED_AT
+    hits = around.layer.search(query, now_s=around.now_s, budget_s=left_s, wording=wording, most=most).hits
     found = {hit.memory.id: hit for hit in hits}
-    strongest = _strongest(focuses)
-    # Beside what the prompt's own search found: the latest of threads that are named, and what bears a topic as a tag.
-    for memory in _of_named_threads(strongest, around):
+    for memory in _of_named_threads(_strongest(focuses), around):
         found.setdefault(memory.id, Hit(memory, 0.0, HERE))
-    for tag in _tags(strongest, [hit.memory for hit in hits]):
-        tagged = replace(query, tags=(tag,), limit=_EACH, neighbours=False)
-        if time.monotonic() < deadline_s and around.reader.page(tagged, _LIVE, 1, None):
-            for hit in look(tagged, _EACH):
-                found.setdefault(hit.memory.id, hit)
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
     ranked = sorted(found.values(), key=lambda hit: hit.relevance, reverse=True)
     threads = _threads_of(around, [hit.memory for hit in ranked], focuses)
@@ -162,19 +151,6 @@ def _strongest(focuses: Sequence[Focus]) -> Sequence[Focus]:
     """The latest first among equals."""
     weighty = [focus for focus in focuses if focus.weight > 0]
     return sorted(weighty, key=lambda one: (one.weight, one.set_at), reverse=True)[:_STRONGEST]
-
-
-def _tags(focuses: Sequence[Focus], known: Sequence[Memory]) -> Iterator[str]:
-    """The topics as a tag may be written, but for those that many of the `known` memories bear."""
-    if not focuses:
-        return
-    from unicodedata import normalize
-
-    from kingly_memory.attention.focus import folded
-
-    for topic in [focus.topic for focus in focuses]:
-        if sum(folded(topic) in map(folded, memory.tags) for memory in known) < _EACH:
-            yield from dict.fromkeys((topic, topic.casefold(), normalize("NFC", topic), normalize("NFD", topic)))
 
 
 def _of_named_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterator[Memory]:

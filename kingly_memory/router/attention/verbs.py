@@ -32,8 +32,8 @@ from kingly_memory.router.write import Stored, WriteContext
 @dataclass(frozen=True, slots=True)
 class Focused(Plain):
     """A topic that is in focus now, how many of the project's threads that lifts, and how many memories that were said
-    in none. `more`: there may be more than were counted. `clamped`: the weight that was asked for lies outside 0 to 1.
-    `thread_id`: the thread that the topic names, by its id or in another way."""
+    in none. `more`: there may be more than were counted. `thread_id`: the thread that the topic names, by its id or in
+    another way."""
 
     OPTIONAL = ("thread_id",)
 
@@ -42,7 +42,6 @@ class Focused(Plain):
     affected_threads: int
     affected_memories: int = 0
     more: bool = False
-    clamped: bool = False
     thread_id: str | None = None
 
     @property
@@ -66,26 +65,21 @@ class Focused(Plain):
                 "So far nothing is about that: say a topic or tag of a thread, words of a title, the id of a thread or "
                 "the key of a memory."
             )
-        if self.clamped:
-            said.append(f"The weight was brought to {self.weight:g}: it goes from 0 to 1.")
         return " ".join(said)
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A new memory in a thread of its own, both pinned. `clamped`: the boost that was asked for lies outside 0 to
-    0.5."""
+    """A new memory in a thread of its own, both pinned."""
 
     thread_id: str
     title: str | None
     weight: float
     receipt: Receipt
-    clamped: bool = False
 
     @property
     def message(self) -> str:
-        limits = "; the boost was brought into 0 to 0.5" if self.clamped else ""
-        return f"Pinned as {self.thread_id} (weight={self.weight:.2f}){limits}"
+        return f"Pinned as {self.thread_id} (weight={self.weight:.2f})"
 
     def to_json(self) -> JsonObject:
         return {
@@ -94,7 +88,6 @@ class Pinned:
             "memory_id": self.receipt.id,
             "title": self.title,
             "weight": self.weight,
-            "clamped": self.clamped,
             "storage_layers": list(self.receipt.layers),
         }
 
@@ -140,7 +133,7 @@ class Attention:
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
         '{"topic": "authentication", "weight": 0.8}',
-        "success message topic weight affected_threads affected_memories more clamped thread_id?",
+        "success message topic weight affected_threads affected_memories more thread_id?",
     )
     async def focus(
         self,
@@ -155,14 +148,14 @@ class Attention:
         `weight` is brought into 0 to 1. Holds for everybody in this project until `unfocus`. Raises InvalidInput.
         """
         context, reader = self._access.write_context(), self._access.reader
-        one, heavy = focus(topic, weight, context.now)
+        one = focus(topic, weight, context.now)
         await self._access.write(focused.put(one, context))
 
         def look() -> Focused:
             named = focused.naming(reader, context.space, one)
             lifted = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, 0, False)
             thread_id = named.thread or (one.topic if named.is_name else None)
-            return Focused(one.topic, one.weight, *lifted, heavy.clamped, thread_id)
+            return Focused(one.topic, one.weight, *lifted, thread_id)
 
         return await self._access.read(look)
 
@@ -186,7 +179,7 @@ class Attention:
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(
         '{"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}',
-        "success message thread_id memory_id title weight clamped storage_layers",
+        "success message thread_id memory_id title weight storage_layers",
     )
     async def pin(
         self,
@@ -234,12 +227,12 @@ class Attention:
                 thread_id = pins.thread_id(context.now, urandom(3))
             receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
             for whose in (owner(context.space, thread_id), receipt.id):
-                transaction.set_facet(ATTENTION, whose, pins.pinned(weight.value, context.now_s))
+                transaction.set_facet(ATTENTION, whose, pins.pinned(weight, context.now_s))
             lifetimes.stop(transaction, receipt.id)
             return Stored(replace(receipt, ends_at=None), None)
 
         receipt = await self._access.keep(change)
-        return Pinned(thread_id, draft.title, weight.value, receipt, weight.clamped)
+        return Pinned(thread_id, draft.title, weight, receipt)
 
     @verb("unpin", "ai_unpin", "ai", "Take a pin off", destroys=True)
     @example('{"thread_id": "thread_20260201_083000_abc123"}', "success message thread_id memories")

@@ -7,7 +7,7 @@ either thread stays beside it; readers put it together (`reading.combined`). A s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.attention import pins
 from kingly_memory.cognition.context import Context
@@ -16,23 +16,15 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import KEPT, JsonObject, Memory, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, contexts, write
+from kingly_memory.router import contexts, write
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import shown
 
 MOST_MOVED = 2_000
 """Messages of a thread that is split: all of them are written in one transaction."""
-_COMPACTION = {"policy": "compaction"}
-
-
-class Share(NamedTuple):
-    """Memories that become a thread of their own, and its title if anybody gave one."""
-
-    memory_ids: tuple[MemoryId, ...]
-    title: str | None = None
 
 
 def merge(kept: Named, gone: Named) -> Callable[[Transaction], None]:
@@ -54,24 +46,23 @@ def merge(kept: Named, gone: Named) -> Callable[[Transaction], None]:
 
 
 def split(
-    thread: Named, shares: Sequence[Share], context_ids: Collection[str], context: WriteContext
+    thread: Named, shares: Sequence[Sequence[MemoryId]], context_ids: Collection[str], context: WriteContext
 ) -> Callable[[Transaction], tuple[str, ...]]:
-    """Each share becomes a thread of its own; the rest keeps the id. Answers the new ids, in the order of the shares.
-    Memories that have left those contexts since are passed over. Raises InvalidInput when by now nothing would be
-    moved, or nothing stay."""
+    """Each share of the memories becomes a thread of its own; the rest keeps the id. Answers the new ids, in the order
+    of the shares. Memories that have left those contexts since are passed over. Raises InvalidInput when by now nothing
+    would be moved, or nothing stay."""
 
     def change(transaction: Transaction) -> tuple[str, ...]:
         attention = transaction.facet(ATTENTION, thread.owner)
         ids: list[str] = []
         for share in shares:
             thread_id = _new_id(transaction, thread, share, context)
-            rows = [row for one in share.memory_ids if (row := transaction.row(one)) is not None]
+            rows = [row for one in share if (row := transaction.row(one)) is not None]
             moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
             if not moved:
                 continue
             for row in moved:
                 write.revise(transaction, _in_context(row.memory, thread_id), context, row.standing)
-            _set(transaction, owner(context.space, thread_id), {"context_id": thread_id, "title": share.title})
             if attention is not None:
                 transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
             _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
@@ -106,27 +97,6 @@ def recalled(threads: Sequence[Named], now_s: float) -> Callable[[Transaction], 
     return change
 
 
-def bring_back(thread: Named, memory_ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], int]:
-    """Restore those of the memories that a compaction or an import has archived. Answers how many."""
-
-    def change(transaction: Transaction) -> int:
-        found = [row for one in memory_ids if (row := transaction.row(one)) is not None]
-        back = [
-            row.memory
-            for row in found
-            if row.standing is Standing.ARCHIVED
-            and (transaction.facet(archive.FACET, row.memory.id) or _COMPACTION).get("policy") == _COMPACTION["policy"]
-        ]
-        if back:
-            write.revive(transaction, back, context)
-        facet = transaction.facet(THREAD, thread.owner) or {}
-        if "archived_at" in facet:
-            _set(transaction, thread.owner, {**facet, "archived_at": None})
-        return len(back)
-
-    return change
-
-
 def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     """The facet `attention` with the larger of both weights, pinned when either is."""
     weight, others = (1.0 if (value := number(facet, "weight")) is None else value for facet in (one, other))
@@ -138,10 +108,10 @@ def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     return heavier
 
 
-def _new_id(transaction: Transaction, thread: Named, share: Share, context: WriteContext) -> str:
+def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], context: WriteContext) -> str:
     """Follows from what is split and when, unless that id is taken."""
     for turn in range(1_000):
-        said = f"{context.space}\0{thread.id}\0{share.memory_ids[0]}\0{turn}"
+        said = f"{context.space}\0{thread.id}\0{share[0]}\0{turn}"
         thread_id = pins.thread_id(context.now, sha256(said.encode()).digest())
         if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.space, thread_id)):
             return thread_id

@@ -15,12 +15,12 @@ from kingly_memory.dataclass import replace
 from kingly_memory.declare import LIMIT, THREAD_ID, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.models import Memory, Query
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import Named, contexts_of, named
 from kingly_memory.router.threads import changes, reading
-from kingly_memory.router.threads.changes import MOST_MOVED, Share
+from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.views import (
     MERGED,
@@ -43,7 +43,6 @@ EACH = 3
 """Messages that are shown of each of several threads."""
 LOOKED_AT = 50
 """Memories among which the threads on a topic are looked for."""
-_RESTORED_AT_ONCE = 200
 
 
 class Threads:
@@ -117,24 +116,16 @@ class Threads:
         return Merged(await self.get(kept.id, limit=0), gone.id)
 
     @verb("threads split", "ai_split", "ai", "Split a thread")
-    @example('{"thread_id": "api-design", "topics": ["database schema"]}', "success message threads")
-    async def split(
-        self,
-        thread_id: Annotated[str, THREAD_ID],
-        topics: Annotated[
-            Sequence[str] | None,
-            Arg("topics to take out; left out, it is divided where its topic changes", "TOPIC", "topic"),
-        ] = None,
-    ) -> Split:
-        """Divide a thread by its topics. All that was said is kept.
+    @example('{"thread_id": "api-design"}', "success message threads")
+    async def split(self, thread_id: Annotated[str, THREAD_ID]) -> Split:
+        """Divide a thread where its topic changes. All that was said is kept.
 
-        Each part gets an id of its own; what no topic was named of, or else the largest part, keeps this one. Raises
-        InvalidInput, also where nothing is to divide; StoreError.
+        The largest part keeps the id, each other one gets an id of its own. Raises InvalidInput, also where nothing is
+        to divide; StoreError.
         """
         said = validation.required("thread_id", thread_id)
-        wanted = validation.tag_list("topics", topics or ())
         context = await self._context()
-        thread, contexts, shares = await self._access.read(lambda: self._division(said, wanted, context.now_s))
+        thread, contexts, shares = await self._access.read(lambda: self._division(said, context.now_s))
         done = await self._access.write(changes.split(thread, shares, contexts, context))
         self._access.wake()
 
@@ -163,14 +154,12 @@ class Threads:
         await self._access.write(changes.rename(thread, called))
         return await self.get(thread.id, limit=0)
 
-    @verb("threads recall", "ai_recall", "ai", "Recall threads", reads="not restore")
-    @example('{"topic": "solana"}', "success message threads restored left")
+    @verb("threads recall", "ai_recall", "ai", "Recall threads", reads=True)
+    @example('{"topic": "solana"}', "success message threads")
     async def recall(
         self,
         topic: Annotated[str, Arg("a topic in a few words, or the id of a thread", is_sentence=True)],
         limit: Annotated[int, Arg("how many threads at most", "N", least=1, most=20)] = RECALLED,
-        *,
-        restore: Annotated[bool, Arg("bring back what was archived of a thread that is named by its id")] = False,
     ) -> Recalled:
         """Bring back to mind what was said about a topic, thread by thread, archived ones too.
 
@@ -181,9 +170,6 @@ class Threads:
         most = validation.count("limit", limit, most=LOOKED_AT)
         context = await self._context()
         thread = await self._access.read(lambda: self._if_thread(said))
-        if thread is None and restore:
-            raise InvalidInput("topic", f"there is no thread {shown(said)!r}; restore takes the id of one")
-        back, left = await self._bring_back(thread, context) if thread is not None and restore else (0, 0)
         found = {thread: ()} if thread is not None else await self._on(said, most)
         await self._access.write(changes.recalled(list(found), context.now_s))
 
@@ -197,7 +183,7 @@ class Threads:
                 views += [] if view is None else [view]
             return views
 
-        return Recalled(said, tuple(await self._access.read(look)), back, left)
+        return Recalled(said, tuple(await self._access.read(look)))
 
     @verb("suggestions", "ai_suggestions", "ai", "See what might be done", reads=True)
     @example(
@@ -268,9 +254,7 @@ class Threads:
 
     # --- splitting ----------------------------------------------------------------------------------------------------
 
-    def _division(
-        self, said: str, topics: Sequence[str], now_s: float
-    ) -> tuple[Named, Collection[str], tuple[Share, ...]]:
+    def _division(self, said: str, now_s: float) -> tuple[Named, Collection[str], Sequence[Sequence[MemoryId]]]:
         """A thread, its contexts, and the parts of it that get another id. Raises InvalidInput when there is nothing to
         divide."""
         thread = self._present(said, now_s)
@@ -282,18 +266,11 @@ class Threads:
             raise InvalidInput("thread_id", problem)
         if len(memories) <= 1:
             raise InvalidInput("thread_id", f"{shown(thread.id)!r} has one message, so there is nothing to split")
-        lines = [reading.line(one, thread.id) for one in memories]
-        parts = drift.by_topics(lines, topics) if topics else drift.by_drift(lines)
-        if len(parts) == 1 and topics:
-            about = "everything" if parts[0].topic else "nothing"
-            raise InvalidInput("topics", f"{about} in {shown(thread.id)!r} is about {', '.join(topics)}; name others")
+        parts = drift.by_drift([reading.line(one, thread.id) for one in memories])
         if len(parts) == 1:
-            stays = f"{shown(thread.id)!r} stays with one topic, as far as its words tell"
-            raise InvalidInput("thread_id", f"{stays}; name the topics to take out")
-        rest = parts[0] if topics and parts[0].topic is None else max(parts, key=lambda one: len(one.messages))
-        leaving = [one for one in parts if one is not rest]
-        shares = [Share(tuple(memories[at].id for at in one.messages), one.topic) for one in leaving]
-        return thread, contexts, tuple(shares)
+            raise InvalidInput("thread_id", f"{shown(thread.id)!r} stays with one topic, as far as its words tell")
+        parts.remove(max(parts, key=len))
+        return thread, contexts, [[memories[at].id for at in places] for places in parts]
 
     # --- recalling ----------------------------------------------------------------------------------------------------
 
@@ -326,19 +303,3 @@ class Threads:
             return {thread: several[:EACH] for thread, several in found.items()}
 
         return await self._access.read(look)
-
-    async def _bring_back(self, thread: Named, context: WriteContext) -> tuple[int, int]:
-        """How many memories were restored, and how many were not."""
-
-        def look() -> Sequence[MemoryId]:
-            contexts = contexts_of(self._reader, self._space, thread)
-            rows = thread_lookup.rows(self._reader, self._space, thread, contexts)
-            return [row.memory.id for row in rows if row.standing is Standing.ARCHIVED]
-
-        ids = await self._access.read(look)
-        count = 0
-        for at in range(0, len(ids), _RESTORED_AT_ONCE):
-            some = ids[at : at + _RESTORED_AT_ONCE]
-            count += await self._access.write(changes.bring_back(thread, some, context))
-        self._access.wake()
-        return count, len(ids) - count

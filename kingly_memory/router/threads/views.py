@@ -103,29 +103,16 @@ class Split(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Plain):
-    """The threads on a topic, the best first, each with those of its messages that are about it. `restored` counts the
-    memories that were brought back from the archive, `left` those that lie there for a reason of their own."""
+    """The threads on a topic, the best first, each with those of its messages that are about it."""
 
     topic: str
     threads: tuple[ThreadView, ...]
-    restored: int = 0
-    left: int = 0
 
     @property
     def message(self) -> str:
         if not self.threads:
             return f'No thread is about "{self.topic}".'
-        recalled = f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".'
-        if self.restored:
-            recalled += f" {_memories_were(self.restored)} restored."
-        if self.left:
-            left = f"{_memories_were(self.left)} left in the archive, not because of the thread"
-            recalled += f" {left}: restore them one by one."
-        return recalled
-
-
-def _memories_were(count: int) -> str:
-    return "1 memory was" if count == 1 else f"{count:,} memories were"
+        return f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".'
 
 
 def _counted(messages: int) -> str:
