@@ -218,7 +218,8 @@ class Engine:
             draft = envelope.draft
             known = None if draft.key is None else tx.id_of_key(scope, draft.key)
             named = None if envelope.key is None else tx.facet(_NAMED, _place(scope, envelope.key))
-            row = tx.row(known or str((named or {"id": None})["id"]))
+            found = known or (None if named is None else str(named["id"]))
+            row = None if found is None else tx.row(found)
             if row is None or (known is None and row.memory.metadata.get("purged")):
                 said_at = envelope.said_before(now)
                 memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
@@ -400,8 +401,8 @@ class Engine:
         tx.save(memory, Standing.LIVE)
         if key is not None:
             tx.set_facet(_NAMED, _place(memory.scope.space, key), {"id": memory.id})
-            names = (tx.facet(_NAMES, memory.id) or {"keys": []})["keys"]
-            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names, key]))})
+            names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
+            tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
         self._vectors.write(tx, memory.id, vector)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from kingly_memory import validation
@@ -61,8 +62,9 @@ class Recall:
 
     def _live(self, scope: str, memory_ids: Sequence[str]) -> list[Memory]:
         """The memories that are alive and in the scope, in the order of their ids."""
-        rows = [row for row in map(self._reader.row, memory_ids) if row is not None]
-        return [row.memory for row in rows if row.standing is Standing.LIVE and row.memory.scope.space == scope]
+        rows = self._reader.vectors.rows(memory_ids, math.inf).values()
+        own = [row for row in rows if row is not None and row.memory.scope.space == scope]
+        return [row.memory for row in own if row.standing is Standing.LIVE]
 
     def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
         """The memories in their order, as many as fit into a reply."""

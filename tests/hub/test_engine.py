@@ -124,6 +124,7 @@ def test_no_two_namespaces_and_projects_share_a_scope(one: tuple[str, str], othe
 
 def test_scopes_see_nothing_of_each_other(hub: Hub) -> None:
     mine = hub("store_memory", content="tea", memory_type="working", idempotency_key="k")["memory_id"]
+    hub("store_memory", content="tea too", idempotency_key="mine alone")
     theirs = hub("store_memory", OTHER, content="tea", idempotency_key="k")
     assert theirs["idempotency_hit"] is False
     assert [one["memory_id"] for one in hub.find("tea", OTHER)] == [theirs["memory_id"]]
@@ -133,8 +134,14 @@ def test_scopes_see_nothing_of_each_other(hub: Hub) -> None:
         hub("update_memory", OTHER, memory_id=mine, content="changed")
     with pytest.raises(UnknownMemory):
         hub("create_memory_link", OTHER, source_memory_id=theirs["memory_id"], target_memory_id=mine)
+    with pytest.raises(UnknownMemory):
+        hub("mark_memory", OTHER, memory_id=mine, pin={"pinned": True, "weight": 1.0, "at": 1.0})
     assert hub("forget_memory", OTHER, memory_id=mine)["forgotten"] is False
-    assert [one["content"] for one in hub.find("tea")] == ["tea"]
+    hub("forget_memory", OTHER, store_key="mine alone", purge=True)
+    hub("record_thought", OTHER, content="tea leaves", parent_thought_id=mine)
+    told = [one.get("content") for one in hub("list_changes", OTHER)["changes"]]
+    assert told == ["tea", None, "tea leaves"]
+    assert sorted(one["content"] for one in hub.find("tea")) == ["tea", "tea too"]
 
 
 def test_an_update_replaces_what_is_found_and_is_applied_once_per_key(hub: Hub) -> None:

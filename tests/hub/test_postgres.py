@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from kingly_memory.errors import InvalidInput, InvalidSetting, StoreTooNew, Stor
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.serve import run_hub
-from kingly_memory.models import JsonObject
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Standing
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import KEY_LIMIT
 from tests.hub.stores import Server, postgres_server
@@ -31,6 +33,7 @@ from kingly_memory.hub.postgres.store import PostgresStore, shown  # noqa: E402 
 
 APP = scope_name("default", "app")
 KEYS, CALLERS, HUBS = 300, 12, 2
+WRITERS, WRITES, READERS = 24, 20, 3
 
 
 class Hub:
@@ -56,6 +59,21 @@ def hubs(postgres: Server) -> Iterator[list[Hub]]:
     yield made
     for one in made:
         one.store.close()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Every statement about the tables of a hub, with its values."""
+    seen: list[tuple[str, Any]] = []
+    execute = psycopg.Connection.execute
+
+    def noted(self: Any, query: str, params: Any = None, **how: Any) -> Any:
+        if "km_" in query and "km_schema" not in query:
+            seen.append((query, params))
+        return execute(self, query, params, **how)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", noted)
+    return seen
 
 
 def test_what_one_hub_takes_the_other_finds_revises_and_forgets(hubs: list[Hub]) -> None:
@@ -101,17 +119,29 @@ def test_no_revision_is_lost_where_several_hubs_change_one_memory_at_once(hubs: 
 
 def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub]) -> None:
     """The readers page by number while others write: a number that is handed out before its change is committed would
-    be passed by."""
-    are_writing = threading.Event()
+    be passed by, and one that is rolled back is a gap."""
+    are_done = threading.Event()
+    memory_id = hubs[0]("store_memory", content="the first")["memory_id"]
+    first = hubs[0].store.reader.row(memory_id)
+    assert first is not None
+
+    def fail(tx: Any) -> None:
+        tx.save(replace(first.memory, id=MemoryId("never there")), Standing.LIVE)
+        raise KeyError("rolled back")
 
     def write(caller: int) -> list[str]:
-        hub = hubs[caller % HUBS]
-        return [hub("store_memory", content=f"{caller} says {number}")["memory_id"] for number in range(40)]
+        hub, told = hubs[caller % HUBS], list[str]()
+        for number in range(WRITES):
+            told.append(hub("store_memory", content=f"{caller} says {number}")["memory_id"])
+            if number % 10 == 0:
+                with pytest.raises(KeyError):
+                    hub.store.write(fail, APP).result()
+        return told
 
     def read(hub: Hub) -> list[str]:
         seen, since, is_last = list[str](), None, False
         while not is_last:
-            is_last = are_writing.is_set()
+            is_last = are_done.is_set()
             while True:
                 page = hub("list_changes", since=since, limit=7)
                 since = page["until"]
@@ -120,13 +150,13 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
                     break
         return seen
 
-    with ThreadPoolExecutor(CALLERS + 3) as threads:
-        readers = [threads.submit(read, hubs[number % HUBS]) for number in range(3)]
-        writers = [threads.submit(write, caller) for caller in range(CALLERS)]
-        written = {one for writer in writers for one in writer.result()}
-        are_writing.set()
+    with ThreadPoolExecutor(WRITERS + READERS) as threads:
+        readers = [threads.submit(read, hubs[number % HUBS]) for number in range(READERS)]
+        writers = [threads.submit(write, caller) for caller in range(WRITERS)]
+        written = {memory_id, *(one for writer in writers for one in writer.result())}
+        are_done.set()
         orders = [reader.result() for reader in readers]
-    assert len(written) == CALLERS * 40
+    assert len(written) == WRITERS * WRITES + 1
     for order in orders:
         assert len(order) == len(set(order))
         assert set(order) == written
@@ -169,47 +199,69 @@ def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     assert store.reader.facets("a", ["b"]) == {"b": {"c": 1}}
 
 
-def test_no_statement_reads_the_whole_table_of_memories(hubs: list[Hub], postgres: Server) -> None:
-    hub = hubs[0]
-    one, other = (hub("store_memory", content=text, idempotency_key=text)["memory_id"] for text in ("tea", "milk"))
-    said: list[str] = []
-
-    def ask(statement: str, values: Any) -> list[Any]:
-        with psycopg.connect(postgres.address, autocommit=True) as connection:
-            connection.execute("SET enable_seqscan = off")  # of a table of two rows it would be the quickest
-            plan = connection.execute(f"EXPLAIN {statement}", values).fetchall()
-            said.append("\n".join(line for (line,) in plan))
-            found: list[Any] = connection.execute(statement, values).fetchall()
-            return found
-
-    hub.store.reader._asked = ask  # type: ignore[attr-defined]  # the reader is given what asks
+def test_no_statement_reads_the_whole_of_a_table(
+    hubs: list[Hub], postgres: Server, asked: list[tuple[str, Any]]
+) -> None:
+    hub, record = hubs[0], {"metadata": {"key": "the key that people gave it"}}
+    one, other = (
+        hub("store_memory", content=json.dumps({"content": text, **record}), idempotency_key=text)["memory_id"]
+        for text in ("tea", "milk")
+    )
+    other = hub("store_memory", content="rum", idempotency_key="rum")["memory_id"]
+    hub("update_memory", memory_id=one, content="tea at four", idempotency_key="tea.2")
+    hub("create_memory_link", source_memory_id=one, target_memory_id=other)
+    hub("mark_memory", memory_id=one, pin={"pinned": True, "weight": 1.0, "at": 1.0})
     hub.found("tea")
     hub("list_changes")
     hub("get_working_memory", context_filter="c")
     hub("get_linked_memories", memory_ids=[one, other])
-    assert len(said) >= 6
-    assert [plan for plan in said if "Seq Scan on km_memory" in plan or "Seq Scan on km_facet" in plan] == []
+    hub("forget_memory", memory_id=other, purge=True)
+    statements, plans = dict(asked), dict[str, str]()
+    assert len(statements) >= 20
+    with psycopg.connect(postgres.address, autocommit=True) as connection:
+        connection.execute("SET enable_seqscan = off")  # of a table of two rows it would be the quickest
+        for statement, values in statements.items():
+            plan = connection.execute(f"EXPLAIN {statement}", values).fetchall()
+            plans[statement] = "\n".join(line for (line,) in plan)
+    assert {statement: plan for statement, plan in plans.items() if "Seq Scan" in plan} == {}
+
+
+def test_what_a_search_asks_of_the_database_does_not_grow_with_what_it_finds(
+    hubs: list[Hub], asked: list[tuple[str, Any]]
+) -> None:
+    hub = hubs[0]
+    hub("store_many", memories=[{"content": f"tea at {number}"} for number in range(20)])
+    assert len(hub.found("tea")) == 10
+    for limit in (1, 20):
+        asked.clear()
+        assert len(hub("search_semantic_memories", query="tea", limit=limit)["memories"]) == limit
+        assert len(asked) == 2  # how far the feed has come, and the memories
 
 
 @pytest.mark.parametrize(
-    "params",
+    ("params", "refused"),
     [
-        {"content": "nul \0 in it", "metadata": {"a\0": "b\0"}},
-        {"content": "lone \ud800", "idempotency_key": "\ud800"},
-        {"content": " ".join(f"word{number}" for number in range(120_000))},
-        {"content": "x", "idempotency_key": "k" * 3_000},
-        {"content": "漢字かな交じり文", "idempotency_key": "鍵"},
+        ({"content": "nul \0 in it", "metadata": {"a\0": "b\0"}}, None),
+        ({"content": "lone \ud800", "idempotency_key": "\ud800"}, None),
+        ({"content": " ".join(f"word{number}" for number in range(120_000))}, None),
+        ({"content": "漢字かな交じり文", "idempotency_key": "鍵"}, None),
+        ({"content": "x", "idempotency_key": "k" * (KEY_LIMIT + 1)}, "idempotency_key"),
+        ({"content": "x", "idempotency_key": "k\0"}, "idempotency_key"),
+        ({"content": "x", "metadata": {"context_id": "c\0"}}, "context_id"),
+        ({"content": json.dumps({"content": "x", "metadata": {"tags": ["t" * 3_000, "nul \0"], "key": "k\0"}})}, None),
     ],
-    ids=["nul", "surrogates", "1-mib-of-words", "long-key", "cjk"],
+    ids=["nul", "surrogates", "1-mib-of-words", "cjk", "long-key", "nul-key", "nul-context", "tags-and-name"],
 )
-def test_awkward_texts_are_stored_or_refused_by_name(hubs: list[Hub], params: dict[str, Any]) -> None:
-    if len(params.get("idempotency_key", "")) > KEY_LIMIT:
-        with pytest.raises(InvalidInput, match="idempotency_key"):
+def test_awkward_texts_are_stored_or_refused_by_name(
+    hubs: list[Hub], params: dict[str, Any], refused: str | None
+) -> None:
+    if refused is not None:
+        with pytest.raises(InvalidInput, match=refused):
             hubs[0]("store_memory", **params)
         return
     row = hubs[1].store.reader.row(hubs[0]("store_memory", **params)["memory_id"])
     assert row is not None
-    assert row.memory.content == params["content"].replace("\ud800", "\ufffd")
+    assert row.memory.metadata["content"] == params["content"].replace("\ud800", "\ufffd")
 
 
 def test_a_database_that_was_copied_is_another_incarnation(hubs: list[Hub], postgres: Server) -> None:

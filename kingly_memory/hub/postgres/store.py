@@ -77,8 +77,7 @@ class PostgresStore:
     def reader(self) -> StoreReader:
         return cast("StoreReader", self._reader)
 
-    def write(self, change: Callable[[Transaction], T], space: str = "") -> Future[T]:
-        """Without a space, only what it has changed is locked, and only at its end."""
+    def write(self, change: Callable[[Transaction], T], space: str) -> Future[T]:
         if self._is_closed:
             raise RouterClosed
         future: Future[T] = Future()
@@ -147,10 +146,9 @@ class PostgresStore:
             is_committing = False
             try:
                 with self._pool.connection() as connection, connection.transaction(), connection.pipeline():
-                    spaces = _locked(connection, {one.space for one in batch})
-                    transaction = PostgresTransaction(connection)
+                    transaction = PostgresTransaction(connection, {one.space for one in batch})
                     values = [one.change(cast("Transaction", transaction)) for one in batch]
-                    transaction.finish(spaces)
+                    transaction.finish()
                     is_committing = True
                 return values
             except psycopg.OperationalError as error:
@@ -206,21 +204,16 @@ def _cause(error: psycopg.Error) -> str:
     return next((said for sign, said in signs.items() if sign in text), "it does not answer")
 
 
-def _locked(connection: Connection[Any], spaces: Collection[str]) -> list[str]:
-    """Lock the rows of those spaces, in one order for everybody."""
-    named = sorted(filter(None, spaces))
-    for space in named:
-        connection.execute("INSERT INTO km_scope(space) VALUES (%s) ON CONFLICT DO NOTHING", (space,))
-        connection.execute("SELECT 1 FROM km_scope WHERE space = %s FOR UPDATE", (space,)).fetchall()
-    return named
-
-
 class PostgresTransaction:
-    """What a hub's changes use of `ports.Transaction`."""
+    """What a hub's changes use of `ports.Transaction`. They save memories of those spaces, whose feeds it locks."""
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Connection[Any], spaces: Collection[str]) -> None:
         self._connection = connection
-        self._noted: dict[str, dict[str, None]] = {}
+        named = sorted(spaces)  # in one order for everybody
+        self._run("INSERT INTO km_scope(space) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", named)
+        locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
+        self._before: dict[str, int] = dict(self._all(locked, named))
+        self._last = dict(self._before)
 
     def row(self, memory_id: str) -> Row | None:
         for columns in self._all(f"SELECT {_ROW} FROM km_memory WHERE id = %s", memory_id):
@@ -236,18 +229,17 @@ class PostgresTransaction:
         """Whoever saves a key has looked, behind the lock of its space, who has it."""
         values = (
             memory.scope.space, memory.key, standing.value, memory.type.value, memory.scope.context_id,
-            rows.record(memory), memory.id,
+            self._next(memory.scope.space), rows.record(memory), memory.id,
         )  # fmt: skip
         before = self.row(memory.id) if memory.revision > 1 else None
         if before is None:
-            columns = "space, key, standing, type, context_id, record, id"
-            self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s)", *values)
+            columns = "space, key, standing, type, context_id, sequence, record, id"
+            self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
         else:
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
-            columns = "space = %s, key = %s, standing = %s, type = %s, context_id = %s, record = %s"
+            columns = "space = %s, key = %s, standing = %s, type = %s, context_id = %s, sequence = %s, record = %s"
             self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
-        self.note_seen(memory)
 
     def erase(self, memory_id: str) -> None:
         self._run("DELETE FROM km_memory WHERE id = %s", memory_id)
@@ -257,7 +249,7 @@ class PostgresTransaction:
         """There is no list of words."""
 
     def note_seen(self, memory: Memory) -> None:
-        self._noted.setdefault(memory.scope.space, {})[memory.id] = None
+        self._run("UPDATE km_memory SET sequence = %s WHERE id = %s", self._next(memory.scope.space), memory.id)
 
     def keep_revision(self, memory: Memory) -> None:
         self._run(
@@ -281,19 +273,15 @@ class PostgresTransaction:
                 name, owner, rows.facet(value),
             )  # fmt: skip
 
-    def finish(self, locked: Collection[str]) -> None:
-        """Give what was changed its places in the feeds."""
-        for space in sorted(self._noted.keys() - set(locked)):
-            _locked(self._connection, [space])
-        for space, noted in sorted(self._noted.items()):
-            ((last,),) = self._all(
-                "UPDATE km_scope SET sequence = sequence + %s WHERE space = %s RETURNING sequence", len(noted), space
-            )
-            self._run(
-                "UPDATE km_memory AS m SET sequence = n.place + %s::bigint FROM unnest(%s::text[]) WITH ORDINALITY "
-                "AS n(id, place) WHERE m.id = n.id",
-                last - len(noted), list(noted),
-            )  # fmt: skip
+    def finish(self) -> None:
+        """Say how far the feeds have come."""
+        for space, last in self._last.items() - self._before.items():
+            self._run("UPDATE km_scope SET sequence = %s WHERE space = %s", last, space)
+
+    def _next(self, space: str) -> int:
+        """A place in the feed of that space, behind all others."""
+        self._last[space] += 1
+        return self._last[space]
 
     def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
