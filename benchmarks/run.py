@@ -24,6 +24,7 @@ from benchmarks import (
     idle,
     mcp_serving,
     million,
+    postgres,
     processes,
     quarter,
     searching,
@@ -53,6 +54,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "hostile": hostile.measure,
     "users": users.measure,
     "million": million.measure,
+    "postgres": postgres.measure,
 }
 TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {
     "calibration": calibration.measure,

@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--wrapped", action="store_true", help="in the middle of pasted prompts, logs and files")
     parser.add_argument("--inject", action="store_true", help="ask for the notes beside a prompt instead of searching")
     parser.add_argument("--budget", type=int, metavar="N", help=f"with --inject: tokens of notes (default {TOKENS})")
+    parser.add_argument("--hub-store", metavar="URL", help="an empty PostgreSQL that has the hub's memory")
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     return parser
 
@@ -73,7 +74,8 @@ def _measured(options: argparse.Namespace) -> _Report | InjectionReport:
     heading, facts = _heading(conversations, options), _facts(conversations, options)
     with tempfile.TemporaryDirectory(prefix="kingly-eval-", ignore_cleanup_errors=True) as folder:
         if not options.inject:
-            trial = Trial(Path(folder), settings, corrupt=options.corrupt, wrap=options.wrapped)
+            asked = {"corrupt": options.corrupt, "wrap": options.wrapped}
+            trial = Trial(Path(folder), settings, **asked, hub_store=options.hub_store)
             return _Report(heading, trial.run(conversations, configurations, arrangements), facts)
         budget = room("budget", TOKENS if options.budget is None else options.budget)
         blocks = InjectionTrial(Path(folder), settings, budget, corrupt=options.corrupt, wrap=options.wrapped)

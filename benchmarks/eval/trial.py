@@ -127,8 +127,11 @@ class Trial:
         *,
         corrupt: bool = False,
         wrap: bool = False,
+        hub_store: str | None = None,
     ) -> None:
+        """`hub_store`: the address of the PostgreSQL that has the hub's memory."""
         self._folder = folder
+        self._hub_options = () if hub_store is None else ("--store", hub_store)
         # Nobody needs these homes after a power cut, and configurations with vectors say so.
         self._settings = replace(settings, durability="process", embedder="none")
         self._corrupt = corrupt
@@ -157,7 +160,7 @@ class Trial:
         if not any(one.hub for one in configurations):
             yield None
             return
-        hub = HubProcess(self._folder / f"hub-{arrangement}")
+        hub = HubProcess(self._folder / f"hub-{arrangement}", options=self._hub_options)
         try:  # not `with hub`: Ctrl-C may come while it starts
             hub.start()
             yield hub.url

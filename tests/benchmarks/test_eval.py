@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import LayerReport, Results, Source
 from tests.benchmarks.test_questions import lines, sample
 from tests.cli_runner import Ran
+from tests.hub.stores import STORES, postgres_server
 
 LOCAL = ("--config", "local")
 FIGURES = {"name", "recall@5", "recall@10", "mrr@10", "p50_ms", "p95_ms"}
@@ -43,6 +44,16 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
+
+
+@pytest.fixture(scope="module", params=STORES)
+def hub_store(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """The options that name it; the server is started before a test has a temporary folder of its own."""
+    if request.param == "embedded":
+        yield []
+        return
+    with postgres_server() as server:
+        yield ["--hub-store", server.address]
 
 
 @pytest.fixture
@@ -138,7 +149,9 @@ def test_wrapped_questions_are_answered_like_bare_ones(run: Run, tmp_path: Path)
     assert "wrapped in what was pasted" in run(str(path), "--config", "local", "--wrapped").out
 
 
-def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_is_asked_too_and_stopped(
+    hub_store: list[str], run: Run, chat: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hubs: list[HubProcess] = []
     start = HubProcess.start
 
@@ -148,7 +161,7 @@ def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, m
 
     monkeypatch.setattr(HubProcess, "start", started)
     # Apart, since both conversations say the same: in one project each hit would stand for two.
-    wanted = ("--config", "hub", "--config", "prefer", "--config", "hub-alone", "--apart")
+    wanted = ("--config", "hub", "--config", "prefer", "--config", "hub-alone", "--apart", *hub_store)
     # A remote that answers within any time, so that a busy machine does not change the figures.
     monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "30")
     rows = run(str(chat), *wanted, "--json").json["configurations"]

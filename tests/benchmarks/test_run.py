@@ -32,6 +32,7 @@ SLOW = {
     "draining": {"backlog to the hub, mcp", "backlog to the same in bad weather"},
     "hooks": {"prompt hook, recalls", "prompt hook, nothing fits"},
     "mcp": {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"},
+    "postgres": {"hub, PostgreSQL: vectors alone", "hub, PostgreSQL: 64 callers of a project, commits shared"},
     "idle": {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"},
 }
 QUICK = {

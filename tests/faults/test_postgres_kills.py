@@ -5,82 +5,103 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
 from kingly_memory.hub.process import HubProcess
+from tests.faults.conftest import Tell
 from tests.hub.stores import postgres_server
 
-HUBS, CALLERS, KEYS = 4, 40, 8_000
-TRIES = 200
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
+
+HUBS, CALLERS, KEYS = 4, 200, 20_000
+QUICK = (2, 12, 400)
+TRIES = 400
 PAUSE_S = 0.05
 
 
 @contextmanager
-def hubs_of(address: str, home: Path) -> Iterator[list[HubProcess]]:
+def hubs_of(address: str, home: Path, number: int) -> Iterator[list[HubProcess]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(HubProcess(home, options=("--store", address))) for _ in range(HUBS)]
+        yield [stack.enter_context(HubProcess(home, options=("--store", address))) for _ in range(number)]
 
 
-@pytest.mark.faults
 @pytest.mark.requirement("A9")
-def test_killed_hubs_and_a_killed_database_lose_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "callers", "keys"),
+    [
+        pytest.param(*QUICK, id="few"),
+        pytest.param(HUBS, CALLERS, KEYS, marks=pytest.mark.faults, id="many"),
+    ],
+)
+def test_killed_hubs_and_a_killed_database_lose_and_double_nothing(
+    tmp_path: Path, number: int, callers: int, keys: int, tell: Tell
+) -> None:
     acknowledged: dict[str, str] = {}
     given_up = list[str]()
-    waiting = iter(range(KEYS))
+    waiting = iter(range(keys))
     lock = threading.Lock()
+
+    def store(web: httpx.Client, hub: Callable[[], HubProcess], key: str) -> None:
+        said = {"method": "store_memory", "params": {"content": f"text of {key}", "idempotency_key": key}}
+        for _ in range(TRIES):
+            with suppress(httpx.HTTPError):
+                reply = web.post(f"{hub().url}/mcp/call", json=said)
+                if reply.status_code == 200:
+                    acknowledged[key] = reply.json()["memory_id"]
+                    return
+            time.sleep(PAUSE_S)
+        given_up.append(key)
 
     def call(hubs: list[HubProcess], chance: random.Random) -> None:
         with httpx.Client(trust_env=False, timeout=20) as web:
             while True:
                 with lock:
-                    number = next(waiting, None)
-                if number is None:
+                    one = next(waiting, None)
+                if one is None:
                     return
-                key = f"key {number}"
-                said = {"method": "store_memory", "params": {"content": f"text of {key}", "idempotency_key": key}}
-                for _ in range(TRIES):
-                    try:
-                        reply = web.post(f"{chance.choice(hubs).url}/mcp/call", json=said)
-                    except httpx.HTTPError:
-                        time.sleep(PAUSE_S)
-                        continue
-                    if reply.status_code == 200:
-                        acknowledged[key] = reply.json()["memory_id"]
-                        break
-                    time.sleep(PAUSE_S)
-                else:
-                    given_up.append(key)
+                store(web, lambda: chance.choice(hubs), f"key {one}")
 
-    with postgres_server() as server, hubs_of(server.address, tmp_path) as hubs:
-        callers = [threading.Thread(target=call, args=(hubs, random.Random(one))) for one in range(CALLERS)]
-        for one in callers:
-            one.start()
-        for victim in (0, 1):
-            wait_for(acknowledged, KEYS * (victim + 1) // 5)
+    with postgres_server() as server, hubs_of(server.address, tmp_path, number) as hubs:
+        threads = [threading.Thread(target=call, args=(hubs, random.Random(one))) for one in range(callers)]
+        for thread in threads:
+            thread.start()
+        for victim in range(number // 2):
+            wait_for(acknowledged, keys * (victim + 1) // 5)
             hubs[victim].kill()
             hubs[victim].start()
-        wait_for(acknowledged, KEYS * 3 // 5)
+        wait_for(acknowledged, keys * 3 // 5)
+        with psycopg.connect(server.address, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kingly-hub' LIMIT 1"
+            )
+        wait_for(acknowledged, keys * 4 // 5)
         server.stop()
         server.start()
-        for one in callers:
-            one.join()
+        is_back_s = time.monotonic()
+        with httpx.Client(trust_env=False, timeout=20) as web:
+            store(web, lambda: hubs[-1], "after the outage")
+        first_s = time.monotonic() - is_back_s
+        for thread in threads:
+            thread.join()
         assert given_up == []
         found, since = dict[str, str](), None
         with httpx.Client(trust_env=False, timeout=60) as web:
             more = True
             while more:
                 asked = {"method": "list_changes", "params": {"since": since, "limit": 1000}}
-                page = web.post(f"{hubs[2].url}/mcp/call", json=asked).json()
+                page = web.post(f"{hubs[-1].url}/mcp/call", json=asked).json()
                 since, more = page["until"], page["more"]
                 for one_change in page["changes"]:
                     assert found.setdefault(one_change["name"], one_change["memory_id"]) == one_change["memory_id"]
     assert found == acknowledged
-    assert len(found) == KEYS
+    assert len(found) == keys + 1
+    tell(15, f"{number} hubs on one PostgreSQL, hubs and database killed: {keys:,} keys, 0 lost, 0 doubled")
+    tell(15, f"first acknowledgement {first_s:.1f} s after the database was back")
 
 
 def wait_for(acknowledged: dict[str, str], number: int) -> None:

