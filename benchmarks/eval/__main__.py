@@ -19,11 +19,12 @@ from benchmarks.eval.questions import Conversation
 from benchmarks.eval.trial import Arrangement, Row, Trial, closeness, named, spread
 from kingly_memory.adapters.embed.wordllama import is_installed
 from kingly_memory.api.attention import TOKENS
-from kingly_memory.cli.output import counted, table
+from kingly_memory.cli.output import table
 from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject
 from kingly_memory.router.attention.inject import room
 from kingly_memory.settings import Settings
+from kingly_memory.writing import counted
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "P50 MS", "P95 MS")
 
