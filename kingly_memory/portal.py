@@ -129,6 +129,20 @@ class Portal:
             waiting.cancel()
             raise
 
+    async def elsewhere(self, begin: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:
+        """What the portal's loop does for code that another event loop runs. Raises RouterClosed."""
+        portal = self._router or self
+        loop = portal._running_loop()  # noqa: SLF001  # a portal like this one
+        running = portal._run(lambda: begin(self._awaiting))  # noqa: SLF001
+        waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(running, loop))
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise RouterClosed from None
+
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with _shared.lock:
             if self._is_closed:

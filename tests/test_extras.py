@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory import SyncMemoryRouter
+from kingly_memory.errors import ExtraMissing
+from kingly_memory.integrations.openai_agents import KinglySession
 from tests.cli_runner import Run
 
 ROOT = Path(__file__).parents[1]
@@ -70,3 +73,9 @@ def test_a_command_without_its_extra_names_it_in_one_sentence(
     how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
     sentence = f"`kingly-memory {command}` needs the extra `{extra}`; {how}"
     assert (ran.code, ran.out, ran.err) == (1, "", f"kingly-memory: {sentence}\n")
+
+
+def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "agents", None)
+    with pytest.raises(ExtraMissing, match=r"KinglySession needs the extra `openai-agents`; install kingly-memory\["):
+        KinglySession("talk", SyncMemoryRouter.open(remote=False))

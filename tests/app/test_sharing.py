@@ -15,6 +15,7 @@ from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.app import parts
 from kingly_memory.app.reading import open_reader
 from kingly_memory.place import Place
+from kingly_memory.portal import on_the_loop
 from kingly_memory.settings import Pace
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
@@ -99,6 +100,34 @@ def test_closing_a_blocking_router_ends_its_own_calls_alone(tmp_path: Path) -> N
     threads[1].join()
     assert ended == ["closed", "went on"]
     other.close()
+
+
+@pytest.mark.requirement("N11")
+async def test_a_loop_that_waits_for_a_blocking_router_hears_that_it_was_closed_and_of_its_own_cancellation(
+    tmp_path: Path,
+) -> None:
+    router = SyncMemoryRouter.open(tmp_path / "home", False, project="fog", settings=QUICK)
+    view = router.scoped(project="sea")
+    assert await view.elsewhere(lambda awaiting: awaiting.list()) == view.list()
+    assert await view.elsewhere(lambda awaiting: on_the_loop(lambda: awaiting.project)) == "sea"
+    calls, here = [], asyncio.get_running_loop()
+    for _ in range(2):
+        begun = asyncio.Event()
+
+        async def held(awaiting: object, begun: asyncio.Event = begun) -> None:
+            here.call_soon_threadsafe(begun.set)
+            await asyncio.Event().wait()
+
+        calls.append(asyncio.ensure_future(view.elsewhere(held)))
+        await begun.wait()
+    calls[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calls[0]
+    await asyncio.to_thread(router.close)
+    with pytest.raises(RouterClosed):
+        await calls[1]
+    with pytest.raises(RouterClosed):
+        await view.elsewhere(lambda awaiting: awaiting.list())
 
 
 @pytest.mark.requirement("N11")
