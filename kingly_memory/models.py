@@ -390,13 +390,14 @@ class Query:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One answer. `relevance` is in [0, 1]; `scores` holds the figures it was made from. `archived`: the memory has
-    ended or was put away."""
+    ended or was put away. `superseded_by`: the id of a later hit that says anew what this one says."""
 
     memory: Memory
     relevance: float
     layers: tuple[str, ...]
     scores: Mapping[str, float] = field(default_factory=dict)
     archived: bool = False
+    superseded_by: MemoryId | None = None
 
     def __repr__(self) -> str:
         return f"<Hit {self.relevance:.2f} {self.memory!r}>"
@@ -405,6 +406,7 @@ class Hit:
         return {
             **self.memory.to_json(),
             **({"archived": True} if self.archived else {}),
+            **({} if self.superseded_by is None else {"superseded_by": self.superseded_by}),
             "relevance": round(self.relevance, 4),
             "layers": list(self.layers),
             "scores": {name: round(value, 4) for name, value in self.scores.items()},
@@ -431,6 +433,7 @@ class Shown(NamedTuple):
             "tokens": self.tokens,
             "relevance": round(hit.relevance, 4),
             "archived": hit.archived or None,
+            "superseded_by": hit.superseded_by,
         }
         if self.view is not Detail.TITLE:
             shown |= {

@@ -167,7 +167,8 @@ def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
 def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
     """A hit in two lines, or with as much of its text as is shown; then what else is known of it."""
     memory, shown = hit.memory, results.shown.get(hit.memory.id)
-    kind = f"{memory.type} (archived)" if hit.archived else memory.type
+    mark = "archived" if hit.archived else "superseded" if hit.superseded_by else None
+    kind = memory.type if mark is None else f"{memory.type} ({mark})"
     about = [kind, ago(memory.created_at, now), layers_line(hit), memory.key or memory.id]
     if shown is not None:
         tokens = counted(shown.tokens, "token")

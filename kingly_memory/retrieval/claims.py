@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from kingly_memory.models import Memory
+from kingly_memory.retrieval.succession import NAMED_BY_NUMBER, speaker, supersedes
 from kingly_memory.retrieval.verification import (
     NEUTRAL,
     REASON_LIMIT,
@@ -38,12 +39,6 @@ _NUMBER_WORDS = {
     word: str(number)
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
-_NAMED_BY_NUMBER = frozenset(
-    """number task step item issue ticket test part chapter phase page line row question day week version release round
-    team group room floor server node user customer order account project january february march april may june july
-    august september october november december""".split()
-)
-"""A number after one of these is a name: task 3 and task 4 are two things, and so are March 3 and March 4."""
 _IDLE = STOP_WORDS.union(_NEGATIONS, "without always already current currently every regularly still usually".split())
 _IDLE -= set("about above after before below between more most over under".split())
 """Words without a share in what a sentence is about. A bound has one: *at most two* leaves room for one."""
@@ -155,7 +150,10 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
     for other in others:
         if (other.confidence, other.updated_at) <= (memory.confidence, memory.updated_at):
             continue
-        is_other_speaker, theirs = _speaker(other) != _speaker(memory), claims(other.content[:CLAIM_READ])
+        if supersedes(other, memory):
+            reason = "a memory that is later says it anew"
+            return _by_words(VerificationStatus.CONTRADICTED, SUREST, reason, other.content)
+        is_other_speaker, theirs = speaker(other) != speaker(memory), claims(other.content[:CLAIM_READ])
         for claim in own:
             for one in theirs:
                 how = None if is_other_speaker and _OWN.search(claim.text + one.text) else conflict(claim, one)
@@ -176,10 +174,6 @@ def _shared(claim: Claim, other: Claim) -> float:
     return len(claim.words & other.words) / max(len(claim.words), 1)
 
 
-def _speaker(memory: Memory) -> tuple[object, ...]:
-    return memory.origin, memory.scope.agent, memory.metadata.get("speaker")
-
-
 def _by_words(status: VerificationStatus, share: float, reason: str, passage: str = "") -> Verification:
     return Verification(status, min(share, SUREST), reason, passage[:REASON_LIMIT] or None, Judge.WORDS)
 
@@ -191,7 +185,7 @@ def _claim(sentence: str) -> Claim:
     numbers = set()
     for at, token in enumerate(tokens):
         number = _NUMBER_WORDS.get(token) or (_NUMBER.sub("", token) if _NUMBERED.fullmatch(token) else None)
-        if number is not None and at and tokens[at - 1] in _NAMED_BY_NUMBER:
+        if number is not None and at and tokens[at - 1] in NAMED_BY_NUMBER:
             about.add(f"#{number}")
         elif number is not None:
             numbers.add(number)

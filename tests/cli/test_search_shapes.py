@@ -19,7 +19,7 @@ def test_repeats_are_named_below_the_hit_that_stands_for_them(run: Run) -> None:
         run("store", text, "--json").json["id"]
         for text in (RULE, "deploys need two reviews", "Deploys need two reviews!")
     }
-    run("store", "Deploys need three reviews.")
+    run("store", "Deploys need patience and reviews.")
     said = run("search", "two", "reviews").out
     assert said.startswith("2 hits in ")
     assert "      3 alike (--no-fold shows each)\n" in said

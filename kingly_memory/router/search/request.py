@@ -200,6 +200,10 @@ def listed(results: Results, request: Request, limit: int) -> Results:
         from kingly_memory.retrieval.snippets import fold
 
         hits, under = fold(hits)
+    if request.fold and len(hits) > 1:
+        from kingly_memory.retrieval.succession import newer_first
+
+        hits = newer_first(hits)
     if len(hits) > limit:
         from kingly_memory.retrieval.fusion import cut
 

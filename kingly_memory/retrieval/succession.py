@@ -1,0 +1,213 @@
+"""Facts that change: which of two memories says anew what the other one said (decision D14). By words alone. Pure.
+
+Two sentences that are alike but for one value may be about two things. So a memory takes another one's place only where
+all but that value is the same and both values are of one sort, or where it takes the other's value back itself (`not X
+any more`, `Y, not X`, `Y statt X`). Changes that are told in quite other words are not noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kingly_memory.dataclass import replace
+from kingly_memory.models import Hit, Memory, Origin
+from kingly_memory.stemming import stem
+from kingly_memory.writing import STOP_WORDS, words
+
+READ, LOOKED_AT = 400, 20
+"""Characters of a memory, and hits of a search, that are compared: a change is told in a sentence or two."""
+LEAST_FRAME, LEAST_ABOUT, LEAST_SHARE = 3, 2, 0.3
+"""Words that both have around the value, telling words that both have where one is taken back, and which part the
+telling words of both are of the shorter one's."""
+LONGEST_VALUE = 4
+"""Words of a value, and of what says since when it is so."""
+
+
+# --- of hits ----------------------------------------------------------------------------------------------------------
+
+
+def newer_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits in their order, but each behind the one that says it anew, which it names as `superseded_by`, and which
+    is as relevant as it is at least."""
+    near = {hit.memory.id: hit for hit in hits[:LOOKED_AT]}
+    about = {one: _stems(hit.memory.content[:READ]) for one, hit in near.items()}
+    instead: dict[str, Memory] = {}
+    for one, hit in near.items():
+        alike = [near[other].memory for other in near if other != one and _are_near(about[one], about[other])]
+        newer = [other for other in alike if supersedes(other, hit.memory)]
+        if newer:
+            instead[one] = max(newer, key=lambda memory: memory.updated_at)
+    ranked: dict[str, Hit] = {}
+
+    def put(hit: Hit, relevance: float) -> None:
+        one = hit.memory.id
+        if one in ranked:
+            return
+        hit = replace(hit, relevance=max(relevance, hit.relevance))
+        if one in instead:
+            put(near[instead[one].id], hit.relevance)  # later and later ones, so there is a last one
+            hit = replace(hit, superseded_by=instead[one].id)
+        ranked[one] = hit
+
+    for hit in hits:
+        put(hit, 0.0)
+    return tuple(ranked.values())
+
+
+def _are_near(one: set[str], other: set[str]) -> bool:
+    both = len(one & other)
+    return both > 0 and both >= LEAST_SHARE * min(len(one), len(other))
+
+
+# --- of two memories --------------------------------------------------------------------------------------------------
+
+# Texts, which `re` compiles for the first pair of hits that is near enough: most new processes never see one.
+_OWN = r"\b(?:I|(?i:me|my|mine|ich|mein\w*|yo|mi|mis))\b"
+_WORD = r"#?\w+(?:[.,:/_@-]\w+)*(?:['’]\w+)?"
+_PARTS = r"(?<=[.!?。！？])\s+|[\n;]+|,\s+"
+
+
+def supersedes(newer: Memory, older: Memory) -> bool:
+    """Whether the newer one of two memories says anew what the older one says.
+
+    Nobody but the user takes back what the user has said, no web page or file what an agent has, and nobody else what
+    one says of himself. Two keys are two things: who corrects a memory that has a key stores it again.
+    """
+    if newer.key is not None and older.key is not None:
+        return False
+    if newer.updated_at <= older.updated_at or (older.origin is Origin.USER and newer.origin is not Origin.USER):
+        return False
+    if newer.origin not in (older.origin, Origin.USER, Origin.AGENT):
+        return False
+    if speaker(newer) != speaker(older) and re.search(_OWN, older.content):
+        return False
+    before, after = older.content[:READ], newer.content[:READ]
+    return _is_said_anew(before, after) or _is_taken_back(before, after)
+
+
+def speaker(memory: Memory) -> tuple[object, ...]:
+    """Who says it, as far as the memory tells."""
+    return memory.origin, memory.scope.agent, memory.metadata.get("speaker")
+
+
+# --- all but a value is the same --------------------------------------------------------------------------------------
+
+_WHEN = frozenset(
+    "now currently today meanwhile correction update corrected from since as of this last next week month quarter year "
+    "jetzt nun seit ab inzwischen korrektur ahora desde ya hoy corrección".split()
+)
+_WHY = frozenset("as under because after with at by starting per until weil nach porque".split())
+"""How what is added begins: since when it is so, or why. Anything else may say of which cases it is true."""
+_CASES = frozenset(
+    "if when unless except only during while wenn falls außer nur während cuando si salvo solo sólo durante".split()
+)
+"""A sentence with one of these is about some cases alone."""
+_HAPPENED = frozenset(
+    "was were had did took went came got made gave sold bought met said told war waren hatte wurde fue fueron tuvo "
+    "hubo".split()
+)
+"""What has happened once stays so, whatever happens another time."""
+_DAYS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag "
+    "sonntag lunes martes miércoles jueves viernes sábado domingo".split()
+)
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december januar februar märz mai "
+    "juni juli oktober dezember enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre "
+    "diciembre".split()
+)
+_NUMBERS = frozenset(
+    "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred eins zwei drei "
+    "vier fünf sechs sieben acht neun zehn uno dos tres cuatro cinco seis siete ocho nueve diez".split()
+)
+NAMED_BY_NUMBER = frozenset(
+    """number task step item issue ticket test part chapter phase page line row question day week version release round
+    team group room floor server node user customer order account project january february march april may june july
+    august september october november december""".split()
+)
+"""A number after one of these is a name: task 3 and task 4 are two things, and so are March 3 and March 4."""
+_IS = frozenset("is are am named called lives live in at ist sind heißt liegt es son está vive".split())
+"""What stands before a value of which there is one."""
+_THE = frozenset("the our my user's your der die das unser unsere mein meine el la los las nuestro nuestra mi".split())
+_LINKS = STOP_WORDS - {"s", "t"}
+
+
+def _is_said_anew(before: str, after: str) -> bool:
+    old = re.findall(_WORD, re.split(_PARTS, before)[0])
+    return any(_differs_in_a_value(old, re.findall(_WORD, part)) for part in re.split(_PARTS, after))
+
+
+def _differs_in_a_value(old: Sequence[str], new: Sequence[str]) -> bool:
+    from difflib import SequenceMatcher  # most searches find nothing that is this much alike
+
+    one, other = ([word.casefold() for word in said] for said in (old, new))
+    if _HAPPENED.intersection(one) or _CASES.intersection(other) - set(one):
+        return False
+    spots = [
+        spot
+        for kind, *spot in SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+        if kind != "equal" and not (kind == "insert" and _is_added(other, *spot[2:]))
+    ]
+    if len(spots) != 1:
+        return False
+    start, end, begin, stop = spots[0]
+    if end == len(one):  # behind the value may stand since when, or why
+        stop = next((at for at in range(begin + 1, stop) if other[at] in _WHEN | _WHY), stop)
+    frame = [*one[:start], *one[end:]]
+    if len(frame) < LEAST_FRAME or STOP_WORDS.issuperset(frame) or max(end - start, stop - begin) > LONGEST_VALUE:
+        return False
+    if start == end:
+        return other[begin:stop] == ["not"]
+    if start and one[start - 1] in NAMED_BY_NUMBER - {"version", "release"}:
+        return False
+    if _LINKS.intersection(other[begin:stop]) - set(one[start:end]):
+        return False  # `7 % for books` is no other price than 20 %
+    sorts = {_sort(old[start:end]), _sort(new[begin:stop])}
+    if start == 0:  # who holds an office that one alone holds
+        return sorts == {"name"} and len(one) > end + 1 and one[end] in _IS and one[end + 1] in _THE
+    return len(sorts) == 1 and "" not in sorts and (sorts != {"name"} or one[start - 1] in _IS)
+
+
+def _is_added(said: Sequence[str], begin: int, stop: int) -> bool:
+    """Whether these words of a sentence only say since when it is so, or why."""
+    longest = LONGEST_VALUE if begin == 0 else 2
+    is_when = said[begin] in _WHEN and stop - begin <= longest
+    return is_when or (stop == len(said) and said[begin] in _WHEN | _WHY)
+
+
+def _sort(value: Sequence[str]) -> str:
+    """What sort of value these words are; empty where nothing is left of them."""
+    folded = [word.casefold() for word in value]
+    for sort, known in (("day", _DAYS), ("month", _MONTHS)):
+        if not known.isdisjoint(folded):
+            return sort
+    if any(word[0].isdigit() or word[0] == "#" or word in _NUMBERS for word in folded):
+        return "number"
+    return "name" if folded else ""
+
+
+# --- a value is taken back --------------------------------------------------------------------------------------------
+
+_DENIALS = frozenset("not no never nicht kein keine keinen nie niemals nunca ningún ninguna".split())
+_VALUE = r"(?P<value>#?\w+(?:[.,:/_@-]\w+)*)"
+_TAKEN_BACK = (
+    r"(?:,\s+not|\bno longer|\binstead of|\brather than|\bin place of|,\s+nicht|\bnicht mehr|\bstatt|\banstelle von"
+    r"|\bya no(?: es| está| son)?|\ben lugar de|\ben vez de)\s+"
+    rf"(?:(?:at|in|on|the|a|an|use|is|are|im|am|der|die|das|el|la|los|las)\s+){{0,2}}{_VALUE}"
+)
+_ANY_MORE = rf"\bnot\s+(?:\w+\s+){{0,3}}?{_VALUE}\s+any ?more\b"
+
+
+def _is_taken_back(before: str, after: str) -> bool:
+    """Whether the newer text, which is about the same, says that something in the older one is so no more."""
+    found = re.search(_TAKEN_BACK, after, re.IGNORECASE) or re.search(_ANY_MORE, after, re.IGNORECASE)
+    said, now = words(before), words(after)
+    if found is None or _DENIALS.intersection(said) or _CASES.intersection(now) - set(said):
+        return False
+    value, old = stem(found["value"].casefold()), _stems(before)
+    return value in old and len((old & _stems(after)) - {value}) >= LEAST_ABOUT
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in words(text) if word not in STOP_WORDS}

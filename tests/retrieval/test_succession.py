@@ -1,0 +1,130 @@
+"""Facts that change: the newer one stands first, and the older one says which that is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import Hit, Memory, SyncMemoryRouter
+from kingly_memory.dataclass import replace
+from kingly_memory.ids import MemoryId
+from kingly_memory.retrieval.succession import newer_first, supersedes
+from kingly_memory.validation import draft
+
+SET = Path(__file__).parents[2] / "benchmarks" / "changed_facts.jsonl"
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def said(content: str, day: int = 0, *, origin: str = "agent", agent: str | None = None) -> Memory:
+    at = BEGINNING + timedelta(days=day)
+    checked = draft(content, content_limit_bytes=1 << 20, origin=origin, agent=agent)
+    return checked.memory(MemoryId(f"{day}-{content}"), "app", created_at=at, updated_at=at)
+
+
+def hits(*memories: Memory) -> list[Hit]:
+    return [Hit(memory, 0.9 - place / 10, ("local",)) for place, memory in enumerate(memories)]
+
+
+@pytest.mark.requirement("N14", "D14")
+def test_of_the_set_of_changed_facts_few_are_marked_that_both_stay_true() -> None:
+    marked, there = Counter[tuple[str, bool]](), Counter[tuple[str, bool]]()
+    for line in SET.read_text("utf-8").splitlines():
+        pair = json.loads(line)
+        kind = (pair["half"], pair["changed"])
+        there[kind] += 1
+        marked[kind] += supersedes(said(pair["newer"], 1), said(pair["older"]))
+    assert set(there.values()) == {50}
+    assert marked["seen", False] + marked["unseen", False] <= 2
+    assert marked["seen", True] >= 25
+    assert marked["unseen", True] >= 16
+
+
+@pytest.mark.requirement("N14")
+def test_the_newer_of_two_facts_stands_first_and_the_older_names_it() -> None:
+    old, new = said("The office is in Lindenstraße 8"), said("The office is in Gartenstraße 21 since May", 3)
+    between = said("The office has a green door", 1)
+    ranked = newer_first(hits(old, between, new))
+    assert [hit.memory for hit in ranked] == [new, old, between]
+    assert [hit.superseded_by for hit in ranked] == [None, new.id, None]
+    assert ranked[0].relevance == ranked[1].relevance == 0.9
+
+
+@pytest.mark.requirement("N14")
+def test_each_of_three_states_of_a_fact_names_the_last_one() -> None:
+    states = [said(f"The Pro plan costs {price} euros a month", day) for day, price in enumerate((29, 34, 39))]
+    ranked = newer_first(hits(*states))
+    assert [hit.memory for hit in ranked] == [states[2], states[0], states[1]]
+    assert [hit.superseded_by for hit in ranked] == [None, states[2].id, states[2].id]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The east stairwell is locked at 19:00", "The west stairwell is locked at 22:00"),  # two things
+        ("The Pro plan costs 29 euros", "The Pro plan costs 20 euros for schools"),  # some cases
+        ("Shipping costs 6 euros", "Shipping costs 9 euros if the parcel is heavy"),
+        ("Deploy number 3 of the harbour", "Deploy number 4 of the harbour"),  # a name
+        ("The run took 42 minutes", "The run took 39 minutes"),  # what has happened
+        ("In week 12 the page converted 2 percent", "In week 13 the page converted 3 percent"),
+        ("Clara speaks Portuguese", "Clara speaks Polish"),  # there may be several
+        ("No dogs in the office", "Guide dogs are welcome in the office, not in the kitchen"),
+    ],
+)
+def test_what_may_both_be_true_is_left_as_it_is(older: str, newer: str) -> None:
+    assert not supersedes(said(newer, 1), said(older))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The metrics gateway listens on port 9091", "The metrics gateway listens on port 9191 now"),
+        ("The Android app is at version 4.2", "The Android app is at version 4.5"),
+        ("Chapter six is due on Friday", "Chapter six is due on Monday, my editor agreed"),
+        ("Mei is the user's manager", "Rodrigo is the user's manager since the reorganisation"),
+        ("Front-end packages come from npm", "Do not use npm any more for front-end packages"),
+        ("My son is allergic to peanuts", "My son is not allergic to peanuts"),
+        ("Für die Reisekosten ist Frau Köhler zuständig", "Für die Reisekosten ist Herr Yilmaz da, nicht Köhler"),
+    ],
+)
+def test_a_value_that_is_replaced_or_taken_back_is_noticed(older: str, newer: str) -> None:
+    assert supersedes(said(newer, 1), said(older))
+    assert not supersedes(said(older), said(newer, 1))
+
+
+def test_two_keys_are_two_things() -> None:
+    old, new = said("Refunds above 200 need a signature"), said("Refunds above 300 need a signature", 1)
+    assert supersedes(new, old)
+    assert supersedes(replace(new, key="new"), old)
+    assert not supersedes(replace(new, key="new"), replace(old, key="old"))
+
+
+def test_nobody_takes_back_what_the_user_has_said_and_no_page_what_an_agent_has() -> None:
+    words = ("The gateway listens on port 9091", "The gateway listens on port 9191")
+    assert not supersedes(said(words[1], 1, origin="agent"), said(words[0], origin="user"))
+    assert not supersedes(said(words[1], 1, origin="web"), said(words[0], origin="agent"))
+    assert supersedes(said(words[1], 1, origin="user"), said(words[0], origin="agent"))
+    own = ("My port is 9091", "My port is 9191")
+    assert not supersedes(said(own[1], 1, agent="bob"), said(own[0], agent="ann"))
+
+
+@pytest.mark.requirement("N14", "D14")
+def test_a_search_puts_the_newer_fact_first_and_a_verified_one_says_that_the_older_is_contradicted(
+    tmp_path: Path,
+) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", remote=False, project="app") as memory:
+        old = memory.store("The staging database listens on port 5432, ask Ann about the staging database port")
+        new = memory.store("The staging database listens on port 6432")
+        for number in range(5):
+            memory.store(f"Parcel {number} waits at the depot")
+        found = memory.search("which port has the staging database, ask Ann")
+        assert [hit.memory.id for hit in found][:2] == [new.id, old.id]
+        assert found.hits[1].superseded_by == new.id
+        assert found.to_json()["hits"][1]["superseded_by"] == new.id
+        as_found = memory.search("which port has the staging database, ask Ann", fold=False)
+        assert as_found.hits[0].memory.id == old.id
+        checked = memory.search_verified("which port has the staging database")
+        assert [one.memory.id for one in checked.contradicted] == [old.id]
