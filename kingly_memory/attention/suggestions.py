@@ -85,7 +85,6 @@ def suggestions(
     1."""
     known = {thread.id: thread for thread in threads}
     merging = _merging([pair for pair in pairs if pair.similarity > ALIKE], known)
-    merging.sort(key=lambda pair: (-pair.similarity, sorted(pair.threads)))
     named = {one for pair in merging for one in pair.threads}
     adrift = (one for one in threads if one.id not in named and drift.is_adrift(one.drift))
     splitting = sorted(adrift, key=lambda one: (-one.last_s, one.id))
@@ -115,22 +114,15 @@ def ago(seconds: float) -> str:
 
 
 def _merging(pairs: Sequence[Pair], known: Mapping[str, Digest]) -> list[Pair]:
-    """Pairs in which every thread is named on one side only, so that the commands can be run in any order. Of threads
-    that are all alike one takes in each of the others. A pinned thread is merged into none."""
-    others: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        if len(known.keys() & {*pair.threads}) > 1:
-            for one in pair.threads:
-                others.setdefault(one, []).append(pair)
+    """The most alike first, and no thread twice, so that the commands can be run in any order. A pinned thread is
+    merged into none."""
     taken: set[str] = set()
     found: list[Pair] = []
-    for kept in sorted(others, key=lambda one: known[one].survival):
-        for pair in others[kept] if kept not in taken else ():
-            [gone] = {*pair.threads} - {kept}
-            if gone not in taken and not known[gone].pinned:
-                found.append(pair)
-                taken |= {gone}
-        taken.add(kept)
+    for pair in sorted(pairs, key=lambda pair: (-pair.similarity, sorted(pair.threads))):
+        both = sorted((known[one] for one in pair.threads if one in known), key=lambda one: one.survival)
+        if len(both) > 1 and not both[1].pinned and taken.isdisjoint(pair.threads):
+            found.append(pair)
+            taken.update(pair.threads)
     return found
 
 

@@ -78,7 +78,11 @@ def outcome_draft(
     """
     said_task, said_status = spoken("task", task), validation.choice("status", status, TaskStatus)
     said_approach = validation.label("approach", approach)
-    said_reason = None if reason is None else _redacted(spoken("reason", reason))
+    said_reason = None
+    if reason is not None:
+        from kingly_memory.redaction import redact  # it often quotes an error, and an outcome may leave this machine
+
+        said_reason = redact(spoken("reason", reason)).text
     said_notes = all_spoken("notes", notes)
     if not isinstance(metadata, Mapping | None):
         raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
@@ -182,12 +186,6 @@ def spoken(name: str, value: object) -> str:
     if not value.strip():
         raise InvalidInput(name, "is empty; say it in a few words")
     return validation.mended(value.strip())
-
-
-def _redacted(reason: str) -> str:
-    from kingly_memory.redaction import redact  # a reason often quotes an error, and an outcome may leave this machine
-
-    return redact(reason).text
 
 
 def all_spoken(name: str, value: object) -> tuple[str, ...]:

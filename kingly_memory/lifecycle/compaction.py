@@ -7,7 +7,7 @@ In this order, each step on what the one before has left (decisions S2, S3 and S
 3. The weights of those that remain are multiplied by the decay.
 4. Of those that are too many the ones with the least weight are archived.
 
-Pinned threads take others in, and nothing else happens to them. Compacting again at the same instant changes nothing.
+Pinned threads take others in, and nothing else happens to them.
 """
 
 from __future__ import annotations
@@ -57,17 +57,13 @@ def strategy(name: object) -> CompactionStrategy:
 
 @dataclass(frozen=True, slots=True)
 class ActiveThread:
-    """An active thread. Times in Unix seconds; `topic` weighs the words that it is about.
-
-    `changed_at`: when a compaction last left it active, and lighter.
-    """
+    """An active thread. Times in Unix seconds; `topic` weighs the words that it is about."""
 
     id: str
     last_active: float
     weight: float = 1.0
     pinned: bool = False
     topic: Topic = field(default_factory=dict)
-    changed_at: float | None = None
 
 
 class Reason(StrEnum):
@@ -138,7 +134,7 @@ def compact(threads: Iterable[ActiveThread], how: CompactionStrategy, now_s: flo
     active = {thread.id: thread for thread in sorted(threads, key=lambda one: one.id)}
     before = Tally.of(active.values())
     actions: list[Action] = []
-    for merge in tuple(_merges(active, how, now_s)):
+    for merge in tuple(_merges(active, how)):
         kept, gone = active[merge.threads[0]], active.pop(merge.threads[1])
         active[kept.id] = replace(  # not lighter than either, and active when either was
             kept,
@@ -151,8 +147,8 @@ def compact(threads: Iterable[ActiveThread], how: CompactionStrategy, now_s: flo
         if not thread.pinned and now_s - thread.last_active > how.archive_age_days * DAY_S:
             del active[thread.id]
             actions.append(ArchiveThread(thread.id, Reason.AGE))
-        elif not thread.pinned and thread.changed_at != now_s:
-            active[thread.id] = replace(thread, weight=thread.weight * how.weight_decay, changed_at=now_s)
+        elif not thread.pinned:
+            active[thread.id] = replace(thread, weight=thread.weight * how.weight_decay)
     # Of equal weights the one that was idle the longest goes first.
     lightest = sorted(active.values(), key=lambda one: (one.pinned, one.weight, one.last_active, one.id))
     for thread in lightest[: max(len(active) - how.max_active_threads, 0)]:
@@ -162,11 +158,10 @@ def compact(threads: Iterable[ActiveThread], how: CompactionStrategy, now_s: flo
     return Compaction(how, now_s, tuple(actions), before, tuple(active.values()))
 
 
-def _merges(active: Mapping[str, ActiveThread], how: CompactionStrategy, now_s: float) -> Iterator[MergeThreads]:
+def _merges(active: Mapping[str, ActiveThread], how: CompactionStrategy) -> Iterator[MergeThreads]:
     """The most alike first, and no thread twice. The older one goes on, unless only the younger one is pinned."""
     taken: set[str] = set()
-    free = [one for one in active.values() if one.changed_at != now_s]
-    found = alike(((one.id, one.topic) for one in free), how.merge_threshold)
+    found = alike(((one.id, one.topic) for one in active.values()), how.merge_threshold)
     for similarity, *ends in sorted(found, key=lambda pair: (-pair[0], pair[1:])):
         kept, gone = sorted((active[end] for end in ends), key=lambda one: (not one.pinned, one.last_active, one.id))
         if not gone.pinned and taken.isdisjoint(ends):

@@ -213,14 +213,10 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
             continue
         if section and entry:
             yield section, entry
-        section = section if header is None else _SECTIONS[_key(header[1])]
+        section = section if header is None else _SECTIONS[re.sub(r"[ -]", "_", header[1].casefold())]
         entry = said[bullet.end() :] if bullet else said
     if section and entry:
         yield section, entry
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[ -]", "_", name.casefold())
 
 
 def _answer(reply: str) -> str:

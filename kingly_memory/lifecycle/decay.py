@@ -133,7 +133,8 @@ class Vitals:
 def current(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float:
     """The strength, 0 to 1. It never rises by itself, and neither an access nor a reinforcement lowers it."""
     left = math.exp(-RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules))) if rules.fades else 1.0
-    total = vitals.initial * left + vitals.lasting + _bonus(len(vitals.recent(now_s)))
+    reinforced = min(REINFORCEMENT_MOST, len(vitals.recent(now_s)) * REINFORCEMENT_STEP)
+    total = vitals.initial * left + vitals.lasting + reinforced
     return min(1.0, max(0.0, total * vitals.factor))
 
 
@@ -170,7 +171,3 @@ def half_life(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not POSITIVE.holds(value):
         raise InvalidInput(name, f"{shown(value)} is no half-life; say a number of days {POSITIVE}")
     return float(value)
-
-
-def _bonus(reinforcements: int) -> float:
-    return min(REINFORCEMENT_MOST, reinforcements * REINFORCEMENT_STEP)

@@ -170,7 +170,16 @@ def plan(
 
     faded: list[Decision] = []
     spared: set[MemoryId] = set()
-    for weak, subject in sorted(fading, key=_weakest_first):
+    # Between equally strong ones the less significant, the older one goes first.
+    fading.sort(
+        key=lambda one: (
+            one[0].figures["strength"],
+            one[1].memory.significance,
+            one[1].memory.updated_at.timestamp(),
+            one[1].memory.id,
+        )
+    )
+    for weak, subject in fading:
         if categories[category(subject.memory)] > 1:
             categories[category(subject.memory)] -= 1
             faded.append(_decision(subject, STRENGTH, weak))
@@ -218,12 +227,6 @@ def heading(memory: Memory) -> Heading:
 def _light(subject: Subject) -> Subject:
     """Without its text, which a plan need not hold."""
     return replace(subject, memory=replace(subject.memory, content="", title=None, tags=subject.memory.tags[:1]))
-
-
-def _weakest_first(one: tuple[Archive, Subject]) -> tuple[float, float, float, str]:
-    """Between equally strong ones the less significant, the older one goes first."""
-    memory = one[1].memory
-    return one[0].figures["strength"], memory.significance, memory.updated_at.timestamp(), memory.id
 
 
 def _decision(subject: Subject, policy: str, verdict: Verdict, *, elsewhere: bool = False) -> Decision:
@@ -300,7 +303,11 @@ class _Crowd:
 
     def decided(self, categories: Counter[Category]) -> list[Decision]:
         """All moves, downward from FAST and then upward from GLACIAL. `categories` counts what is there."""
-        for one in self._overflow(Tier.FAST, self._may_step_down):
+
+        def may_step_down(one: _Resident) -> bool:
+            return one.is_settled and not one.subject.placed(self._rules).is_held(self._now_s, upward=False)
+
+        for one in self._overflow(Tier.FAST, may_step_down):
             importance = one.subject.importance(self._now_s, self._rules, Tier.MEDIUM)
             self._tiers[Tier.MEDIUM].append(_Resident(one.subject, Tier.MEDIUM, importance, is_settled=False))
             verdict: Verdict = Demote(*self._crowded(one), to=Tier.MEDIUM)
@@ -322,7 +329,12 @@ class _Crowd:
                     verdict = Summarise(verdict.reason, figures, topic=topic, agent=agent)
                 decision = _decision(one.subject, TIERS, verdict)
             self._moves.append((one.tier, decision))
-        return [decision for _, decision in sorted(self._moves, key=_turn)]
+
+        def turn(move: tuple[Tier, Decision]) -> tuple[bool, int, str]:
+            is_upward, place = isinstance(move[1].verdict, Promote), tuple(Tier).index(move[0])
+            return is_upward, -place if is_upward else place, move[1].memory_id
+
+        return [decision for _, decision in sorted(self._moves, key=turn)]
 
     def _overflow(self, tier: Tier, may_go: Callable[[_Resident], bool]) -> list[_Resident]:
         """As many of the least important as the tier holds too many, taken out where they may go. Those who may not are
@@ -360,16 +372,6 @@ class _Crowd:
         is_summary = one.subject.memory.metadata.get("record") == SUMMARY
         return one.tier is not Tier.GLACIAL and not is_summary and not is_expired(one.subject.lifetime, self._now_s)
 
-    def _may_step_down(self, one: _Resident) -> bool:
-        return one.is_settled and not one.subject.placed(self._rules).is_held(self._now_s, upward=False)
-
     def _crowded(self, one: _Resident) -> tuple[str, dict[str, float]]:
         reason = f"the {one.tier.value} tier holds too much, and this is of the least importance there"
         return reason, {"importance": one.importance, "max_items": self._rules.configs[one.tier].max_items}
-
-
-def _turn(move: tuple[Tier, Decision]) -> tuple[bool, int, str]:
-    """First downward from FAST, then upward from GLACIAL."""
-    source, decision = move
-    is_upward, place = isinstance(decision.verdict, Promote), tuple(Tier).index(source)
-    return is_upward, -place if is_upward else place, decision.memory_id

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import Any, Self
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
@@ -30,6 +30,10 @@ class Usage:
     accesses: int = 0
     last_used: float | None = None
     sightings: int = 1
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Usage:
+        return cls(int(data["accesses"]), float(data["last_used"]), int(data.get("sightings", 1)))
 
 
 @dataclass(frozen=True, slots=True)

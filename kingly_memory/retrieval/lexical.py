@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from kingly_memory.models import Memory, MemoryType
@@ -243,7 +243,8 @@ def lift(asked: Set[str], memory: Memory) -> float:
     """What the memory's score is multiplied with for its names: any telling word of the title, and of agent, speaker
     and tags only those whose every word is asked for."""
     title = (memory.title or "")[:NAME_READ]
-    names = [name[:NAME_READ] for name in _names(memory)]
+    several = (*memory.tags[:TAGS_READ], memory.scope.agent, memory.metadata.get("speaker"))
+    names = [name[:NAME_READ] for name in several if isinstance(name, str)]
     joined = "\n".join([title, *names]).casefold()
     for word in asked:
         if word in joined:
@@ -256,10 +257,3 @@ def lift(asked: Set[str], memory: Memory) -> float:
         if telling <= asked:
             found |= telling
     return NAMED_TWICE if len(found) > 1 else NAMED if found else 1.0
-
-
-def _names(memory: Memory) -> Iterator[str]:
-    yield from memory.tags[:TAGS_READ]
-    for name in (memory.scope.agent, memory.metadata.get("speaker")):
-        if isinstance(name, str):
-            yield name

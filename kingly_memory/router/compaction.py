@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
+from kingly_memory import topics
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
+from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import (
+    ActiveThread,
     ArchiveThread,
     Compaction,
     CompactionStrategy,
@@ -21,9 +25,11 @@ from kingly_memory.lifecycle.plan import Decision
 from kingly_memory.lifecycle.policies import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
+from kingly_memory.router import thread_lookup
+from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, texts
-from kingly_memory.router.threads import active
-from kingly_memory.router.threads.active import ActiveThreads
+from kingly_memory.router.threads.reading import active_s, survey
+from kingly_memory.router.threads.views import USUAL
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""
@@ -48,16 +54,58 @@ class CompactionPlan:
     notes: tuple[FacetChange, ...] = ()
 
 
+class Seen(NamedTuple):
+    """A memory of a thread as it was read: a sweep may archive it as long as it is still so."""
+
+    memory_id: MemoryId
+    revision: int
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveThreads:
+    """The active threads, which memories of each may be archived, and the facets of all threads as they were read."""
+
+    active: tuple[ActiveThread, ...]
+    memories: Mapping[str, tuple[Seen, ...]]
+    facets: Mapping[str, JsonObject]
+    attention: Mapping[str, JsonObject]
+
+
+def active_threads(reader: StoreReader, space: str, now_s: float) -> ActiveThreads:
+    """Reads every live memory of the project once, and holds none for longer than it is looked at."""
+    found = survey(reader, space, now_s)
+    last_s = {name: one.last_s for name, one in found.active.items()}
+    words: dict[str, Counter[str]] = {name: Counter() for name in found.active}
+    seen: dict[str, list[Seen]] = {name: [] for name in found.active}
+    for subject in Subjects(reader, space).live():
+        memory = subject.memory
+        name = thread_lookup.root(memory.scope.context_id or "", found.facets)
+        if name in last_s:
+            last_s[name] = max(last_s[name], active_s(subject))
+            topics.count(words[name], f"{memory.title or ''} {memory.content}")
+            if not subject.is_protected:
+                seen[name].append(Seen(memory.id, memory.revision, subject.mark))
+    active: list[ActiveThread] = []
+    for name, at_s in last_s.items():
+        weight, pinned = found.weights.get(name, USUAL)
+        active.append(ActiveThread(name, at_s, weight, pinned, topics.topic(words[name])))
+    attention = thread_lookup.facets(reader, ATTENTION, space, last_s)
+    return ActiveThreads(
+        tuple(active), {name: tuple(several) for name, several in seen.items()}, found.facets, attention
+    )
+
+
 def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
-    """What the strategy would do with the project's threads. Reads every live memory once."""
-    found = active.read(reader, space, now_s)
+    """What the strategy would do with the project's threads."""
+    found = active_threads(reader, space, now_s)
     planned = compact(found.active, how, now_s)
     return CompactionPlan(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, space)))
 
 
 def tally(reader: StoreReader, space: str, now_s: float) -> Tally:
     """How many threads are active now, and what they weigh."""
-    return Tally.of(active.read(reader, space, now_s).active)
+    return Tally.of(active_threads(reader, space, now_s).active)
 
 
 def _decisions(planned: Compaction, found: ActiveThreads) -> Iterator[Decision]:
@@ -91,9 +139,6 @@ def _notes(planned: Compaction, found: ActiveThreads, space: str) -> Iterator[Fa
             facets[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:
             facets.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, before[action.thread].last_active)
-    for thread in planned.left:
-        if thread.changed_at != before[thread.id].changed_at:
-            facets.setdefault(thread.id, {})["changed_at"] = thread.changed_at
     for thread_id, said in facets.items():
         was = found.facets.get(thread_id) or None
         becomes = {**(was or {}), "context_id": thread_id, **said}

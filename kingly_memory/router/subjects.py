@@ -66,26 +66,18 @@ class Subjects:
 def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, awaited: bool) -> Subject:
     """A row with its facets. A facet that cannot be read counts as none."""
     attention = facet("attention") or {}
+    weight = attention.get("weight", 1.0)
     return Subject(
         memory=row.memory,
         standing=row.standing,
         lifetime=_read(Lifetime.from_json, facet("lifetime")),
-        usage=_read(_usage, facet("usage")) or Usage(),
+        usage=_read(Usage.from_json, facet("usage")) or Usage(),
         strength=_read(Strength.from_json, facet("strength")) or Strength(),
         placement=_read(Placement.from_json, facet("tier")),
-        weight=_weight(attention),
+        weight=float(weight) if isinstance(weight, int | float) and weight >= 0 else 1.0,
         pinned=attention.get("pinned") is True,
         awaited=awaited,
     )
-
-
-def _usage(facet: Mapping[str, Any]) -> Usage:
-    return Usage(int(facet["accesses"]), float(facet["last_used"]), int(facet.get("sightings", 1)))
-
-
-def _weight(attention: Mapping[str, Any]) -> float:
-    weight = attention.get("weight", 1.0)
-    return float(weight) if isinstance(weight, int | float) and weight >= 0 else 1.0
 
 
 def _read(parse: Callable[[Mapping[str, Any]], T], facet: Mapping[str, Any] | None) -> T | None:

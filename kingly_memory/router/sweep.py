@@ -137,12 +137,12 @@ class Sweeper:
         since. Raises SweepUnderWay, StoreError."""
         with self._alone():
             last = self._last(context.space) or {"id": "", "pages": 0}
-            memories = threads = 0
+            memories, threads = 0, set[str]()
             for page in reversed(range(last["pages"])):
                 change = partial(sweep_changes.take_back, sweep_id=last["id"], page=page, context=context)
-                undone = await self._write(change)
-                memories, threads = memories + undone.memories, threads + undone.threads
-            return Undone(memories, threads)
+                back, beside = await self._write(change)
+                memories, threads = memories + back, threads | beside
+            return Undone(memories, len(threads))
 
     def last_s(self, space: str) -> float | None:
         """When the last sweep of that project began, in Unix seconds."""
@@ -269,6 +269,11 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
         return replace(report(planned, Done(would, planned.summaries)), dry_run=True)
     own = [(decision, outcome) for decision, outcome in done.decisions if not decision.elsewhere]
     counts = Counter(outcome for _, outcome in own)
+    # Where no summary could be written, what was to go behind it went without.
+    actions = (
+        {**one.to_json(), **({"does": "archive"} if outcome == sweep_changes.ARCHIVED else {})}
+        for one, outcome in own[:SHOWN]
+    )
     return SweepReport(
         archived=counts[sweep_changes.ARCHIVED] + counts[sweep_changes.SUMMARISED],
         erased=counts[sweep_changes.ERASED],
@@ -284,11 +289,5 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
         reasons=dict(Counter(one.verdict.reason for one, _ in own)),
         before=planned.before,
         after=planned.after,
-        actions=tuple(_action(one, outcome) for one, outcome in own[:SHOWN]),
+        actions=tuple(actions),
     )
-
-
-def _action(decision: Decision, outcome: str) -> JsonObject:
-    """Where no summary could be written, what was to go behind it went without."""
-    told = decision.to_json()
-    return {**told, "does": "archive"} if outcome == sweep_changes.ARCHIVED else told

@@ -27,7 +27,6 @@ from kingly_memory.router.compaction import FacetChange
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.thread_cleanup import clean_up
-from kingly_memory.router.thread_lookup import THREAD
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported
 
@@ -142,7 +141,14 @@ def carry_out(
             behind = _write_summary(transaction, sweep, behind, entries)
         entry = _carried_out(transaction, sweep, decision.verdict, one, remotes)
         if entry["did"] == ARCHIVED:
-            leaving[one.memory.id] = _why(sweep, decision, behind)
+            leaving[one.memory.id] = Archived(
+                at=sweep.context.now_s,
+                policy=decision.policy,
+                reason=decision.verdict.reason,
+                figures=decision.verdict.figures,
+                sweep=sweep.id,
+                summary=behind and behind.summary_id,
+            )
         elif entry["did"] == ERASED:
             erased.append(one.memory)
         entries.append({**entry, "did": SUMMARISED} if behind else entry)
@@ -180,17 +186,6 @@ def _carried_out(
         did = PROMOTED if isinstance(verdict, Promote) else DEMOTED
         return {"id": memory_id, "did": did, "before": before, "after": after}
     return {"id": memory_id, "did": ARCHIVED}
-
-
-def _why(sweep: Sweep, decision: Decision, behind: Behind | None) -> Archived:
-    return Archived(
-        at=sweep.context.now_s,
-        policy=decision.policy,
-        reason=decision.verdict.reason,
-        figures=decision.verdict.figures,
-        sweep=sweep.id,
-        summary=behind and behind.summary_id,
-    )
 
 
 def _put_away(transaction: Transaction, sweep: Sweep, leaving: dict[MemoryId, Archived], behind: Behind | None) -> None:
@@ -261,23 +256,24 @@ def write_notes(transaction: Transaction, sweep: Sweep, notes: Sequence[FacetCha
 # --- taking back ----------------------------------------------------------------------------------------------------
 
 
-def take_back(transaction: Transaction, sweep_id: str, page: int, context: WriteContext) -> Undone:
-    """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
+def take_back(transaction: Transaction, sweep_id: str, page: int, context: WriteContext) -> tuple[int, set[str]]:
+    """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many memories came
+    back or were put back, and the owners of the facets of threads that were."""
     entries = (transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"]
     away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVED, SUMMARISED)]
-    memories, threads = _revive(transaction, sweep_id, away, context), 0
+    memories, threads = _revive(transaction, sweep_id, away, context), set[str]()
     for entry in reversed(entries):
         if entry["did"] in (PROMOTED, DEMOTED):
             row = transaction.row(entry["id"])
             is_live = row is not None and row.standing is Standing.LIVE
             memories += is_live and _put_back(transaction, "tier", entry["id"], entry)
         elif entry["did"] == NOTED:
-            threads += _put_back(transaction, entry["name"], entry["owner"], entry) and entry["name"] == THREAD
+            threads |= {entry["owner"]} if _put_back(transaction, entry["name"], entry["owner"], entry) else set()
         elif entry["did"] == WRITTEN:
             _forget_summary(transaction, entry, context)
     transaction.set_facet(FACET, page_of(sweep_id, page), None)
     _set_pages(transaction, sweep_id, context, page)
-    return Undone(memories, threads)
+    return memories, threads
 
 
 def _put_back(transaction: Transaction, name: str, owner: str, entry: JsonObject) -> bool:

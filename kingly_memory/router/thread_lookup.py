@@ -9,7 +9,6 @@ the ones that were merged into it. `into` decides; `holds` only says where to lo
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -188,14 +187,12 @@ def of_row(reader: StoreReader, space: str, row: Row | None) -> Named | None:
 
 
 def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
-    """Threads whose given title is the topic, then those in whose title a word begins with it; the latest first."""
-    wanted = _one_line(topic)
-    before = r"(?<!\w)" if wanted[:1].isascii() else ""  # some scripts have no breaks between words
-    beginning = re.compile(before + re.escape(wanted))
+    """Threads whose given title is the topic, then those whose title speaks of it; the latest first."""
+    wanted = folded(topic)
     ranks: dict[Named, tuple[bool, int]] = {}
     for whose, facet in all_facets(reader, THREAD):
-        title, context_id = _one_line(text(facet, "title") or ""), text(facet, "context_id")
-        if not beginning.search(title) or (context_id is not None and owner(space, context_id) != whose):
+        said, context_id = folded(text(facet, "title") or ""), text(facet, "context_id")
+        if wanted not in said or (context_id is not None and owner(space, context_id) != whose):
             continue
         row = reader.row(whose) if context_id is None else None
         thread = of_row(reader, space, row) if context_id is None else of_context(reader, space, context_id)
@@ -203,10 +200,6 @@ def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
             queries = [Query("", space, context_id=one) for one in contexts_of(reader, space, thread)]
             latest = [row] if row else [one for query in queries for one in reader.page(query, KEPT, 1, None)]
             if latest:
-                rank = title != wanted, -max(one.position for one in latest)
+                rank = said != wanted, -max(one.position for one in latest)
                 ranks[thread] = min(rank, ranks.get(thread, rank))
     return sorted(ranks, key=ranks.__getitem__)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(folded(text).split())

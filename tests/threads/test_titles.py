@@ -18,12 +18,6 @@ async def found(memory: MemoryRouter, topic: str, limit: int = 5) -> list[str]:
     return [one.id for one in (await memory.threads.recall(topic, limit)).threads]
 
 
-async def test_the_middle_of_a_word_in_a_title_is_no_topic(memory: MemoryRouter) -> None:
-    await talk(memory, "garden")
-    await memory.threads.rename("garden", "Where to start")
-    assert await found(memory, "art") == []
-
-
 async def test_who_is_called_just_that_comes_first_and_then_who_speaks_of_it(memory: MemoryRouter) -> None:
     await talk(memory, "garden", "orders", "travel", "printer")
     await memory.threads.rename("orders", "Tomatoes and more")

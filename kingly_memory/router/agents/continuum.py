@@ -274,12 +274,10 @@ class ContinuumMemory:
         while found := self._access.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
             entries += [one for facet in found.values() for one in facet["entries"]]
             page += 1
-        return [one for one in entries if one["did"] != sweep_changes.WRITTEN or self._is_live(one["id"])]
-
-    def _is_live(self, memory_id: str) -> bool:
-        """A summary that nothing went behind is taken back."""
-        row = self._access.reader.row(memory_id)
-        return row is not None and row.standing is Standing.LIVE
+        # A summary that nothing went behind is taken back.
+        rows = {one["id"]: self._access.reader.row(one["id"]) for one in entries if one["did"] == sweep_changes.WRITTEN}
+        gone = {memory_id for memory_id, row in rows.items() if row is None or row.standing is not Standing.LIVE}
+        return [one for one in entries if one["id"] not in gone]
 
 
 def _named(field: str, value: object) -> str:

@@ -67,8 +67,13 @@ class MemoryStream:
     async def summarize(self, time_range: tuple[datetime | str | None, datetime | str | None]) -> str:
         """What happened from a time to another, both included, as text: how many events of which kind, and a line for
         each of the most significant. None leaves an end open. Raises InvalidInput."""
+        from kingly_memory.lifecycle.compression import CompressionLevel, compress
+
+        def gist(text: str) -> str:
+            return compress(text, CompressionLevel.AGGRESSIVE).summary
+
         since, until = stream.bounds(time_range)
-        tell = partial(stream.recounted, self.agent, since=since, until=until, gist=_gist)
+        tell = partial(stream.recounted, self.agent, since=since, until=until, gist=gist)
         return await self._events(tell, since, until)
 
     async def _events(
@@ -93,10 +98,3 @@ class MemoryStream:
             for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
                 if row.standing in KEPT and query.admits(row.memory):
                     yield row.memory
-
-
-def _gist(text: str) -> str:
-    """The most important of a text in one sentence."""
-    from kingly_memory.lifecycle.compression import CompressionLevel, compress
-
-    return compress(text, CompressionLevel.AGGRESSIVE).summary

@@ -299,9 +299,13 @@ class Attention:
 
         def change(transaction: Transaction) -> Rated:
             before = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
-            own = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
-            transaction.set_facet(RATINGS, thread.owner, own.to_json())
-            _tell(transaction, [one for one in ids if _carries(transaction, one, thread)][-1:], context)
+            rated = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
+            transaction.set_facet(RATINGS, thread.owner, rated.to_json())
+            # Remotes may hear of it with a memory that is theirs, and of the thread itself.
+            rows = [row for one in ids if (row := transaction.row(one)) is not None]
+            theirs = [row.memory for row in rows if row.memory.significance > REMOTE_ABOVE]
+            own = [one.id for one in theirs if thread.is_alone or one.scope.context_id == thread.id]
+            _tell(transaction, own[-1:], context)
             after = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
             scores = relevance(before), relevance(after), after.raw
             return Rated(thread.id, useful, *scores, len(after.latest), rating.reason)
@@ -314,14 +318,6 @@ class Attention:
         thread = thread_lookup.named(reader, space, said)
         contexts = list(thread_lookup.contexts_of(reader, space, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, space, thread, contexts)]
-
-
-def _carries(transaction: Transaction, memory_id: MemoryId, thread: Named) -> bool:
-    """Whether remotes may hear of a thread's ratings with this memory: it is theirs, and of the thread itself."""
-    row = transaction.row(memory_id)
-    if row is None or row.memory.significance <= REMOTE_ABOVE:
-        return False
-    return thread.is_alone or row.memory.scope.context_id == thread.id
 
 
 def _tell(transaction: Transaction, memory_ids: Sequence[MemoryId], context: WriteContext) -> None:

@@ -61,8 +61,10 @@ def split(
             moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
             if not moved:
                 continue
-            for row in moved:
-                write.revise(transaction, _in_context(row.memory, thread_id), context, row.standing)
+            for row in moved:  # nothing was said anew, so the times of the texts stay
+                scope = replace(row.memory.scope, context_id=thread_id)
+                after = replace(row.memory, scope=scope, revision=row.memory.revision + 1)
+                write.revise(transaction, after, context, row.standing)
             if attention is not None:
                 transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
             _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
@@ -116,11 +118,6 @@ def _new_id(transaction: Transaction, thread: Named, share: Sequence[MemoryId], 
         if not transaction.facets((THREAD, ATTENTION, contexts.FACET), owner(context.space, thread_id)):
             return thread_id
     raise AssertionError(thread.id)
-
-
-def _in_context(memory: Memory, context_id: str) -> Memory:
-    """Nothing was said anew, so the time of its text stays."""
-    return replace(memory, scope=replace(memory.scope, context_id=context_id), revision=memory.revision + 1)
 
 
 def _move_at_hand(transaction: Transaction, moved: Sequence[Memory], thread_id: str, context: WriteContext) -> None:

@@ -166,7 +166,8 @@ def survey(reader: StoreReader, space: str, now_s: float) -> Survey:
     for talk in talks:
         together.setdefault(thread_lookup.root(talk.context_id, facets), []).append(talk)
     active: dict[str, Present] = {}
-    for one in sorted((Present(name, tuple(own)) for name, own in together.items()), key=_latest_present):
+    present = [Present(name, tuple(own)) for name, own in together.items()]
+    for one in sorted(present, key=lambda one: (-one.last_s, one.id)):
         archived_at = number(facets.get(one.id, {}), "archived_at")
         rows = (
             thread_lookup.rows(reader, space, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
@@ -207,10 +208,6 @@ def said_of(reader: StoreReader, space: str, thread_id: str, facets: Mapping[str
     """What was said of a thread and of those merged into it; `facets` has its own facet `thread`."""
     facet = facets.get(thread_id, {})
     return combined(thread_lookup.members(reader, space, thread_id)) if texts(facet, "holds") else facet
-
-
-def _latest_present(one: Present) -> tuple[float, str]:
-    return -one.last_s, one.id
 
 
 # --- lists of threads -------------------------------------------------------------------------------------------------

@@ -130,7 +130,8 @@ class Threads:
         self._access.wake()
 
         def look() -> tuple[ThreadView, ...]:
-            views = (self._view(self._named(one), context.now_s) for one in (thread.id, *done))
+            named = (Named(one, owner(self._space, one)) for one in (thread.id, *done))
+            views = (self._view(one, context.now_s) for one in named)
             return tuple(view for view in views if view is not None)
 
         return Split(await self._access.read(look))
@@ -218,9 +219,6 @@ class Threads:
         return self._access.write_context()
 
     # --- looking ------------------------------------------------------------------------------------------------------
-
-    def _named(self, thread_id: str) -> Named:
-        return Named(thread_id, owner(self._space, thread_id))
 
     def _view(self, thread: Named, now_s: float, first: int = 0, limit: int = 0) -> ThreadView | None:
         return reading.read(self._reader, self._space, thread, now_s, first=first, limit=limit)
