@@ -163,8 +163,27 @@ class SyncDocuments(Face):
             lambda: self._awaiting.search(prefix=prefix, query=query, filter=filter, limit=limit, offset=offset)
         )
 
+    def share(self, prefix: str | Sequence[str]) -> int:
+        """Share the documents of a namespace, and what lies below it, with the hubs of this project.
+
+        Those that are there and those that will be go to each hub that was added to the project by now, and come from
+        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many are on
+        their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can be repeated.
+        """
+        return self._call(lambda: self._awaiting.share(prefix))
+
+    def unshare(self, prefix: str | Sequence[str]) -> bool:
+        """Share a namespace no longer: neither goes anything to a hub nor comes anything from there.
+
+        What the hub and other machines have by then stays there. False when it was not shared under that very prefix.
+        Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.unshare(prefix))
+
     def touch(self, documents: Iterable[Document]) -> None:
-        """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
+        """Let documents that have a ttl begin it anew, as if they were written now; on this machine. Raises
+        StoreError.
+        """
         self._call(lambda: self._awaiting.touch(documents))
 
     def sweep(self, prefix: str | Sequence[str] = "") -> int:

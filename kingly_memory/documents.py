@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject, moment_text
 
@@ -24,6 +25,12 @@ BEHIND_ALL = 2**62
 """A position behind every item of a log."""
 Namespace = tuple[str, ...]
 """The labels of a path."""
+Place = tuple[Namespace, str]
+"""A namespace and a key."""
+
+APART_FOR = timedelta(days=30)
+"""How long the earlier one of two texts stays that were written on machines that were apart."""
+_KEY_LIMIT = 512
 
 
 class Document(NamedTuple):
@@ -105,6 +112,17 @@ class LogSession(NamedTuple):
 class VersionConflict(KinglyMemoryError):
     """A document has another version than the caller has seen, or an operation was told before with other contents.
     Nothing was changed."""
+
+
+def name_of(namespace: Sequence[str], key: str) -> str:
+    """What a document is called between machines: a digest, so that what was purged leaves no name."""
+    return sha256(as_json([*namespace, key]).encode()).hexdigest()[:32]
+
+
+def apart(key: str, at: datetime) -> str:
+    """The key of what was written `at` that moment, on a machine that did not know of a later text."""
+    said = f" (apart {at.isoformat()})"
+    return key[: _KEY_LIMIT - len(said)] + said
 
 
 def json_text(field: str, value: object) -> str:

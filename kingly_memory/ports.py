@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kingly_memory.dataclass import dataclass
+from kingly_memory.digests import content_digest
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import (
     Backup,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from kingly_memory.documents import Document, LogItem, LogSession, Namespace
+    from kingly_memory.documents import Document, LogItem, LogSession, Namespace, Place
     from kingly_memory.errors import RemoteRefused
     from kingly_memory.validation import Draft
 
@@ -173,6 +174,11 @@ class DocumentReader(Protocol):
         ...
 
     def sessions(self, space: str) -> list[LogSession]: ...
+
+    def places(self, space: str, prefix: Namespace, limit: int, after: tuple[Namespace, str] | None) -> list[Place]:
+        """Where documents of the namespaces that begin with those labels lie, by namespace and key, from the first one
+        behind `after`; also of those that have ended."""
+        ...
 
     def count(self, space: str) -> int:
         """How many documents and log items the project has."""
@@ -386,9 +392,9 @@ class Transaction(Protocol):
         """Write a delivery; None removes it."""
         ...
 
-    def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
+    def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
         """Everything of ours that the remote has, or that it has forgotten for us, is due there once more from the
-        first change on; links are when their ends are there."""
+        first change on, documents with an empty remote id; links are when their ends are there."""
         ...
 
     def delivery_items(self, remote: str) -> list[str]:
@@ -819,6 +825,42 @@ class RemoteMarks(NamedTuple):
     space: str
 
 
+class RemoteDocument(NamedTuple):
+    """A document as it stood `at` a moment, on its way to a hub or from one. `document` is None where it was removed,
+    or `purged`. `content` is what travels: its value as JSON, with what it is found by (`text`).
+
+    `based_on` is the state that the sender knew the hub to have: None for none, empty where the hub was put back to
+    an earlier one, so that nobody knows.
+    """
+
+    name: str
+    space: str
+    at: datetime
+    document: Document | None = None
+    content: str = ""
+    text: str = ""
+    based_on: str | None = None
+    purged: bool = False
+
+    @property
+    def digest(self) -> str:
+        return content_digest(self.content) if self.content else ""
+
+    @property
+    def state(self) -> str:
+        """What tells one text of a document from another, everywhere alike."""
+        return f"{self.digest}@{self.at.isoformat()}"
+
+
+class DocumentChanges(NamedTuple):
+    """A page of a hub's feed of documents, as `Changes`."""
+
+    found: tuple[RemoteDocument, ...]
+    until: str
+    more: bool = False
+    left_out: int = 0
+
+
 class Said(NamedTuple):
     """A text of a memory: what a hit has of it, when it was said, and its revision at the hub."""
 
@@ -907,6 +949,15 @@ class Remote(Protocol):
 
         None from a remote that does not tell. One try, ended at `timeout_s`.
         """
+        ...
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        """Write or remove a document. The same again changes nothing; a server that keeps none is not told."""
+        ...
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+        """The same as `changes` of the documents of a space. A long one is asked for in several calls, each ended at
+        `timeout_s`."""
         ...
 
     async def search(

@@ -1884,6 +1884,38 @@ VERBS = (
         reads=True,
     ),
     Verb(
+        calls="documents.share",
+        command="documents share",
+        tool=None,
+        toolset="",
+        title="documents share",
+        says="Share the documents of a namespace, and what lies below it, with the hubs of this project.",
+        takes=lambda: (
+            Parameter(
+                name="prefix",
+                type="text",
+                arg=Arg(words="beginning of the namespace, in whole labels", metavar="PREFIX"),
+                is_option=False,
+            ),
+        ),
+    ),
+    Verb(
+        calls="documents.unshare",
+        command="documents unshare",
+        tool=None,
+        toolset="",
+        title="documents unshare",
+        says="Share a namespace no longer: neither goes anything to a hub nor comes anything from there.",
+        takes=lambda: (
+            Parameter(
+                name="prefix",
+                type="text",
+                arg=Arg(words="beginning of the namespace, in whole labels", metavar="PREFIX"),
+                is_option=False,
+            ),
+        ),
+    ),
+    Verb(
         calls="kingly_memory.api.documents:put",
         command="documents put",
         tool="document_put",

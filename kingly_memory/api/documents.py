@@ -22,7 +22,7 @@ from kingly_memory.documents import (
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter, check_filter
 from kingly_memory.ports import Transaction
-from kingly_memory.router import documents
+from kingly_memory.router import documents, shared
 from kingly_memory.router.documents import Outcome, Write
 from kingly_memory.validation import Ttl
 
@@ -32,6 +32,7 @@ LARGEST_VERSION = 2**53
 
 NAMESPACE = Arg("where it lies, such as users/lydia", "NAMESPACE")
 PREFIX = Arg("beginning of the namespace, in whole labels; left out, all", "PREFIX", is_positional=True)
+SHARED = Arg("beginning of the namespace, in whole labels", "PREFIX")
 KEY = Arg("its name there", "KEY")
 IF_VERSION = Arg("only over this version; 0: only where there is none", "N")
 
@@ -186,8 +187,44 @@ class Documents(Family):
 
         return tuple(await engine.read(look))
 
+    @verb("documents share")
+    async def share(self, prefix: Annotated[str | Sequence[str], SHARED]) -> int:
+        """Share the documents of a namespace, and what lies below it, with the hubs of this project.
+
+        Those that are there and those that will be go to each hub that was added to the project by now, and come from
+        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many are on
+        their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can be repeated.
+        """
+        place, engine = _namespace(prefix), self._engine
+        now_s, count, last = engine.now_s(), 0, None
+        while True:
+            done = await engine.write(shared.share(engine.space, place, now_s, last))
+            if not done.remotes:
+                raise InvalidInput(
+                    "prefix", "no hub was added to this project; `kingly-memory remotes add NAME URL` adds one"
+                )
+            count, last = count + done.due, done.last
+            if last is None:
+                engine.wake()
+                return count
+
+    @verb("documents unshare")
+    async def unshare(self, prefix: Annotated[str | Sequence[str], SHARED]) -> bool:
+        """Share a namespace no longer: neither goes anything to a hub nor comes anything from there.
+
+        What the hub and other machines have by then stays there. False when it was not shared under that very prefix.
+        Raises InvalidInput, StoreError.
+        """
+        place, engine = _namespace(prefix), self._engine
+        done = await engine.write(shared.unshare(engine.space, place, None))
+        was_shared = done.remotes > 0
+        while done.last is not None:
+            done = await engine.write(shared.unshare(engine.space, place, done.last))
+        return was_shared
+
     async def touch(self, documents: Iterable[Document]) -> None:
-        """Let documents that have a ttl begin it anew, as if they were written now. Raises StoreError."""
+        """Let documents that have a ttl begin it anew, as if they were written now; on this machine. Raises
+        StoreError."""
         places = [(one.namespace, one.key) for one in documents if one.ttl_s is not None]
         space, now_s = self._engine.space, self._engine.now_s()
 

@@ -108,5 +108,5 @@ class Projects(Family):
                     done = await engine.write(projects.move(some, start, to, engine.write_context()))
                     memories, joined = memories + done.memories, joined + done.joined
                     engine.wake()
-            documents += await engine.write(projects.move_rest(start, to))
+            documents += await engine.write(projects.move_rest(start, to, engine.clock.now()))
         return Moved(end, memories, documents, joined)

@@ -56,6 +56,15 @@ def documents_namespaces_lines(found: Sequence[tuple[str, ...]], _: Options) -> 
     return ["/".join(one) for one in found] or ["no namespace: no document was put yet"]
 
 
+def documents_share_lines(due: int, options: Options) -> list[str]:
+    return [f"{options.prefix or 'every namespace'} is shared; {counted(due, 'document')} on the way to the hub"]
+
+
+def documents_unshare_lines(was_shared: bool, options: Options) -> list[str]:
+    what = options.prefix or "every namespace"
+    return [f"{what} is shared no longer; what the hub has stays there" if was_shared else f"{what} was not shared"]
+
+
 def log_append_lines(end: int, options: Options) -> list[str]:
     return [f"{options.session} has items up to {end}"]
 

@@ -234,8 +234,9 @@ def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterat
     for label, one in links_of(now).items():
         yield f"link {label or ''}".rstrip(), _link_line(options, one, strange, label)
         yield f"outbox {label or ''}".rstrip(), _outbox_line(one["outbox"])
-    if "links" in now:
-        yield "outbox of links", f"{now['links']['pending']:,} waiting; {now['links']['dead']:,} dead"
+    for which in ("links", "documents"):
+        if which in now:
+            yield f"outbox of {which}", f"{now[which]['pending']:,} waiting; {now[which]['dead']:,} dead"
     for one in now.get("elsewhere", ()):
         give_up = forget_remote_command(options, one["endpoint"])
         told = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"

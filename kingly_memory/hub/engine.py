@@ -22,16 +22,19 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
+from kingly_memory.hub.documents import Documents
 from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
+    GetDocument,
     GetLinkedMemories,
     GetWorkingMemory,
     InitializeMemorySystem,
     ListChanges,
     MarkMemory,
+    PutDocument,
     RecordThought,
     Request,
     SearchSemanticMemories,
@@ -61,6 +64,7 @@ FEATURES = (
     "create_memory_link",
     "store_many",
     "mark_memory",
+    "put_document",
 )
 
 _NAMED = "named"
@@ -115,6 +119,7 @@ class Engine:
         self._audit = audit
         self._vectors = Vectors(store, embedder)
         self._recall = Recall(store.reader, self._vectors)
+        documents = Documents(store, clock)
         self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
             InitializeMemorySystem: self._introduce,
             StoreMemory: self._store_memory,
@@ -128,6 +133,8 @@ class Engine:
             RecordThought: self._record_thought,
             CreateMemoryLink: self._create_link,
             MarkMemory: self._mark_memory,
+            PutDocument: documents.put,
+            GetDocument: documents.part,
         }
 
     def answer(self, scope: str, request: Request) -> JsonObject:
@@ -139,8 +146,9 @@ class Engine:
 
     def check_quota(self, caller: Caller, request: Request) -> None:
         """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores."""
+        is_new = isinstance(request, PutDocument) and request.document is not None and request.based_on is None
         adds = isinstance(request, StoreMany | StoreMemory | RecordThought) and not isinstance(request, UpdateMemory)
-        if caller.quota is None or not adds:
+        if caller.quota is None or not (adds or is_new):
             return
         added = len(request.memories) if isinstance(request, StoreMany) else 1
         own, each = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
@@ -150,7 +158,7 @@ class Engine:
 
     def note(self, caller: Caller, request: Request, answer: JsonObject) -> None:
         """Write down who has changed what, where callers bring tokens."""
-        if self._audit is None or request.reads or caller.grant is ANYBODY:
+        if self._audit is None or request.reads or caller.grant is ANYBODY or answer.get("held"):
             return
         told = answer.get("results", [answer])
         found = [one[name] for one in told for name in _MEMORIES if one.get(name)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
+from kingly_memory.hub.documents import documents_of, part
 from kingly_memory.hub.methods import ListChanges
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES, worded
 from kingly_memory.hub.storing import HubStore
@@ -27,6 +28,7 @@ class Feed:
 
     def changes(self, scope: str, request: ListChanges) -> JsonObject:
         """A page of the feed. A cursor that this hub never gave out, as after a restored backup, begins anew."""
+        scope = documents_of(scope) if request.documents else scope
         home = str(self._reader.facets(HOME, [INCARNATION]).get(INCARNATION, {}).get("id", ""))
         last = self._store.last_change(scope)
         mark, _, number = (request.since or "").rpartition(".")
@@ -43,7 +45,7 @@ class Feed:
             if row is not None and row.memory.id not in listed:
                 memory_id = row.memory.id
                 told = {name: beside[name].get(memory_id, {}) for name in beside}
-                entry = self._entry(row, told, joined[memory_id])
+                entry = self._document(row) if request.documents else self._entry(row, told, joined[memory_id])
                 size = _size(entry)
                 if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
                     entry |= {"revisions": [], "links": [], "ratings": []}
@@ -56,8 +58,19 @@ class Feed:
                 listed[row.memory.id] = entry
                 room -= size
             until = sequence
+            if row is not None and listed[row.memory.id].get("parts", 1) > 1:  # who reads it has room for one of those
+                is_cut = True
+                break
         until = until if is_cut else max(last, until)
         return {"changes": [*listed.values()], "until": f"{home}.{until}", "more": is_cut}
+
+    def _document(self, row: Row) -> JsonObject:
+        """With its content, where that is one part."""
+        memory, said = row.memory, row.memory.metadata
+        entry = {"memory_id": memory.id, "name": memory.key, **said["said"]}
+        if entry.get("parts") == 1:
+            entry["content"] = part(self._reader, memory.id, entry["digest"], 0)
+        return entry
 
     def _entry(self, row: Row, beside: Mapping[str, JsonObject], joined: Sequence[Link]) -> JsonObject:
         memory = row.memory

@@ -20,7 +20,7 @@ from kingly_memory.adapters.local.folder import locked
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
-from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, Request
+from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, PutDocument, Request
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
 from kingly_memory.secret_file import secret
@@ -107,7 +107,7 @@ ANYBODY = Grant("anybody here")
 
 
 def _needed(request: Request) -> Role:
-    if isinstance(request, ForgetMemory):
+    if isinstance(request, ForgetMemory) or (isinstance(request, PutDocument) and request.document is None):
         return Role.PURGE if request.purge else Role.FORGET
     return Role.READ if request.reads else Role.WRITE
 

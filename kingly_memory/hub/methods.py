@@ -25,6 +25,9 @@ FAINT = 0.1
 MOST_AT_ONCE = 500
 """Memories in one `store_many`."""
 
+PARTS = 512
+"""Of a document: twice 16 MiB, with room for what others cut shorter."""
+
 _KIND = {"type": "string", "enum": [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]}
 _A_KIND = {"anyOf": [_KIND, {"type": "null"}]}
 _SOME_KINDS = {"anyOf": [{"type": "array", "items": _KIND}, _KIND, {"type": "null"}]}
@@ -129,6 +132,7 @@ class ListChanges(Request):
     reads = True
 
     since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
+    documents: Annotated[bool, Field(description="The documents of the project instead of its memories")] = False
     limit: Annotated[int, Field(ge=1, le=1000, description="How many at most")] = 500
 
 
@@ -206,6 +210,46 @@ class MarkMemory(Request):
     ] = []
 
 
+class PutDocument(Request):
+    """`content` comes in parts where it is long, and counts with the last one. Without `document` it is removed."""
+
+    title = "Write or remove a document"
+    says = (
+        "Write a document under its name, in parts where it is long, or remove it. Of two that were written without "
+        "knowledge of each other the later one counts, and the earlier one is kept beside it for 30 days."
+    )
+    destroys = repeatable = True
+
+    name: Annotated[
+        str, Field(pattern="^[0-9a-f]{32}$", description="Half of the SHA-256 of its namespace and key, as a JSON list")
+    ]
+    at: Annotated[Text, Field(description="When it was written or removed, in ISO 8601")]
+    document: Annotated[
+        JsonObject | None,
+        Field(description="`place` (its namespace and key in one list), `created_at`, `expires_at`, `ttl_s`"),
+    ] = None
+    content: Annotated[str, Field(description="A JSON object with its `value`, or a part of that text")] = ""
+    digest: Annotated[
+        str, Field(pattern="^([0-9a-f]{32})?$", description="Half of the SHA-256 of the whole `content`")
+    ] = ""
+    part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part this is, from 0 on")] = 0
+    parts: Annotated[int, Field(ge=1, le=PARTS, description="How many parts there are")] = 1
+    based_on: Annotated[
+        Text | None, Field(description="The `state` that was replaced; empty: by time alone; left out: there was none")
+    ] = None
+    purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
+
+
+class GetDocument(Request):
+    title = "Read a part of a document"
+    says = "Read a part of the content of a document, as `list_changes` has named it."
+    reads = True
+
+    memory_id: Annotated[Text, Field(description="Its id in `list_changes`")]
+    digest: Annotated[Text, Field(description="Its `digest` there")]
+    part: Annotated[int, Field(ge=0, lt=PARTS, description="Which part, from 0 on")] = 0
+
+
 R = TypeVar("R", bound=Request)
 
 METHODS: Mapping[str, type[Request]] = {
@@ -221,6 +265,8 @@ METHODS: Mapping[str, type[Request]] = {
     "record_thought": RecordThought,
     "create_memory_link": CreateMemoryLink,
     "mark_memory": MarkMemory,
+    "put_document": PutDocument,
+    "get_document": GetDocument,
 }
 
 

@@ -27,7 +27,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import OVERTAKEN
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
-from kingly_memory.ports import Delivery, RemoteLink, RemoteMarks
+from kingly_memory.ports import Delivery, RemoteDocument, RemoteLink, RemoteMarks
 from kingly_memory.router.routes import Routes
 
 MOST_REFUSALS = 10
@@ -142,20 +142,25 @@ def outbox_of_links(remote: str) -> str:
     return sha256(f"{remote}:links".encode()).hexdigest()[: len(remote)]
 
 
+def outbox_of_documents(remote: str) -> str:
+    """The same for documents."""
+    return sha256(f"{remote}:documents".encode()).hexdigest()[: len(remote)]
+
+
 @dataclass(frozen=True, slots=True)
 class Leased:
     """One delivery that this process may send: as it was before the lease and is since, and its subject.
 
-    `id` is its place in the outbox: the memory's id, `<source>:<link id>` or `<memory id>:marks`. `name` is what a log
-    calls it, never its text. `first_key` is our id of the subject. `incarnation` is that of a home that was restored
-    from a backup.
+    `id` is its place in the outbox: the memory's id, `<source>:<link id>`, `<memory id>:marks`, or that of a document
+    (`shared.item_of`). `name` is what a log calls it, never its text. `first_key` is our id of the subject.
+    `incarnation` is that of a home that was restored from a backup.
     """
 
     outbox: str
     id: str
     name: str
     first_key: str
-    subject: Memory | RemoteLink | RemoteMarks
+    subject: Memory | RemoteLink | RemoteMarks | RemoteDocument
     before: Delivery
     leased: Delivery
     forgotten: bool = False

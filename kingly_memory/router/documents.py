@@ -13,6 +13,7 @@ from kingly_memory.documents import Document, FoundDocument, Namespace, VersionC
 from kingly_memory.filters import Filter, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms
+from kingly_memory.router import shared
 
 OPERATIONS_KEPT_S = 30 * 86_400.0
 """An operation that is told again after that time is done again."""
@@ -52,12 +53,12 @@ def write(
     def change(transaction: Transaction) -> list[Outcome]:
         rows = transaction.documents
         if operation is None:
-            return [_write(rows, space, one, now) for one in writes]
+            return [_write(transaction, space, one, now) for one in writes]
         told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
         digest = sha256(json.dumps(told).encode()).hexdigest()
         known = rows.operation(space, operation)
         if known is None:
-            outcomes = [_write(rows, space, one, now) for one in writes]
+            outcomes = [_write(transaction, space, one, now) for one in writes]
             rows.note_operation(
                 space, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp()
             )
@@ -86,8 +87,10 @@ def next_version(rows: DocumentRows, space: str, old: Document | None) -> int:
     return (rows.last_version(space) if old is None else old.version) + 1
 
 
-def _write(rows: DocumentRows, space: str, write: Write, now: datetime) -> Outcome:
+def _write(transaction: Transaction, space: str, write: Write, now: datetime) -> Outcome:
+    rows = transaction.documents
     old = there(rows, space, write.namespace, write.key, now)
+    place, at = (write.namespace, write.key), now if old is None else shared.later_than(old.updated_at, now)
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
         is_now = f"has version {found}" if found else "is not there"
@@ -96,13 +99,16 @@ def _write(rows: DocumentRows, space: str, write: Write, now: datetime) -> Outco
             "Read it again, and decide by what it says now"
         )
     if write.removes:
-        rows.remove(space, write.namespace, write.key)
+        rows.remove(space, *place)
+        if old is not None:
+            shared.note(transaction, space, place, now.timestamp(), removed_at=at)
         return old
     ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)
     created_at = now if old is None else old.created_at
     version = next_version(rows, space, old)
-    document = Document(write.namespace, write.key, write.value, version, created_at, now, ends_at, write.ttl_s)
+    document = Document(*place, write.value, version, created_at, at, ends_at, write.ttl_s)
     rows.put(space, document, write.json, write.text)
+    shared.note(transaction, space, place, now.timestamp())
     return document
 
 

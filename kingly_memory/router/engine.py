@@ -304,7 +304,7 @@ class Engine:
         documents = 0
         for space in whole:
             agents = {row.memory.scope.agent for row in rows if row.memory.scope.space == space}
-            documents += await self.write(purging.purge_rest(space, agents))
+            documents += await self.write(purging.purge_rest(space, agents, self.clock.now()))
         ids = tuple(one.id for one in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))

@@ -14,7 +14,7 @@ from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedItem, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
-from kingly_memory.router import documents, linking, write
+from kingly_memory.router import documents, linking, shared, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD
 from kingly_memory.router.write import WriteContext
@@ -53,7 +53,7 @@ def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callab
             if isinstance(one, ImportedLink):
                 counts.update(_link(transaction, one, context))
             elif isinstance(one, ImportedDocument):
-                counts["documents"] += _put(transaction.documents, one, context)
+                counts["documents"] += _put(transaction, one, context)
             elif isinstance(one, ImportedItem):
                 counts["items"] += _append(transaction.documents, one, context)
             elif isinstance(one, ImportedFocus):
@@ -130,9 +130,9 @@ def _note_context(transaction: Transaction, one: ImportedContext, context: Write
         transaction.set_facet(name, whose, {**facet, **(transaction.facet(name, whose) or {})})
 
 
-def _put(rows: DocumentRows, one: ImportedDocument, context: WriteContext) -> bool:
+def _put(transaction: Transaction, one: ImportedDocument, context: WriteContext) -> bool:
     """Write a document as the file has it, unless it has ended, or what is here says the same or was written later."""
-    document, space = one.document, context.space
+    rows, document, space = transaction.documents, one.document, context.space
     value = json_text("value", document.value)
     old = documents.there(rows, space, document.namespace, document.key, context.now)
     is_here = old is not None and (json_text("value", old.value) == value or old.updated_at > document.updated_at)
@@ -141,6 +141,7 @@ def _put(rows: DocumentRows, one: ImportedDocument, context: WriteContext) -> bo
     version = max(document.version, documents.next_version(rows, space, old))
     text = mended(texts_in(document.value)) if one.found_by is None else one.found_by
     rows.put(space, document._replace(version=version), value, text)
+    shared.note(transaction, space, (document.namespace, document.key), context.now_s)
     return True
 
 

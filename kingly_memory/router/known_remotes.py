@@ -1,9 +1,9 @@
 """What a home knows of its remotes: which projects send their memories there, what waits, and how one is taken out.
 
 The facet `remote:<name>` has the `endpoint`; `projects` whose new memories go there, and since when; `earlier`, those
-of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through; and
-`read`, how far the remote's change feed was read for each (`sync`); and `unread`, how many of its entries could not be
-read.
+of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through;
+`read`, how far the remote's change feeds were read for each (`sync`); `unread`, how many of their entries could not be
+read; and `shared`, of which namespaces of each it has the documents (`shared`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import KEPT, REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse
 from kingly_memory.ports import StoreReader, Transaction
 from kingly_memory.router import delivery
-from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
 from kingly_memory.router.link import SEEN
 from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
 from kingly_memory.router.routes import UNNAMED, Route, Routes
@@ -96,7 +96,8 @@ def add_like(transaction: Transaction, space: str, other: str) -> None:
         if known is not None and space in known["projects"] and other not in known["projects"]:
             also = {list_: [*known[list_], other] for list_ in ("earlier", "backlog") if space in known[list_]}
             since = {**known["projects"], other: known["projects"][space]}
-            transaction.set_facet("remote", name, {**known, **also, "projects": since})
+            shared = {**known.get("shared", {}), other: known.get("shared", {}).get(space, [])}
+            transaction.set_facet("remote", name, {**known, **also, "projects": since, "shared": shared})
 
 
 def part(transaction: Transaction, space: str) -> None:
@@ -105,8 +106,11 @@ def part(transaction: Transaction, space: str) -> None:
         known = transaction.facet("remote", name)
         if known is not None and space in known["projects"]:
             left = {which: [one for one in known[which] if one != space] for which in ("earlier", "backlog")}
-            since = {one: at_s for one, at_s in known["projects"].items() if one != space}
-            transaction.set_facet("remote", name, {**known, **left, "projects": since})
+            since, shared = (
+                {one: said for one, said in known.get(which, {}).items() if one != space}
+                for which in ("projects", "shared")
+            )
+            transaction.set_facet("remote", name, {**known, **left, "projects": since, "shared": shared})
 
 
 def is_undone(reader: StoreReader, remote: str, space: str, *, earlier: bool) -> bool:
@@ -286,7 +290,7 @@ def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
 
     def change(transaction: Transaction) -> bool:
         known = transaction.facet("remote", remote)
-        outboxes = (remote, outbox_of_links(remote))
+        outboxes = (remote, outbox_of_links(remote), outbox_of_documents(remote))
         found = [(outbox, one) for outbox in outboxes for one in transaction.delivery_items(outbox)]
         if known is None and not found:
             return True

@@ -14,7 +14,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
-from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
 from kingly_memory.router.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due
 from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
@@ -245,7 +245,7 @@ class LinkKeeper:
             transaction.set_facet(SEEN, name, {"incarnation": incarnation})
             if seen is None or seen["incarnation"] == incarnation:
                 return False
-            transaction.send_anew(name, outbox_of_links(name), now_s)
+            transaction.send_anew(name, outbox_of_links(name), outbox_of_documents(name), now_s)
             return True
 
         if await self._services.write(change):

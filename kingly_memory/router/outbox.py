@@ -3,6 +3,7 @@
 It is no queue of copies. A delivery lies beside its memory, and what is sent is read when it is leased.
 Links have an outbox of their own (`outbox_of_links`), in which a link lies as `<source>:<link id>` once the remote has
 both ends. So do pins and ratings, as `<memory id>:marks`: what the remote is told of them is read as it stands then.
+So do documents that are shared, in an outbox of their own (`shared`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,18 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Standing
 from kingly_memory.plain import Plain
-from kingly_memory.ports import HOME, INCARNATION, Delivery, RemoteLink, RemoteMarks, Row, Transaction
+from kingly_memory.ports import (
+    HOME,
+    INCARNATION,
+    Delivery,
+    RemoteDocument,
+    RemoteLink,
+    RemoteMarks,
+    Row,
+    Transaction,
+)
 from kingly_memory.router import delivery
-from kingly_memory.router.delivery import Leased, outbox_of_links
+from kingly_memory.router.delivery import Leased, outbox_of_documents, outbox_of_links
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 log = logging.getLogger("kingly_memory.outbox")
@@ -168,6 +178,10 @@ class Claim:
         """Lease up to `limit` links: few, so that what is sent is as it stands."""
         return self._lease(outbox_of_links(self.remote), limit, self._link)
 
+    def documents(self, limit: int) -> Callable[[Transaction], list[Leased]]:
+        """Lease up to `limit` documents."""
+        return self._lease(outbox_of_documents(self.remote), limit, self._document)
+
     def _lease(
         self, outbox: str, limit: int, lease: Callable[[Transaction, str, Collection[str]], Leased | None]
     ) -> Callable[[Transaction], list[Leased]]:
@@ -182,7 +196,7 @@ class Claim:
                         break
                     if (item := lease(transaction, item_id, found)) is not None:
                         found[item_id] = item
-                        room -= len(item.subject.content) if isinstance(item.subject, Memory) else 0
+                        room -= len(item.subject.content) if isinstance(item.subject, Memory | RemoteDocument) else 0
                 if not fresh:
                     break
                 passed.update(fresh)
@@ -247,6 +261,22 @@ class Claim:
             transaction.set_delivery(outbox, item_id, leased)
             return Leased(outbox, item_id, name, item_id.rpartition(":")[2], subject, found, leased)
         return None
+
+    def _document(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
+        from kingly_memory.router import shared  # commands that store load this module
+
+        outbox = outbox_of_documents(self.remote)
+        found = transaction.delivery(outbox, item_id)
+        subject = None if found is None else shared.told(transaction, self.remote, item_id, found.remote_id)
+        if found is None or subject is None:
+            transaction.set_delivery(outbox, item_id, None)
+            return None
+        if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            transaction.set_delivery(outbox, item_id, found)
+            return None
+        leased = delivery.leased(found, self.owner, self.now_s, self.lease_s)
+        transaction.set_delivery(outbox, item_id, leased)
+        return Leased(outbox, item_id, f"document {subject.name}", item_id, subject, found, leased)
 
 
 def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> bool:

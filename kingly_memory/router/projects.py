@@ -22,7 +22,7 @@ from kingly_memory.lifecycle.lifetimes import later_of
 from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction
-from kingly_memory.router import activity, delivery, known_remotes, lifetimes, write
+from kingly_memory.router import activity, delivery, known_remotes, lifetimes, shared, write
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import SENT_AS, every_remote
 from kingly_memory.router.purging import chosen
@@ -121,14 +121,18 @@ def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -
     return change
 
 
-def move_rest(start: str, end: str) -> Callable[[Transaction], int]:
+def move_rest(start: str, end: str, now: datetime) -> Callable[[Transaction], int]:
     """Move documents, logs, and what is known of the space as a whole. Returns how many documents and items."""
 
     def change(transaction: Transaction) -> int:
         for name in (partial(current_owner, agent=None), latest_owner, activity.owner):
             transaction.move_facets(name(start), name(end))
+        known_remotes.add_like(transaction, start, end)
+        shared.leave(transaction, start, now)
         known_remotes.part(transaction, start)
-        return transaction.documents.move(start, end, f" ({project_and_user(start)[0]})")
+        moved = transaction.documents.move(start, end, f" ({project_and_user(start)[0]})")
+        shared.arrive(transaction, end, now.timestamp())
+        return moved
 
     return change
 

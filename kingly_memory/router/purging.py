@@ -7,6 +7,7 @@ What was purged leaves a tombstone: the id, the project and times, without conte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from kingly_memory.cognition.owners import current_owner, latest_owner, owner
@@ -15,7 +16,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import contexts, delivery, summaries, write
+from kingly_memory.router import contexts, delivery, shared, summaries, write
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import every_remote
 from kingly_memory.router.thread_cleanup import clean_up
@@ -137,13 +138,14 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
     return change
 
 
-def purge_rest(space: str, agents: Iterable[str | None]) -> Callable[[Transaction], int]:
+def purge_rest(space: str, agents: Iterable[str | None], now: datetime) -> Callable[[Transaction], int]:
     """Purge what lies beside the memories of a whole space: what these agents, or nobody in particular, had in focus
     and worked in, documents and logs. Returns how many documents and items."""
 
     def change(transaction: Transaction) -> int:
         for whose in (latest_owner(space), *(current_owner(space, agent) for agent in {None, *agents})):
             transaction.drop_facets(whose)
+        shared.leave(transaction, space, now, purged=True)
         return transaction.documents.purge(space)
 
     return change

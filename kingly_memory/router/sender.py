@@ -29,9 +29,9 @@ from kingly_memory.observe import (
     MemoryDelivered,
     MemorySent,
 )
-from kingly_memory.ports import BatchRemote, Clock, Delivery, RemoteLink, RemoteMarks, Transaction
-from kingly_memory.router import delivery, outbox
-from kingly_memory.router.delivery import Leased, outbox_of_links
+from kingly_memory.ports import BatchRemote, Clock, Delivery, RemoteDocument, RemoteLink, RemoteMarks, Transaction
+from kingly_memory.router import delivery, outbox, shared
+from kingly_memory.router.delivery import Leased, outbox_of_documents, outbox_of_links
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED
 from kingly_memory.router.services import RemotePart, Services
@@ -106,7 +106,7 @@ class Sender:
     """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
     def __init__(self, part: RemotePart, link: LinkKeeper, services: Services) -> None:
-        self.outboxes = (part.name, outbox_of_links(part.name))
+        self.outboxes = (part.name, outbox_of_links(part.name), outbox_of_documents(part.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
         self.delivered = 0
         """Memories, by this process."""
@@ -171,10 +171,12 @@ class Sender:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self.pace.lease_s, LONGEST_S)
         claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
-        are_links = name != self._name
-        if not are_links:
+        are_memories, most = name == self._name, self.pace.sends_at_once
+        if are_memories:
             self._services.events.emit(DeliveryStarted(self._name))
-        change = claim.links(self.pace.sends_at_once) if are_links else claim.memories(self.pace.lease_size)
+            change = claim.memories(self.pace.lease_size)
+        else:
+            change = claim.links(most) if name == outbox_of_links(self._name) else claim.documents(most)
         claiming = asyncio.ensure_future(self._services.write(change))
         try:
             items = await asyncio.shield(claiming)
@@ -183,7 +185,7 @@ class Sender:
             if isinstance(taken, list):
                 await self.release(taken)
             raise
-        if not are_links:
+        if are_memories:
             self._services.events.emit(MemoriesLeased(tuple(MemoryId(item.id) for item in items)))
         return items
 
@@ -272,8 +274,11 @@ class Sender:
             return [refused]
 
     async def _call_for(self, item: Leased, *, repeated: bool) -> str | None:
-        """Call the remote; returns its id of the memory, where it has one."""
+        """Call the remote; returns its id of the memory, where it has one, or the state of the document."""
         subject, known, key = item.subject, item.leased.remote_id, item.idempotency_key
+        if isinstance(subject, RemoteDocument):
+            await self._remote.put_document(subject)
+            return subject.state
         if isinstance(subject, RemoteMarks):
             await self._remote.mark(subject)
             return None
@@ -375,7 +380,10 @@ class Sender:
         due = self._due_after(item)
         move = partial(delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, due=due)
         moved = await self._settle(item, move)
-        self._complain(item, error.reason, dead=moved is not None and moved.state is DeliveryState.DEAD)
+        is_dead = moved is not None and moved.state is DeliveryState.DEAD
+        if is_dead and isinstance(item.subject, RemoteDocument):  # what the hub has of it was passed by meanwhile
+            await self._services.write(shared.read_anew(self._name, item.subject.space))
+        self._complain(item, error.reason, dead=is_dead)
 
     def _due_after(self, item: Leased, wished_s: float | None = None) -> float:
         """When to try again: as the remote wished, else backed off. A Retry-After of 0 does not make a storm.
@@ -392,7 +400,7 @@ class Sender:
     def _complain(self, item: Leased, reason: str, *, dead: bool) -> None:
         is_memory = isinstance(item.subject, Memory)
         see = "see `kingly-memory outbox list --remote …`"
-        again = "link the memories" if isinstance(item.subject, RemoteLink) else "pin or rate it"
+        again = {RemoteLink: "link the memories", RemoteDocument: "write it"}.get(type(item.subject), "pin or rate it")
         remedy = see if is_memory else f"{again} again to have it tried anew"
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)

@@ -17,7 +17,9 @@
 Nothing of this is sent back. A delivery comes to rest where the memory is here then as the hub has it. Else one that
 was refused stays dead, and a memory without one is `local_only` until it is stored again or earlier memories are sent.
 
-The facet `remote:<name>` has in `read` how far the feed of each space was read; a page and that are one transaction,
+Documents that are shared have a feed of their own (`document_intake`).
+
+The facet `remote:<name>` has in `read` how far each feed of each space was read; a page and that are one transaction,
 and a page that is taken in again changes nothing. The facet `unscrubbed` of what a page purged is part of that
 transaction, too: it stays until the files of the home are scrubbed.
 """
@@ -54,6 +56,7 @@ from kingly_memory.ports import (
     Changed,
     Changes,
     Delivery,
+    DocumentChanges,
     Remote,
     RemoteLink,
     Row,
@@ -61,7 +64,7 @@ from kingly_memory.ports import (
     StoreReader,
     Transaction,
 )
-from kingly_memory.router import lifetimes, purging, summaries, write
+from kingly_memory.router import document_intake, lifetimes, purging, shared, summaries, write
 from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import link_item
@@ -86,16 +89,20 @@ class Reading:
         self._services = services
 
     async def pull(self, remote: Remote, timeout_s: float) -> tuple[int, bool]:
-        """Take in a page of each feed: how many memories are new or other here, and whether there is more. Only where
-        the project was added to the remote, which else answers questions alone. Raises RemoteError and StoreError."""
+        """Take in a page of each feed: how many memories and documents are new or other here, and whether there is
+        more. Only where the project was added to the remote, which else answers questions alone. Raises RemoteError and
+        StoreError."""
         news, is_more = 0, False
         known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
         spaces = spaces_read(self._space) if known is not None and self._space in known["projects"] else ()
-        for space in spaces:
-            since = known["read"].get(space) if known is not None else None
+        feeds = [(space, space) for space in spaces]
+        feeds += [(space, shared.cursor_of(space)) for space in spaces if shared.prefixes(known, space)]
+        for space, cursor in feeds:
+            since = known["read"].get(cursor) if known is not None else None
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
+            ask = remote.changes if cursor == space else remote.document_changes
             try:
-                page = await remote.changes(since, space=space, timeout_s=call_s)
+                page = await ask(since, space=space, timeout_s=call_s)
             except RemoteRefused as refused:
                 if space == self._space or not refused.clear:
                     raise
@@ -105,7 +112,8 @@ class Reading:
             services = self._services
             context = WriteContext(space, None, None, services.settings.lifetimes, services.clock.now())
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
-            news += await services.write(intake.page(page))
+            change = intake.documents(page, since) if isinstance(page, DocumentChanges) else intake.page(page)
+            news += await services.write(change)
             await services.departures.purged(intake.purged)
             is_more |= page.more
         if not is_more:  # a scrub looks through the whole store: one for all pages
@@ -141,21 +149,39 @@ class Intake:
         ends = {end for one in page.found for link in one.links for end in (link.source_id, link.target_id)}
 
         def change(transaction: Transaction) -> int:
-            known = transaction.facet("remote", self.remote)
-            if known is None:  # taken out of the home meanwhile
+            if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
                 return 0
             here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
             news = {one.remote_id for one in page.found if self._take(transaction, one, here)}
             for link in (link for one in page.found for link in one.links):
                 self._join(transaction, link, here)
             news |= {one.remote_id for one in page.found if self._mark(transaction, one, here)}
-            known = transaction.facet("remote", self.remote) or known
-            read = {**known["read"], self.context.space: page.until}
-            unread = known.get("unread", 0) + page.left_out
-            transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
+            self._read(transaction, self.context.space, page)
             return len(news)
 
         return change
+
+    def documents(self, page: DocumentChanges, since: str | None) -> Callable[[Transaction], int]:
+        """How many documents are new or other here. Nothing where the feed is to be read from elsewhere meanwhile."""
+        cursor = shared.cursor_of(self.context.space)
+
+        def change(transaction: Transaction) -> int:
+            if (transaction.facet("remote", self.remote) or {"read": {}})["read"].get(cursor) != since:
+                return 0
+            news = [one for one in page.found if document_intake.take(transaction, self.remote, one, self.context.now)]
+            for one in news:
+                if one.purged:
+                    transaction.set_facet(_UNSCRUBBED, one.name, {})
+            self._read(transaction, cursor, page)
+            return len(news)
+
+        return change
+
+    def _read(self, transaction: Transaction, cursor: str, page: Changes | DocumentChanges) -> None:
+        known = transaction.facet("remote", self.remote)
+        if known is not None:  # else it was taken out of the home meanwhile
+            read, unread = {**known["read"], cursor: page.until}, known.get("unread", 0) + page.left_out
+            transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
 
     def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
         said = None if one.said is None else self._memory(one.said, one)

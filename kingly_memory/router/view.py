@@ -309,8 +309,8 @@ class View:
         return {**told.pop("link"), **told}
 
     def _remote_status(self, remotes: Sequence[Route]) -> JsonObject:
-        """The link to the first of the remotes, the outboxes of all together, and links between memories that wait for
-        them or were refused, if there are any."""
+        """The link to the first of the remotes, the outboxes of all together, and links between memories and documents
+        that wait for them or were refused, if there are any."""
         link = dict.fromkeys(("state", "endpoint", "next_probe_s", "last_error", "effects", "server"))
         told: JsonObject = {
             "link": {**link, "state": LinkState.DISABLED.value},
@@ -319,7 +319,7 @@ class View:
         if not remotes:
             return told
         from kingly_memory.router import known_remotes
-        from kingly_memory.router.delivery import outbox_of_links
+        from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
 
         reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
         told["link"] = {
@@ -330,13 +330,14 @@ class View:
             "effects": first.effects,
             "server": first.server,
         }
-        memories, links = Counter[str](), Counter[str]()
+        memories, links, documents = Counter[str](), Counter[str](), Counter[str]()
         waiting_s: list[float] = []
         earlier: list[int | None] = []
         routes = self._station.routes
         for route in remotes:
             memories.update(reader.outbox_counts(route.name))
             links.update(reader.outbox_counts(outbox_of_links(route.name)))
+            documents.update(reader.outbox_counts(outbox_of_documents(route.name)))
             oldest = reader.outbox_page(route.name, ["pending", "leased"], 1)
             waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
             if routes is not None:
@@ -349,8 +350,9 @@ class View:
         }
         if any(count != 0 for count in earlier):
             told["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
-        if links.total():
-            told["links"] = {"pending": links["pending"] + links["leased"], "dead": links["dead"]}
+        for name, counts in (("links", links), ("documents", documents)):
+            if counts.total():
+                told[name] = {"pending": counts["pending"] + counts["leased"], "dead": counts["dead"]}
         return told
 
     def offline_reasons(self) -> dict[str, str] | None:

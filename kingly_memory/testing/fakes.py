@@ -10,7 +10,16 @@ from typing import Any
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.ports import (
+    Changes,
+    Clock,
+    DocumentChanges,
+    RemoteDocument,
+    RemoteHit,
+    RemoteInfo,
+    RemoteLink,
+    RemoteMarks,
+)
 from kingly_memory.testing.clock import Hanging
 from kingly_memory.testing.semantic import words
 
@@ -56,6 +65,7 @@ class FakeRemote(Hanging):
         self.effects: list[str] = []
         self.links: list[RemoteLink] = []
         self.marks: dict[str, RemoteMarks] = {}
+        self.documents: dict[str, RemoteDocument] = {}
         self.elsewhere: list[RemoteHit] = []
         self.working_elsewhere: list[RemoteHit] = []
         self.changed_elsewhere: Changes | None = None
@@ -119,6 +129,13 @@ class FakeRemote(Hanging):
 
     async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
         return self.changed_elsewhere
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        async with self._call("put_document", document=document):
+            self.documents[document.name] = document
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+        return None
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -357,6 +357,9 @@ def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:
         ("get_linked_memories", {"memory_ids": "one"}, "memory_ids"),
         ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b", "strength": "x"}, "strength"),
         ("record_thought", {"content": "x", "chain_id": 4}, "chain_id"),
+        ("put_document", {"name": "a/b", "at": "2026-01-01"}, "name"),
+        ("put_document", {"name": "0" * 32, "at": "soon"}, "at"),
+        ("put_document", {"name": "0" * 32, "at": "2026-01-01", "document": {"place": ["a", "b"]}}, "document"),
     ],
 )
 def test_wrong_parameters_are_refused_by_name(hub: Hub, method: str, params: JsonObject, field: str) -> None:
@@ -375,6 +378,9 @@ def test_unknown_parameters_are_ignored(hub: Hub, method: str) -> None:
         "memory_id": stored,
         "memory_ids": [stored],
         "memories": [{"content": "x", "from": "x"}],
+        "name": "0" * 32,
+        "at": "2026-01-01T00:00:00Z",
+        "digest": "0" * 32,
         "from_the_future": {},
     }
     assert hub(method, **fitting, source_memory_id=stored, target_memory_id=stored)
@@ -416,5 +422,6 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
             "create_memory_link",
             "store_many",
             "mark_memory",
+            "put_document",
         ],
     }

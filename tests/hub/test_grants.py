@@ -96,6 +96,7 @@ def test_a_quota_alone_lets_everybody_in_as_before(hub: HubProcess) -> None:
     assert reply(hub, "", "store_memory", content="tea at five").status_code == 200
 
 
+NAMED = {"name": "0" * 32, "at": "2026-01-01T00:00:00Z"}
 REQUESTS: tuple[tuple[str, dict[str, Any], Role], ...] = (
     ("search_semantic_memories", {"query": "tea"}, Role.READ),
     ("list_changes", {}, Role.READ),
@@ -104,6 +105,10 @@ REQUESTS: tuple[tuple[str, dict[str, Any], Role], ...] = (
     ("update_memory", {"memory_id": "x", "content": "tea"}, Role.WRITE),
     ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b"}, Role.WRITE),
     ("mark_memory", {"memory_id": "a"}, Role.WRITE),
+    ("get_document", {"memory_id": "a", "digest": "b"}, Role.READ),
+    ("put_document", {**NAMED, "document": {"place": ["a", "b"]}}, Role.WRITE),
+    ("put_document", NAMED, Role.FORGET),
+    ("put_document", {**NAMED, "purge": True}, Role.PURGE),
     ("forget_memory", {"memory_id": "a"}, Role.FORGET),
     ("forget_memory", {"memory_id": "a", "purge": True}, Role.PURGE),
 )

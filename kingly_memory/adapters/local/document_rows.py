@@ -12,7 +12,7 @@ from typing import Any
 from kingly_memory import ports
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.matching import any_of
-from kingly_memory.documents import Document, LogItem, LogSession, Namespace, texts_in
+from kingly_memory.documents import Document, LogItem, LogSession, Namespace, Place, texts_in
 from kingly_memory.models import JsonObject
 
 log = logging.getLogger("kingly_memory.store")
@@ -82,6 +82,11 @@ class DocumentReader:
     def sessions(self, space: str) -> list[LogSession]:
         found = self._ask(sql.LOG_SESSIONS, (space,))
         return [LogSession(session, items, _moment(last_s)) for session, items, last_s in found]
+
+    def places(self, space: str, prefix: Namespace, limit: int, after: Place | None) -> list[Place]:
+        behind = ("", "") if after is None else (_column(after[0]), after[1])
+        found = self._ask(sql.DOCUMENT_PLACES, (*_within(space, prefix, 0.0)[:3], *behind, limit))
+        return [(_labels(namespace), key) for namespace, key in found]
 
     def count(self, space: str) -> int:
         found = self._ask(sql.COUNT_DOCUMENTS, (space,))

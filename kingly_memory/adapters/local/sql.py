@@ -404,6 +404,11 @@ SEND_ANEW = (
 SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1, digest = NULL {_OURS_AT} AND state = 'leased'"
 """Who sends it may have been answered before the remote was put back: that answer confirms an earlier change now."""
 LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0, digest = NULL WHERE remote = ?"
+DOCUMENTS_ANEW = (
+    "UPDATE km_delivery SET wanted = wanted + 1, remote_id = '', digest = NULL, "
+    "state = iif(state = 'leased', state, 'pending'), due_s = iif(state = 'leased', due_s, ?) "
+    "WHERE remote = ? AND state <> 'dead'"
+)
 SEAL_ANEW = (
     f"UPDATE km_delivery SET digest = delivery_digest(remote, item, {DELIVERY.rpartition(',')[0]}) "
     "WHERE remote = ? AND digest IS NULL"
@@ -548,6 +553,10 @@ TEXT_OF_DOCUMENT = f"SELECT body FROM km_documents_text WHERE rowid = ({DOCUMENT
 DOCUMENT_PAGE = (
     f"SELECT {DOCUMENT} FROM km_documents WHERE {_LIVING} AND (namespace, key) > (?5, ?6) "
     "ORDER BY namespace, key LIMIT ?7"
+)
+DOCUMENT_PLACES = (
+    "SELECT namespace, key FROM km_documents WHERE space = ?1 AND namespace >= ?2 AND namespace < ?3 "
+    "AND (namespace, key) > (?4, ?5) ORDER BY namespace, key LIMIT ?6"
 )
 NAMESPACES = f"SELECT DISTINCT namespace FROM km_documents WHERE {_LIVING} ORDER BY namespace"
 DOCUMENT_MATCHES = (

@@ -336,12 +336,13 @@ class DiskTransaction:
         else:
             self._connection.execute(sql.SET_DELIVERY, rows.delivery_columns(remote, item, delivery))
 
-    def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
+    def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
         self._connection.execute(sql.SEND_ANEW, (now_s, remote))
         self._connection.execute(sql.SEND_LEASED_ANEW, (remote,))
         self._connection.execute(sql.LINK_ANEW, (outbox_of_links,))
+        self._connection.execute(sql.DOCUMENTS_ANEW, (now_s, outbox_of_documents))
         rows.teach(self._connection)
-        self._connection.executemany(sql.SEAL_ANEW, [(remote,), (outbox_of_links,)])
+        self._connection.executemany(sql.SEAL_ANEW, [(remote,), (outbox_of_links,), (outbox_of_documents,)])
 
     def delivery_items(self, remote: str) -> list[str]:
         return [item for (item,) in self._all(sql.DELIVERY_ITEMS, remote)]

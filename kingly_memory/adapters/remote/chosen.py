@@ -15,7 +15,17 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Changes, Clock, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.ports import (
+    UNKNOWN,
+    Changes,
+    Clock,
+    DocumentChanges,
+    RemoteDocument,
+    RemoteHit,
+    RemoteInfo,
+    RemoteLink,
+    RemoteMarks,
+)
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.ultimate import UltimateRemote
@@ -92,6 +102,14 @@ class ChosenRemote:
         return await self._within(
             timeout_s, lambda server, left_s: server.changes(since, space=space, timeout_s=left_s)
         )
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        server = await self._ready()
+        await server.put_document(document)
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+        server = await self._ready()
+        return await server.document_changes(since, space=space, timeout_s=timeout_s)
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.dialect import Offer
@@ -10,11 +13,14 @@ from kingly_memory.adapters.remote.outcomes import NOT_FOUND
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.ports import Changes, DocumentChanges, RemoteDocument, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 
 STORE_MANY = "store_many"
 MOST_AT_ONCE = 100
 """Memories in one `store_many`."""
+
+PARTS_TOGETHER = 8
+"""Of a document, in calls at the same time."""
 
 _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 """How much of a memory's text its copy is looked up by, and how many answers are looked at."""
@@ -23,7 +29,7 @@ _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 class HubRemote(ToolRemote):
     """A remote with the seed's tools, in any dialect."""
 
-    _lists_changes = _keeps_marks = False
+    _lists_changes = _keeps_marks = _keeps_documents = False
     _can_update = _knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
@@ -31,6 +37,7 @@ class HubRemote(ToolRemote):
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
         self._lists_changes = "list_changes" in wire.features(offer.told)
         self._keeps_marks = "mark_memory" in wire.features(offer.told)
+        self._keeps_documents = "put_document" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
         takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
@@ -86,6 +93,40 @@ class HubRemote(ToolRemote):
         return wire.changes(
             await self._dialect.call("list_changes", params, space=space, timeout_s=timeout_s, reads=True)
         )
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        for params in wire.document_params(document) if self._keeps_documents else ():
+            wire.check_put(await self._dialect.call("put_document", params, space=document.space))
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+        if not self._keeps_documents:
+            return None
+        ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
+        listed, until, is_more = wire.listed_documents(await ask("list_changes", {"since": since, "documents": True}))
+        # A hub of ours ends a page with a long one: more of them together would fill the memory.
+        usable = [one for one in listed if one is not None and (one.parts <= 1 or one is listed[-1])]
+        found = [await self._document(one, ask, space) for one in usable]
+        known = tuple(one for one in found if one is not None)
+        return DocumentChanges(known, until, is_more, len(listed) - len(known))
+
+    async def _document(
+        self, listed: wire.ListedDocument, ask: Callable[..., Awaitable[Any]], space: str
+    ) -> RemoteDocument | None:
+        """A document; None for one of which there is no content any more: then it is listed again."""
+        if listed.parts <= 1:
+            return wire.remote_document(listed, str(listed.entry.get("content") or ""), space)
+        content = ""
+        for first in range(0, listed.parts, PARTS_TOGETHER):
+            some = range(first, min(first + PARTS_TOGETHER, listed.parts))
+            named = {"memory_id": listed.remote_id, "digest": listed.digest}
+            texts = map(
+                wire.document_part,
+                await asyncio.gather(*(ask("get_document", {**named, "part": part}) for part in some)),
+            )
+            content += "".join(one or "" for one in texts)
+            if len(content) > wire.LONGEST_CONTENT:
+                return None
+        return await asyncio.to_thread(wire.remote_document, listed, content, space)
 
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import Memory
-from kingly_memory.ports import RemoteInfo, RemoteMarks
+from kingly_memory.ports import DocumentChanges, RemoteDocument, RemoteInfo, RemoteMarks
 
 
 class ToolRemote:
@@ -34,6 +34,12 @@ class ToolRemote:
 
     async def mark(self, marks: RemoteMarks) -> None:
         """Most servers know no pins and no ratings."""
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        """Nor documents."""
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
+        return None
 
     async def aclose(self) -> None:
         await self._dialect.aclose()

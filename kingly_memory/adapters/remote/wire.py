@@ -7,17 +7,28 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from kingly_memory.adapters.remote.outcomes import failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
+from kingly_memory.documents import MOST_BYTES, Document, json_text, name_of, texts_in
 from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
-from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Changed, Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks, Said
-from kingly_memory.validation import LARGEST_REVISION, moment
+from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType, moment_text
+from kingly_memory.ports import (
+    UNKNOWN,
+    Changed,
+    Changes,
+    RemoteDocument,
+    RemoteHit,
+    RemoteInfo,
+    RemoteLink,
+    RemoteMarks,
+    Said,
+)
+from kingly_memory.validation import LARGEST_REVISION, mended, moment, required
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -27,6 +38,11 @@ MOST_ENTRIES = 200
 MOST_EARLIER = 20
 """Earlier revisions of an entry of a feed, as many as our hub lists."""
 ID_LIMIT = 512
+PART_CHARACTERS = 196_608
+"""Of a document in one call: at most four bytes each, so that a reply of 1 MiB has room for them."""
+MOST_PARTS = 512
+LONGEST_CONTENT = 3 * MOST_BYTES
+"""A value and the text that it is found by, which may be all of it again."""
 
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
 _LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
@@ -79,6 +95,21 @@ def marks_params(marks: RemoteMarks) -> JsonObject:
     """What `mark_memory` is told."""
     said = {"pin": marks.pin, "ratings": list(marks.ratings)}
     return {"memory_id": marks.remote_id, **{name: one for name, one in said.items() if one}}
+
+
+def document_params(document: RemoteDocument) -> Iterator[JsonObject]:
+    """What `put_document` is told, one call after the other."""
+    said: JsonObject = {"name": document.name, "at": document.at.isoformat(), "based_on": document.based_on}
+    one, content = document.document, document.content
+    if one is None:
+        yield {**said, "purge": document.purged}
+        return
+    times = {"created_at": moment_text(one.created_at), "expires_at": moment_text(one.expires_at), "ttl_s": one.ttl_s}
+    said |= {"document": {"place": [*one.namespace, one.key], **times}, "digest": document.digest}
+    parts = -(-len(content) // PART_CHARACTERS)
+    for part in range(parts):
+        begin = part * PART_CHARACTERS
+        yield {**said, "content": content[begin : begin + PART_CHARACTERS], "part": part, "parts": parts}
 
 
 def link_words(link: RemoteLink) -> JsonObject:
@@ -202,14 +233,11 @@ def forgotten_id(reply: Any) -> str | None:
 def changes(reply: Any) -> Changes:
     """A page of a hub's feed. Raises RemoteUnavailable for what cannot be an answer; entries that make no sense, and
     those that no reply has room for, are left out."""
-    told = _unwrapped(reply)
-    entries, until = (told.get("changes"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
-    if not isinstance(entries, list) or until is None:
-        raise RemoteUnavailable("the reply lists no changes", reached=True)
+    entries, until, is_more = _page(reply)
     found = [one for entry in entries if isinstance(entry, Mapping) and (one := _changed(entry)) is not None]
     if len(found) < len(entries):
         log.warning("%d of %d changes cannot be read here and are left out", len(entries) - len(found), len(entries))
-    return Changes(tuple(found), until, told.get("more") is True, len(entries) - len(found))
+    return Changes(tuple(found), until, is_more, len(entries) - len(found))
 
 
 def _changed(entry: Mapping[str, Any]) -> Changed | None:
@@ -231,6 +259,80 @@ def _changed(entry: Mapping[str, Any]) -> Changed | None:
         entry.get("pin"),
         entry.get("ratings"),
     )
+
+
+def check_put(reply: Any) -> None:
+    """Raise RemoteUnavailable where the remote has not all parts of a document: another one came between."""
+    told = _unwrapped(reply)
+    if not isinstance(told, Mapping) or told.get("missing") is True:
+        raise RemoteUnavailable("the remote has not all parts of a document", reached=True)
+
+
+class ListedDocument(NamedTuple):
+    """An entry of a feed of documents, whose content has as many parts; that of a short one came with it."""
+
+    remote_id: str
+    digest: str
+    parts: int
+    entry: Mapping[str, Any]
+
+
+def listed_documents(reply: Any) -> tuple[list[ListedDocument | None], str, bool]:
+    """The entries of a page, None for what makes no sense, where to go on, and whether there is more. Raises
+    RemoteUnavailable for what cannot be an answer."""
+    entries, until, is_more = _page(reply)
+    return [_listed_document(one) for one in entries], until, is_more
+
+
+def _listed_document(entry: Any) -> ListedDocument | None:
+    remote_id = text_of(entry.get("memory_id")) if isinstance(entry, Mapping) else None
+    if remote_id is None or not re.fullmatch("[0-9a-f]{32}", str(entry.get("name"))):
+        return None
+    if entry.get("removed") is True:
+        return ListedDocument(remote_id, "", 0, entry)
+    parts, digest = entry.get("parts"), text_of(entry.get("digest"))
+    is_known = isinstance(parts, int) and 1 <= parts <= MOST_PARTS and digest is not None
+    return ListedDocument(remote_id, digest or "", parts, entry) if is_known else None
+
+
+def document_part(reply: Any) -> str | None:
+    told = _unwrapped(reply)
+    text = told.get("text") if isinstance(told, Mapping) else None
+    return text if isinstance(text, str) else None
+
+
+def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteDocument | None:
+    """A document as it stands there; None for what makes none. Reads as much as 16 MiB of JSON."""
+    entry = listed.entry
+    at, name = _moment(entry.get("at")), entry["name"]
+    if at is None:
+        return None
+    if not listed.parts:
+        return RemoteDocument(name, space, at, purged=entry.get("purged") is True)
+    try:
+        said = dict(entry["document"])
+        *labels, key = [required("place", one) for one in list(said["place"])]
+        told = json.loads(content)
+        json_text("value", told["value"])
+        created_at, expires_at = moment("created_at", said.get("created_at")), moment("expires_at", said["expires_at"])
+    except (InvalidInput, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    text = told.get("text")
+    document = Document(
+        tuple(labels), key, told["value"], 0, created_at or at, at, expires_at, figure(said.get("ttl_s"))
+    )
+    found_by = mended(texts_in(document.value)) if not isinstance(text, str) else text
+    found = RemoteDocument(name, space, at, document, content, found_by)
+    is_whole = found.digest == listed.digest and labels and name_of(labels, key) == name
+    return found if is_whole else None
+
+
+def _page(reply: Any) -> tuple[list[Any], str, bool]:
+    told = _unwrapped(reply)
+    entries, until = (told.get("changes"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
+    if not isinstance(entries, list) or until is None:
+        raise RemoteUnavailable("the reply lists no changes", reached=True)
+    return entries, until, told.get("more") is True
 
 
 def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> Said | None:

@@ -121,7 +121,7 @@ class Shelf:
     def set_delivery(self, remote: str, item: str, delivery: Delivery | None) -> None:
         self.set_facet(f"delivery {remote}", item, None if delivery is None else vars(delivery))
 
-    def send_anew(self, remote: str, outbox_of_links: str, now_s: float) -> None:
+    def send_anew(self, remote: str, outbox_of_links: str, outbox_of_documents: str, now_s: float) -> None:
         raise NotImplementedError
 
     def delivery_items(self, remote: str) -> list[str]:

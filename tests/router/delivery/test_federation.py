@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Query, Source, Standing
 from kingly_memory.observe import Event, LinkChanged
-from kingly_memory.ports import Changes, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.ports import (
+    Changes,
+    DocumentChanges,
+    RemoteDocument,
+    RemoteHit,
+    RemoteInfo,
+    RemoteLink,
+    RemoteMarks,
+)
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, Remotes, federated, held, router_over
@@ -66,6 +74,12 @@ class Shelf:
         return remote_id
 
     async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        return None
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        raise NotImplementedError
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         return None
 
     async def search(

@@ -16,7 +16,16 @@ import pytest
 from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.ports import Changes, Remote, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
+from kingly_memory.ports import (
+    Changes,
+    DocumentChanges,
+    Remote,
+    RemoteDocument,
+    RemoteHit,
+    RemoteInfo,
+    RemoteLink,
+    RemoteMarks,
+)
 from kingly_memory.router.search import remote_cache, request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.settings import Pace, Settings
@@ -325,6 +334,12 @@ class Notebook:
         return remote_id
 
     async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        return None
+
+    async def put_document(self, document: RemoteDocument) -> None:
+        raise NotImplementedError
+
+    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         return None
 
     async def search(

@@ -1,0 +1,207 @@
+"""Documents of homes at the hub, which does not look at what is in them.
+
+Those of a project have a space of their own, and so a feed. A document is a memory there, with its name as the key: its
+metadata have in `said` what the feed lists, in `state` which text that is, and in `earlier` which texts it was. Its
+content lies in parts, the facets `part:<id>.<digest>.<number>`. They arrive before it counts; the facet `arriving:<id>`
+says whose they are, so that what never came whole goes when another text comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from kingly_memory import validation
+from kingly_memory.dataclass import replace
+from kingly_memory.documents import APART_FOR, apart, name_of
+from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.methods import GetDocument, PutDocument
+from kingly_memory.hub.storing import HubStore
+from kingly_memory.ids import MemoryId, named_id
+from kingly_memory.models import JsonObject, Standing, project_and_user, space_of
+from kingly_memory.ports import Clock, StoreReader, Transaction
+
+_PART, _ARRIVING = "part", "arriving"
+_EARLIER_KEPT = 16
+"""A sender repeats its last text, not its seventeenth."""
+_CLOCKS_APART = timedelta(days=1)
+_CONTENT = "document"
+"""What stands in the place of a memory's text."""
+
+
+def documents_of(scope: str) -> str:
+    """The space of the documents of a scope; a project has no slash in its name there."""
+    project, user = project_and_user(scope)
+    return space_of(f"{project}/documents", user)
+
+
+def part(reader: StoreReader, memory_id: str, digest: str, number: int) -> str | None:
+    owner = _part(memory_id, digest, number)
+    text: str | None = reader.facets(_PART, [owner]).get(owner, {}).get("text")
+    return text
+
+
+class Documents:
+    """Safe from any thread."""
+
+    def __init__(self, store: HubStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def part(self, scope: str, request: GetDocument) -> JsonObject:
+        """None as its `text` where there is another text by now."""
+        row = self._store.reader.row(request.memory_id)
+        is_own = row is not None and row.memory.scope.space == documents_of(scope)
+        text = part(self._store.reader, request.memory_id, request.digest, request.part) if is_own else None
+        return {"text": text}
+
+    def put(self, scope: str, request: PutDocument) -> JsonObject:
+        """Keep a part, or with the last one decide. Raises InvalidInput."""
+        now, said_at = self._clock.now(), validation.moment("at", request.at)
+        if said_at is None:
+            raise InvalidInput("at", "is missing")
+        # A wrong clock must not make a text the last one for ever.
+        text = _Text(_said(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
+        place = _Place(documents_of(scope), request.name)
+
+        def change(tx: Transaction) -> JsonObject:
+            told = None if request.document is None else _arrive(tx, place.id, request)
+            return told or {"memory_id": place.id, "state": _decide(tx, place, text, request, now)}
+
+        answer = self._store.write(change, place.space).result()
+        if request.purge:
+            self._store.scrub([place.id])
+        return answer
+
+
+class _Text(NamedTuple):
+    """What the feed lists of a document, or of its removal, and since when it counts."""
+
+    said: JsonObject
+    at: datetime
+
+    @property
+    def state(self) -> str:
+        """As `ports.RemoteDocument` has it."""
+        return f"{self.digest}@{self.said['at']}"
+
+    @property
+    def digest(self) -> str:
+        """Empty for a removal."""
+        return str(self.said.get("digest", ""))
+
+
+class _Place:
+    """Where a document lies: the id of the memory is that of its name in its space."""
+
+    def __init__(self, space: str, name: str) -> None:
+        self.space, self.name = space, name
+        self.id = named_id(space, name)
+
+
+def _said(request: PutDocument, at: datetime) -> JsonObject:
+    """What the feed lists."""
+    if request.document is None:
+        return {"at": at.isoformat(), "removed": True, "purged": request.purge}
+    place = request.document.get("place")
+    labels = [one for one in place if isinstance(one, str)] if isinstance(place, list) else []
+    if len(labels) < 2 or name_of(labels[:-1], labels[-1]) != request.name or not request.digest:  # noqa: PLR2004
+        raise InvalidInput(
+            "document", "expected its `place`, of which `name` is the digest, and the `digest` of its content"
+        )
+    return {
+        "at": at.isoformat(),
+        "document": request.document,
+        "digest": request.digest,
+        "parts": request.parts,
+    }
+
+
+def _arrive(tx: Transaction, memory_id: MemoryId, request: PutDocument) -> JsonObject | None:
+    """Keep a part. None with the last one, where all are there."""
+    tx.set_facet(_PART, _part(memory_id, request.digest, request.part), {"text": request.content})
+    if request.parts == 1:
+        return None
+    before = tx.facet(_ARRIVING, memory_id)
+    arriving = {"digest": request.digest, "parts": request.parts}
+    if before != arriving:
+        if before is not None and before["digest"] not in (request.digest, _digest_here(tx, memory_id)):
+            _drop(tx, memory_id, before)
+        tx.set_facet(_ARRIVING, memory_id, arriving)
+    if request.part + 1 < request.parts:
+        return {"held": True}
+    if any(tx.facet(_PART, _part(memory_id, request.digest, number)) is None for number in range(request.parts)):
+        return {"missing": True}
+    tx.set_facet(_ARRIVING, memory_id, None)
+    return None
+
+
+def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, now: datetime) -> str:
+    """Which text counts from now on: its state. One that replaces what its sender knew counts whenever it was written;
+    of two that were written apart the later one counts, and the other is kept beside it. Of one that was sent before
+    only a line of the feed is written: its sender may have passed by what has changed since."""
+    row = tx.row(place.id)
+    if row is None:
+        _save(tx, place, text, (), 1)
+        return text.state
+    memory, before = row.memory, row.memory.metadata
+    here, known = _Text(before["said"], memory.updated_at), [*before["earlier"], before["state"]]
+    if text.state in known:
+        if text.digest != here.digest:
+            _drop(tx, place.id, text.said)
+        tx.note_seen(memory)
+        return here.state
+    is_later = request.purge or request.based_on == here.state or text.at >= here.at
+    winner, loser = (text, here) if is_later else (here, text)
+    if winner.digest != loser.digest:
+        if request.based_on not in (here.state, "") and not winner.said.get("purged"):
+            _keep_beside(tx, place, loser, now)
+        _drop(tx, place.id, loser.said)
+    _save(tx, place, winner, [*known, *([] if is_later else [text.state])], memory.revision + 1)
+    return winner.state
+
+
+def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) -> None:
+    """Under a key of its own, for a while; nothing of one that was removed."""
+    if not loser.digest:
+        return
+    *namespace, key = loser.said["document"]["place"]
+    key = apart(key, datetime.fromisoformat(loser.said["at"]))
+    beside = _Place(place.space, name_of(namespace, key))
+    if tx.row(beside.id) is not None:
+        return
+    for number in range(loser.said["parts"]):
+        content = tx.facet(_PART, _part(place.id, loser.digest, number))
+        tx.set_facet(_PART, _part(beside.id, loser.digest, number), content)
+    ends = {"expires_at": (now + APART_FOR).isoformat(), "ttl_s": None}
+    document = {**loser.said["document"], "place": [*namespace, key], **ends}
+    _save(tx, beside, _Text({**loser.said, "document": document}, loser.at), (), 1)
+
+
+def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], revision: int) -> None:
+    """Without earlier revisions."""
+    metadata = {"said": text.said, "state": text.state, "earlier": list(earlier)[-_EARLIER_KEPT:]}
+    draft = validation.draft(
+        _CONTENT, content_limit_bytes=len(_CONTENT), key=place.name, metadata=metadata, origin="remote"
+    )
+    memory = draft.memory(place.id, place.space, created_at=text.at, updated_at=text.at, revision=revision)
+    if revision > 1:
+        tx.erase(place.id)
+    if text.digest:
+        tx.save(memory, Standing.LIVE)
+    else:
+        tx.save(replace(memory, content=""), Standing.FORGOTTEN)
+
+
+def _digest_here(tx: Transaction, memory_id: MemoryId) -> str:
+    row = tx.row(memory_id)
+    return "" if row is None else _Text(row.memory.metadata["said"], row.memory.updated_at).digest
+
+
+def _part(memory_id: str, digest: str, number: int) -> str:
+    return f"{memory_id}.{digest}.{number}"
+
+
+def _drop(tx: Transaction, memory_id: MemoryId, said: Mapping[str, Any]) -> None:
+    for number in range(said.get("parts", 0)):
+        tx.set_facet(_PART, _part(memory_id, said["digest"], number), None)

@@ -1,0 +1,233 @@
+"""The documents that are shared: those of the namespaces of which somebody has said so, with the hubs of that moment.
+
+The facet `remote:<name>` has in `shared` the beginnings of those namespaces, for each space. A document that is to go
+there has a facet of its own, `document:<its name>.<digest of its space>`, with its space and its place; since it was
+removed, with the moment of that instead of the place. Under the same name its delivery lies in the outbox of documents.
+The remote id of a delivery is the state in which this machine last knew the hub to have the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from kingly_memory.digests import sha256
+from kingly_memory.documents import Namespace, Place, as_json, name_of, texts_in
+from kingly_memory.models import DeliveryState, JsonObject
+from kingly_memory.ports import Delivery, RemoteDocument, Transaction
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import outbox_of_documents
+from kingly_memory.validation import mended
+
+DOCUMENT = "document"
+AT_ONCE = 200
+"""Documents that are looked at in one transaction, so that stores are not kept waiting."""
+_TICK = timedelta(microseconds=1)
+
+
+def cursor_of(space: str) -> str:
+    """What tells how far the feed of a space's documents was read; that of its memories is called like the space."""
+    return f"{space}\x1edocuments"
+
+
+def item_of(space: str, name: str) -> str:
+    return f"{name}.{sha256(space.encode()).hexdigest()[:16]}"
+
+
+def prefixes(known: JsonObject | None, space: str) -> list[Namespace]:
+    """The beginnings of the space's namespaces that a remote shares, by what is known of it."""
+    return [] if known is None else [tuple(one) for one in known.get("shared", {}).get(space, ())]
+
+
+def is_shared(known: JsonObject | None, space: str, namespace: Namespace) -> bool:
+    return any(namespace[: len(one)] == one for one in prefixes(known, space))
+
+
+def later_than(before: datetime, now: datetime) -> datetime:
+    """Now, or just after what was before: a later text is later, whatever the clock says."""
+    return max(now, before + _TICK)
+
+
+def content_of(value: Any, text: str) -> str:
+    """A document's value as it travels, with the text that it is found by where that is not all texts in it."""
+    return as_json({"value": value, **({} if text == mended(texts_in(value)) else {"text": text})})
+
+
+# --- what becomes due -------------------------------------------------------------------------------------------------
+
+
+def note(
+    transaction: Transaction,
+    space: str,
+    place: Place,
+    now_s: float,
+    *,
+    removed_at: datetime | None = None,
+    purged: bool = False,
+) -> None:
+    """A document was written or removed: it is due at every remote that it is shared with."""
+    for remote in transaction.owners("remote"):
+        if is_shared(transaction.facet("remote", remote), space, place[0]):
+            item = item_of(space, name_of(*place))
+            _remember(transaction, space, item, place, removed_at, purged=purged)
+            _want(transaction, remote, item, now_s)
+
+
+def leave(transaction: Transaction, space: str, now: datetime, *, purged: bool = False) -> None:
+    """All documents are about to leave the space, to another one or for good."""
+    for place in _places(transaction, space) if _is_sharing(transaction, space) else ():
+        note(transaction, space, place, now.timestamp(), removed_at=now, purged=purged)
+
+
+def arrive(transaction: Transaction, space: str, now_s: float) -> None:
+    """Documents of another space have come into this one, perhaps under names that others had here."""
+    for place in _places(transaction, space) if _is_sharing(transaction, space) else ():
+        note(transaction, space, place, now_s)
+
+
+def _is_sharing(transaction: Transaction, space: str) -> bool:
+    return any(prefixes(transaction.facet("remote", one), space) for one in transaction.owners("remote"))
+
+
+def _places(transaction: Transaction, space: str) -> Iterator[Place]:
+    last = None
+    while page := transaction.documents.places(space, (), AT_ONCE, last):
+        yield from page
+        last = page[-1]
+
+
+def _want(transaction: Transaction, remote: str, item: str, now_s: float) -> None:
+    outbox = outbox_of_documents(remote)
+    transaction.set_delivery(outbox, item, delivery.wanted(transaction.delivery(outbox, item), 1, now_s))
+
+
+def _remember(
+    transaction: Transaction,
+    space: str,
+    item: str,
+    place: Place | None,
+    removed_at: datetime | None,
+    *,
+    purged: bool = False,
+) -> None:
+    if removed_at is not None:
+        said: JsonObject = {"removed_at": removed_at.timestamp(), **({"purged": True} if purged else {})}
+    else:
+        said = {} if place is None else {"place": [*place[0], place[1]]}
+    transaction.set_facet(DOCUMENT, item, {"space": space, **said})
+
+
+def came(transaction: Transaction, remote: str, one: RemoteDocument, place: Place | None) -> None:
+    """A document is here as the hub has it, or is gone: then it has no place."""
+    outbox, item = outbox_of_documents(remote), item_of(one.space, one.name)
+    _remember(transaction, one.space, item, place, one.at if place is None else None)
+    before = transaction.delivery(outbox, item)
+    change = 1 if before is None else before.wanted
+    state = DeliveryState.DELIVERED
+    at_rest = Delivery(change, None, state=state, acknowledged=change, remote_id=one.state)
+    transaction.set_delivery(outbox, item, at_rest)
+
+
+def place_of(transaction: Transaction, item: str) -> Place | None:
+    """Where a shared document lies here."""
+    labels = (transaction.facet(DOCUMENT, item) or {}).get("place")
+    return (tuple(labels[:-1]), labels[-1]) if labels else None
+
+
+def told(transaction: Transaction, remote: str, item: str, based_on: str | None) -> RemoteDocument | None:
+    """What a remote is told of a document; None where there is nothing to tell any more: it ended, or it is not shared
+    any longer."""
+    said = transaction.facet(DOCUMENT, item)
+    if said is None:
+        return None
+    space, name = said["space"], item.partition(".")[0]
+    if "removed_at" in said:
+        at = datetime.fromtimestamp(said["removed_at"], UTC)
+        return RemoteDocument(name, space, at, based_on=based_on, purged=said.get("purged", False))
+    place = place_of(transaction, item)
+    document = None if place is None else transaction.documents.document(space, *place)
+    if document is None or not is_shared(transaction.facet("remote", remote), space, document.namespace):
+        return None
+    text = transaction.documents.found_by(space, document.namespace, document.key)
+    content = content_of(document.value, text)
+    return RemoteDocument(name, space, document.updated_at, document, content, text, based_on)
+
+
+# --- what the user asks for -------------------------------------------------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """How many remotes there are, how many documents of a batch became due at one of them, and the last of the batch,
+    where the next one goes on; None after the last."""
+
+    remotes: int
+    due: int
+    last: Place | None
+
+
+def share(space: str, prefix: Namespace, now_s: float, after: Place | None) -> Callable[[Transaction], Batch]:
+    """Share the documents that lie there, a batch of those behind `after`, and what comes after them. The feed is read
+    anew, since what the hub has of that namespace was passed by."""
+
+    def change(transaction: Transaction) -> Batch:
+        remotes = _remotes(transaction, space)
+        for remote, known in remotes.items() if after is None else ():
+            told = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
+            transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: told}})
+            read_anew(remote, space)(transaction)
+        places = transaction.documents.places(space, prefix, AT_ONCE, after) if remotes else []
+        due = 0
+        for place in places:
+            item = item_of(space, name_of(*place))
+            before = {one: transaction.delivery(outbox_of_documents(one), item) for one in remotes}
+            lacking = [one for one, found in before.items() if found is None or found.state is DeliveryState.DEAD]
+            for remote in lacking:
+                _remember(transaction, space, item, place, None)
+                _want(transaction, remote, item, now_s)
+            due += bool(lacking)
+        return Batch(len(remotes), due, places[-1] if len(places) == AT_ONCE else None)
+
+    return change
+
+
+def read_anew(remote: str, space: str) -> Callable[[Transaction], None]:
+    """The feed of the space's documents is read from its beginning."""
+
+    def change(transaction: Transaction) -> None:
+        known = transaction.facet("remote", remote)
+        if known is not None:
+            read = {which: until for which, until in known["read"].items() if which != cursor_of(space)}
+            transaction.set_facet("remote", remote, {**known, "read": read})
+
+    return change
+
+
+def unshare(space: str, prefix: Namespace, after: Place | None) -> Callable[[Transaction], Batch]:
+    """Share it no longer; what the hub and other machines have stays there. `remotes` counts those that shared it."""
+
+    def change(transaction: Transaction) -> Batch:
+        remotes = _remotes(transaction, space)
+        sharing = [one for one, known in remotes.items() if prefix in prefixes(known, space)]
+        for remote in sharing:
+            left = [list(one) for one in prefixes(remotes[remote], space) if one != prefix]
+            shared = {**remotes[remote]["shared"], space: left}
+            transaction.set_facet("remote", remote, {**remotes[remote], "shared": shared})
+        places = transaction.documents.places(space, prefix, AT_ONCE, after)
+        known = _remotes(transaction, space)
+        for place in places:
+            item = item_of(space, name_of(*place))
+            parted = [one for one, facet in known.items() if not is_shared(facet, space, place[0])]
+            for remote in parted:
+                transaction.set_delivery(outbox_of_documents(remote), item, None)
+            if len(parted) == len(known):
+                transaction.set_facet(DOCUMENT, item, None)
+        return Batch(len(sharing), 0, places[-1] if len(places) == AT_ONCE else None)
+
+    return change
+
+
+def _remotes(transaction: Transaction, space: str) -> dict[str, JsonObject]:
+    """What is known of the remotes that were added to the project."""
+    facets = {name: transaction.facet("remote", name) for name in transaction.owners("remote")}
+    return {name: facet for name, facet in facets.items() if facet is not None and space in facet["projects"]}

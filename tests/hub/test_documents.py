@@ -1,0 +1,423 @@
+"""Documents that machines share with one hub: what one writes or deletes reaches the others, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import InvalidInput, MemoryRouter
+from kingly_memory.adapters.remote import wire
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.hub import feed
+from tests.hub.machines import Team, Wire
+from tests.hub.stores import STORES, opener
+from tests.hub.test_sync import synced
+
+pytestmark = pytest.mark.requirement("N7")
+
+
+@pytest.fixture(params=STORES)
+def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
+    yield made
+    made.store.close()
+
+
+async def all_of(memory: MemoryRouter) -> dict[str, Any]:
+    return {f"{'/'.join(one.namespace)}/{one.key}": one.value for one in await memory.documents.list("", limit=1000)}
+
+
+async def share(*machines: MemoryRouter, prefix: str = "users") -> None:
+    for memory in machines:
+        await memory.documents.share(prefix)
+
+
+async def test_what_one_machine_writes_and_deletes_in_a_shared_namespace_is_so_on_all_and_on_a_new_one(
+    team: Team,
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.documents.put("users/lydia", "profile", {"city": "Oslo"})
+        await laptop.documents.put("users", "draft", "on its way")
+        assert await laptop.documents.share("users") == 2
+        await share(desktop)
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/draft": "on its way", "users/lydia/profile": {"city": "Oslo"}}
+        await desktop.documents.put("users/lydia", "profile", {"city": "Bergen"})
+        await laptop.documents.delete("users", "draft")
+        await synced(laptop, desktop)
+        async with team.machine("third") as third:
+            await share(third)
+            await synced(third)
+            for memory in (laptop, desktop, third):
+                assert await all_of(memory) == {"users/lydia/profile": {"city": "Bergen"}}
+                (found,) = await memory.documents.search("users", "Bergen")
+                assert found.document.key == "profile"
+
+
+async def test_what_is_not_shared_neither_leaves_a_machine_nor_comes_to_one(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    async def call(self: Any, tool: str, params: Any, **how: Any) -> Any:
+        said.append(json.dumps(params))
+        return await called(self, tool, params, **how)
+
+    called = Wire.call
+    monkeypatch.setattr(Wire, "call", call)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await laptop.documents.put("private", "diary", "zanzibarium")
+        await laptop.documents.put("users", "a", "before it was shared")
+        await synced(laptop, desktop)
+        await share(laptop)
+        await laptop.documents.put("private", "diary", "zanzibarium twice")
+        await laptop.documents.put("usersx", "diary", "zanzibarium")
+        await laptop.documents.delete("private", "diary")
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {}
+        assert not any("zanzibarium" in one or "diary" in one or "private" in one for one in said)
+        await laptop.documents.unshare("users")
+        await laptop.documents.put("users", "a", "no longer shared")
+        await laptop.documents.put("users", "b", "no longer shared")
+        await share(desktop)
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/a": "before it was shared"}
+        assert not any("no longer" in one for one in said)
+        await share(laptop)
+        await synced(laptop, desktop)
+        assert (await desktop.documents.get("users", "b")).value == "no longer shared"  # type: ignore[union-attr]
+
+
+async def test_a_namespace_is_shared_with_a_hub_or_not_at_all(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", project="app", remote=False) as memory:
+        with pytest.raises(InvalidInput, match="remotes add"):
+            await memory.documents.share("users")
+        assert await memory.documents.unshare("users") is False
+
+
+@pytest.mark.parametrize("first", ["laptop", "desktop"])
+async def test_of_two_texts_that_were_written_apart_the_later_counts_and_the_earlier_is_kept_beside_it(
+    team: Team, first: str
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop, desktop)
+        await laptop.documents.put("users", "note", "of the laptop")
+        earlier_at = team.clock.now()
+        team.clock.tick(1)
+        await desktop.documents.put("users", "note", "of the desktop")
+        await synced(*((laptop, desktop) if first == "laptop" else (desktop, laptop)))
+        await synced(laptop, desktop)
+        async with team.machine("third") as third:
+            await share(third)
+            await synced(third)
+            for memory in (laptop, desktop, third):
+                now = await all_of(memory)
+                assert now.pop("users/note") == "of the desktop"
+                assert list(now.values()) == ["of the laptop"]
+                (kept,) = now
+                assert "note (apart " in kept
+                document = await memory.documents.get("users", kept.removeprefix("users/"))
+                assert document is not None
+                assert document.expires_at is not None
+                assert document.expires_at - earlier_at > timedelta(days=29)
+
+
+async def test_a_text_that_replaces_what_was_read_counts_also_where_the_clock_is_behind(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        team.clock.tick(3600)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop, desktop)
+        team.clock.jump(-3600)
+        await desktop.documents.put("users", "note", "second")
+        await synced(desktop, laptop)
+        assert await all_of(laptop) == await all_of(desktop) == {"users/note": "second"}
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+async def test_deleting_apart_from_a_change_keeps_the_later_of_both_and_loses_no_text(
+    team: Team, is_later: bool
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop, desktop)
+        if is_later:
+            await laptop.documents.delete("users", "note")
+        team.clock.tick(1)
+        await desktop.documents.put("users", "note", "second")
+        team.clock.tick(1)
+        if not is_later:
+            await laptop.documents.delete("users", "note")
+        await synced(desktop, laptop)
+        await synced(laptop, desktop)
+        assert await all_of(laptop) == await all_of(desktop)
+        assert list((await all_of(laptop)).values()) == ["second"]
+        assert ("users/note" in await all_of(laptop)) is is_later
+
+
+async def test_the_same_text_written_on_two_machines_is_one_document(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for memory in (laptop, desktop):
+            await memory.documents.put("users", "note", "the same")
+            await share(memory)
+            team.clock.tick(1)
+        await synced(laptop, desktop)
+        assert await all_of(laptop) == await all_of(desktop) == {"users/note": "the same"}
+
+
+async def test_a_document_that_ends_ends_everywhere_and_comes_to_nobody_after_that(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "code", "1234", ttl=60)
+        await synced(laptop, desktop)
+        here, there = await laptop.documents.get("users", "code"), await desktop.documents.get("users", "code")
+        assert here is not None
+        assert there is not None
+        assert (here.expires_at, here.ttl_s) == (there.expires_at, there.ttl_s)
+        team.clock.tick(61)
+        assert await all_of(desktop) == {}
+        async with team.machine("third") as third:
+            await share(third)
+            await synced(third)
+            assert await all_of(third) == {}
+
+
+async def test_a_document_is_found_on_every_machine_by_what_its_writer_said(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "one", {"name": "Lydia", "note": "oysters"}, index=["name"])
+        await laptop.documents.put("users", "two", {"name": "oysters"}, index=False)
+        await synced(laptop, desktop)
+        assert [one.document.key for one in await desktop.documents.search("users", "Lydia")] == ["one"]
+        assert [one.document.key for one in await desktop.documents.search("users", "oysters")] == []
+
+
+async def test_a_purge_of_the_project_reaches_every_machine_and_the_hub_and_leaves_no_copy(
+    team: Team, tmp_path: Path
+) -> None:
+    def left(folder: str) -> list[str]:
+        files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
+        return [path.name for path in files if b"zanzibarium" in path.read_bytes()]
+
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "zanzibarium", "zanzibarium")
+        await synced(laptop, desktop)
+        team.clock.tick(1)
+        await laptop.purge(whole_project=True)
+        await synced(laptop, desktop)
+        assert await all_of(laptop) == await all_of(desktop) == {}
+        assert left("laptop") == left("desktop") == left("hub") == []
+        team.clock.tick(1)
+        await desktop.documents.put("users", "zanzibarium", "a new one")
+        await synced(desktop, laptop)
+        assert await all_of(laptop) == {"users/zanzibarium": "a new one"}
+
+
+async def test_a_value_of_many_parts_travels_whole_and_one_at_a_time(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
+    values = {f"v{number}": f"{number}" * 20_000 + '"é🦉\\' for number in range(3)}
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        for key, value in values.items():
+            await laptop.documents.put("users", key, value)
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {f"users/{key}": value for key, value in values.items()}
+        pages = [one for one in team.wires["desktop"].called if one in ("list_changes", "get_document")]
+        lengths = [len(one.split()) for one in " ".join(pages).split("list_changes")]
+        assert max(lengths) <= 22
+
+
+async def test_a_sending_that_broke_off_is_sent_again_and_leaves_nothing_at_the_hub(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        call, sent = team.wires["laptop"].call, 0
+
+        async def broken(tool: str, params: Any, **how: Any) -> Any:
+            nonlocal sent
+            sent += tool == "put_document"
+            if sent == 3:
+                raise RemoteUnavailable("cut off", reached=True)
+            return await call(tool, params, **how)
+
+        monkeypatch.setattr(team.wires["laptop"], "call", broken)
+        await laptop.documents.put("users", "note", "a" * 5_000)
+        await laptop.sync(timeout=5)
+        assert await all_of(desktop) == {}
+        await laptop.documents.put("users", "note", "b" * 5_000)
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/note": "b" * 5_000}
+        assert parts_of(team) == 6
+        await laptop.documents.delete("users", "note")
+        await synced(laptop, desktop)
+        assert parts_of(team) == 0
+
+
+def parts_of(team: Team) -> int:
+    """How many parts of documents the hub keeps."""
+    from kingly_memory.adapters.local.store import DiskStore
+
+    if isinstance(team.store, DiskStore):
+        found = team.store.write(lambda tx: tx.owners("part")).result()
+        return len(found)
+    ((count,),) = team.store.asked("SELECT count(*) FROM km_facet WHERE name = 'part'", ())  # type: ignore[attr-defined]
+    return int(count)
+
+
+async def test_a_sync_that_ends_between_two_pages_goes_on_behind_the_last_one(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "REPLY_LIMIT_BYTES", 2_000)
+    async with team.machine("laptop") as laptop:
+        await share(laptop)
+        for number in range(20):
+            await laptop.documents.put("users", f"k{number:02}", "x" * 300)
+        await synced(laptop)
+        async with team.machine("desktop") as desktop:
+            wire_of = team.wires["desktop"]
+            call, asked = wire_of.call, list[str | None]()
+
+            async def ending(tool: str, params: Any, **how: Any) -> Any:
+                if params.get("documents"):
+                    asked.append(params["since"])
+                    wire_of.is_down = len(asked) == 3
+                return await call(tool, params, **how)
+
+            monkeypatch.setattr(wire_of, "call", ending)
+            await share(desktop)
+            await desktop.sync(timeout=5)
+            taken = len(await all_of(desktop))
+            assert (asked[0], 0 < taken < 20) == (None, True)
+        async with team.machine("desktop", is_synced=False) as desktop:
+            call = team.wires["desktop"].call
+            wire_of = team.wires["desktop"]
+            monkeypatch.setattr(wire_of, "call", ending)
+            assert (await desktop.sync(timeout=5)).received == 20 - taken
+            assert len(await all_of(desktop)) == 20
+            assert asked[3] == asked[2]
+
+
+async def test_an_answer_that_was_lost_makes_no_second_text(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        wire_of = team.wires["laptop"]
+        call = wire_of.call
+
+        async def losing(tool: str, params: Any, **how: Any) -> Any:
+            answer = await call(tool, params, **how)
+            if tool == "put_document":
+                raise RemoteUnavailable("lost", reached=True)
+            return answer
+
+        monkeypatch.setattr(wire_of, "call", losing)
+        await laptop.documents.put("users", "note", "first")
+        await laptop.sync(timeout=5)
+        await desktop.sync(timeout=5)
+        team.clock.tick(1)
+        await desktop.documents.put("users", "note", "second")
+        await desktop.sync(timeout=5)
+        monkeypatch.setattr(wire_of, "call", call)
+        await synced(laptop, desktop)
+        assert await all_of(laptop) == await all_of(desktop) == {"users/note": "second"}
+
+
+async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop)
+        await laptop.documents.put("users", "note", "of the laptop")
+        await synced(laptop)
+        wire_of = team.wires["desktop"]
+        call = wire_of.call
+
+        async def refusing(tool: str, params: Any, **how: Any) -> Any:
+            if tool == "put_document":
+                raise RemoteRefused("this needs the role write", clear=True)
+            return await call(tool, params, **how)
+
+        monkeypatch.setattr(wire_of, "call", refusing)
+        await desktop.documents.put("users", "note", "of the desktop")
+        await share(desktop)
+        for _ in range(3):
+            await desktop.sync(timeout=5)
+        now = await all_of(desktop)
+        assert now.pop("users/note") == "of the laptop"
+        assert list(now.values()) == ["of the desktop"]
+        assert (await desktop.status())["documents"] == {"pending": 0, "dead": 1}
+
+
+async def test_a_project_of_another_name_takes_its_shared_documents_along(team: Team) -> None:
+    async with team.machine("laptop", "app") as laptop, team.machine("desktop", "shop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop)
+        await laptop.projects.rename("app", "shop")
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/note": "first"}
+        async with team.machine("third", "app") as third:
+            await share(third)
+            await synced(third)
+            assert await all_of(third) == {}
+
+
+async def test_a_document_of_another_project_or_user_cannot_be_read(team: Team) -> None:
+    async with team.machine("laptop") as laptop:
+        await share(laptop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop)
+        listed = await team.wires["laptop"].call("list_changes", {"documents": True})
+        (entry,) = listed["changes"]
+        named = {"memory_id": entry["memory_id"], "digest": entry["digest"]}
+        assert (await team.wires["laptop"].call("get_document", named))["text"] == '{"value":"first"}'
+        assert (await team.wires["laptop"].call("get_document", named, space="other"))["text"] is None
+        assert (await team.wires["laptop"].call("search_semantic_memories", {"query": "document first"}))[
+            "memories"
+        ] == []
+        assert (await team.wires["laptop"].call("list_changes", {}))["changes"] == []
+
+
+async def test_entries_that_make_no_sense_are_left_out_and_counted(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop)
+        wire_of = team.wires["desktop"]
+        call, asked = wire_of.call, list[str]()
+
+        async def lying(tool: str, params: Any, **how: Any) -> Any:
+            asked.append(tool)
+            answer = await call(tool, params, **how)
+            if params.get("documents") and params["since"] is None:
+                (good,) = answer["changes"]
+                bad = [
+                    7,
+                    {**good, "name": "0" * 32},
+                    {**good, "digest": "0" * 32},
+                    {**good, "document": {**good["document"], "place": "users"}},
+                    {**good, "content": '{"value": NaN}'},
+                    {**good, "parts": 500},
+                    {**good, "parts": 10_000},
+                    {**good, "at": "soon"},
+                ]
+                answer["changes"] = [*bad, good]
+            return answer
+
+        monkeypatch.setattr(wire_of, "call", lying)
+        await synced(desktop)
+        assert await all_of(desktop) == {"users/note": "first"}
+        assert "get_document" not in asked
+        assert (await desktop.status())["unread"] == 8
