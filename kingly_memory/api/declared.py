@@ -1131,7 +1131,7 @@ VERBS = (
             Parameter(
                 name="topic",
                 type="text",
-                arg=Arg(words="a topic in a word or two, or the id of a thread or key of a note", command_default=None),
+                arg=Arg(words="a topic in a word or two, or the id of a thread", command_default=None),
                 is_option=False,
             ),
             Parameter(
@@ -1142,16 +1142,7 @@ VERBS = (
             ),
         ),
         example='{"topic": "authentication", "weight": 0.8}',
-        answers=(
-            "success",
-            "message",
-            "topic",
-            "weight",
-            "affected_threads",
-            "affected_memories",
-            "more",
-            "thread_id?",
-        ),
+        answers=("success", "message", "topic", "weight", "affected_threads", "affected_memories", "more"),
         repeatable=True,
     ),
     Verb(

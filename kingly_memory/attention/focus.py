@@ -13,7 +13,7 @@ from typing import Any
 from unicodedata import normalize
 
 from kingly_memory import validation
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import shown
@@ -44,17 +44,11 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """A topic, or a name of a thread. `weight` from 0 to 1.
-
-    The other fields are worked out at each reading and never stored. `thread` is the id of the thread that the topic
-    names in another way, as by the key of a memory in it; not `is_name`: the topic names no thread.
-    """
+    """A topic, or the id of a thread. `weight` from 0 to 1."""
 
     topic: str
     weight: float = WEIGHT
     set_at: datetime = _LONG_AGO
-    thread: str | None = None
-    is_name: bool = field(default=True, compare=False)
 
     @property
     def since(self) -> datetime | None:
@@ -62,17 +56,12 @@ class Focus:
         return None if self.set_at == _LONG_AGO else self.set_at
 
     def to_json(self) -> JsonObject:
-        """As it is stored."""
         since = self.since
         return {"topic": self.topic, "weight": self.weight, "set_at": None if since is None else since.isoformat()}
 
-    def answer(self) -> JsonObject:
-        """As a caller is told who asks what is in focus."""
-        return {**self.to_json(), **({} if self.thread is None else {"thread_id": self.thread})}
-
     def names(self, thread: Thread) -> bool:
-        """Whether the topic is a name of the thread itself."""
-        return thread.id == self.thread or folded(thread.id) == folded(self.topic)
+        """Whether the topic is the id of the thread itself."""
+        return folded(thread.id) == folded(self.topic)
 
     def lifts(self, thread: Thread) -> bool:
         """Whether the thread has anything to do with the topic."""

@@ -27,7 +27,7 @@ def focus(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out, reads=options.topic is None) as router:
         if options.topic is None:
             active = router.attention.focused()
-            return Answer({"active_focus": [one.answer() for one in active]}, _focus_lines(active))
+            return Answer({"active_focus": [one.to_json() for one in active]}, _focus_lines(active))
         weight = {} if options.weight is None else {"weight": options.weight}
         done = router.attention.focus(options.topic, **weight)
     return Answer(done.to_json(), [done.message])
@@ -39,11 +39,9 @@ def pin_lines(pinned: Pinned, options: Options) -> list[str]:
 
 
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
-    rows, now = [], datetime.now(UTC)
-    for one in active:
-        since, thread = "" if one.since is None else ago(one.since, now), f"(thread {one.thread})" if one.thread else ""
-        rows.append((one.topic, f"{one.weight:g}", since, thread))
-    return table(rows, ("TOPIC", "WEIGHT", "SET", "")) if rows else ["nothing is in focus"]
+    now = datetime.now(UTC)
+    rows = [(one.topic, f"{one.weight:g}", "" if one.since is None else ago(one.since, now)) for one in active]
+    return table(rows, ("TOPIC", "WEIGHT", "SET")) if rows else ["nothing is in focus"]
 
 
 def inject(options: Options, out: Output) -> Answer:

@@ -7,7 +7,6 @@ exactly.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from kingly_memory import validation
@@ -35,7 +34,6 @@ MEANT_ALONE = 0.6
 READ = 4_096
 """Characters of either description that are compared."""
 
-FREE_STEPS = 3
 FREE_CHARACTERS = 1_000
 MOST_SURPLUS = 5
 
@@ -44,9 +42,6 @@ _BASE = 5_000
 _SWING = 3_000
 _BONUS = 1_000
 _STEP = 200
-
-_BREAK = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]|[;；]|->|→|\bthen\b", re.IGNORECASE | re.MULTILINE)
-_WORD = re.compile(r"\w")
 
 
 # --- how alike, and how much at once ----------------------------------------------------------------------------------
@@ -73,22 +68,9 @@ def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
 
 
 def surplus(description: str) -> int:
-    """What a description asks beyond an ordinary task, from 0 to 5: one for every step after the third, and one for
-    every 1,000 characters begun after the first 1,000. A longer text than counts is not read."""
-    too_long = -(-max(len(description) - FREE_CHARACTERS, 0) // FREE_CHARACTERS)
-    if too_long >= MOST_SURPLUS:
-        return MOST_SURPLUS
-    return min(too_long + max(steps(description) - FREE_STEPS, 0), MOST_SURPLUS)
-
-
-def steps(description: str) -> int:
-    """The parts that list marks at the beginning of a line, semicolons, arrows and the word "then" divide it into.
-
-    "and" and commas divide nothing, for they join things as often as steps. A part without a word is no step, nor is
-    one that ends in a colon and so announces the others.
-    """
-    parts = (part.rstrip() for part in _BREAK.split(description))
-    return sum(1 for part in parts if _WORD.search(part) and not part.endswith((":", "：")))
+    """What a description asks beyond an ordinary task, from 0 to 5: one for every 1,000 characters begun after the
+    first 1,000."""
+    return min(-(-max(len(description) - FREE_CHARACTERS, 0) // FREE_CHARACTERS), MOST_SURPLUS)
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------------

@@ -268,59 +268,30 @@ async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
         await memory.store("Deploys need two reviews. Lunch is at noon", context_id="rules", origin="user")
         focused = await memory.attention.focus("deploys")
         assert focused.affected_threads == 1
-        hint = "So far nothing is about that: say a topic or tag of a thread, words of a title"
+        hint = "So far nothing is about that: say a topic or tag, words of a title"
         assert hint not in focused.message
         nothing = await memory.attention.focus("supper")
         assert (nothing.affected_threads, hint in nothing.message) == (0, True)
 
 
 @pytest.mark.requirement("SMT-008")
-async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, clock: ManualClock) -> None:
+async def test_the_id_of_a_thread_names_it_also_once_it_is_merged(tmp_path: Path, clock: ManualClock) -> None:
     async with await attended(tmp_path, clock) as memory:
-        await memory.store("Invoices are checked by Ben", key="finance", origin="user")
-        await memory.store("Deploys need two reviews", key="reviews", context_id="release", origin="user")
+        alone = await memory.store("Invoices are checked by Ben", origin="user")
+        await memory.store("Deploys need two reviews", context_id="release", origin="user")
         await memory.store("A rollback takes a minute", context_id="friday", origin="user")
         await memory.threads.merge("release", "friday")
-        for name, thread_id in (("reviews", "release"), ("friday", "release")):
-            focused = await memory.attention.focus(name)
-            assert (focused.affected_threads, focused.thread_id) == (1, thread_id)
-            beside = f"It names the thread {thread_id}, whose latest memories stand beside every prompt."
-            assert focused.message.endswith(f"1 thread will be prioritized. {beside}")
+        for name in ("release", "friday"):
+            assert (await memory.attention.focus(name)).affected_threads == 1
             found = await memory.inject("anything else?")
             assert ({*found.threads.values()}, found.left_out) == ({"release"}, {})
             assert (await memory.attention.unfocus(name)).cleared == (name,)
-        alone = await memory.attention.focus("finance")
-        assert (alone.affected_threads, alone.affected_memories) == (0, 1)
+        focused = await memory.attention.focus(alone.id)
+        assert (focused.affected_threads, focused.affected_memories) == (0, 1)
         assert "Invoices are checked" in (await memory.inject("anything else?")).text
-
-
-@pytest.mark.requirement("SMT-008")
-async def test_a_thread_that_is_archived_is_named_and_said_to_be_out_of_view(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with await attended(tmp_path, clock) as memory:
-        receipt = await memory.store("Tomatoes ripen in August", context_id="garden", origin="user")
-        await memory.archive(receipt.id)
-        focused = await memory.attention.focus("garden")
-        assert (focused.affected_threads, focused.thread_id) == (0, "garden")
-        gone = "It names the thread garden, of which nothing is in view: it is archived, or has ended."
-        assert focused.message.endswith(f"0 threads will be prioritized. {gone}")
-
-
-@pytest.mark.requirement("SMT-008")
-async def test_a_topic_that_is_the_id_of_a_thread_besides_names_it(tmp_path: Path, clock: ManualClock) -> None:
-    async with await attended(tmp_path, clock) as memory:
-        await memory.store("Refunds take a day", context_id="payments", origin="user")
-        await memory.store("Invoices are checked by Ben", tags=["payments"], context_id="finance", origin="user")
-        focused = await memory.attention.focus("payments")
-        assert (focused.affected_threads, focused.thread_id) == (2, "payments")
-        beside = "It names the thread payments, whose latest memories stand beside every prompt."
-        assert focused.message.endswith(f"2 threads will be prioritized. {beside}")
-        assert "Refunds take a day" in (await memory.inject("anything else?")).text
-        weightless = await memory.attention.focus("payments", 0)
-        assert weightless.message.endswith("it lifts nothing. It names the thread payments.")
-        assert weightless.affected_threads == 0
-        assert (await memory.attention.focus("invoices")).thread_id is None
+        await memory.archive(alone.id)
+        assert (await memory.attention.focus(alone.id)).affected_memories == 0
+        assert (await memory.attention.focus(alone.id, 0)).message.endswith("With a weight of 0 it lifts nothing.")
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])

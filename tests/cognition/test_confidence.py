@@ -17,13 +17,13 @@ from benchmarks.calibration import (
     error_at_exact_rates,
     mean_absolute_error,
 )
-from kingly_memory.cognition.confidence import Assessment, assess, evidence, steps
+from kingly_memory.cognition.confidence import Assessment, assess, evidence
 from kingly_memory.models import Source
 from tests.cognition.task_samples import Told, hits, record, similar_tasks_told, tasks_told
 
 TASK = "deploy the api to production"
 LIMIT = 1_048_576
-LISTED = "- build\n- test\n- deploy\n- watch\n- announce\n- tidy up\n- rest\n- report\n- close"
+LONG = "tidy up " * 400
 
 
 def assessed(successes: int, failures: int, task: str = TASK) -> Assessment:
@@ -87,7 +87,7 @@ def test_an_assessment_as_json_has_the_seeds_names_and_more() -> None:
 
 
 @pytest.mark.requirement("KNG-037", "KNG-038")
-@given(tasks_told, st.sampled_from([TASK, LISTED, "", "a; b; c; d; e"]))
+@given(tasks_told, st.sampled_from([TASK, LONG, ""]))
 def test_the_factors_add_up_to_a_confidence_from_0_to_1(told: list[Told], task: str) -> None:
     found = assess(task, evidence(hits(told)))
     assert sum(Decimal(str(share)) for share in found.confidence_factors.values()) == Decimal(str(found.confidence))
@@ -105,7 +105,7 @@ def test_the_order_of_the_evidence_does_not_matter(told: list[Told], seed: int) 
     assert replace(mixed, evidence=chosen) == assess(TASK, chosen)
 
 
-@given(similar_tasks_told, st.floats(0, 1), st.sampled_from([TASK, LISTED]), st.integers(1, 12))
+@given(similar_tasks_told, st.floats(0, 1), st.sampled_from([TASK, LONG]), st.integers(1, 12))
 def test_a_success_never_lowers_confidence_and_a_failure_never_raises_it(
     told: list[Told], share: float, task: str, limit: int
 ) -> None:
@@ -131,36 +131,11 @@ def test_what_shares_little_with_the_task_is_no_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("", 0),
-        ("\n\n;;; -> \n- \n", 0),
-        ("deploy the api", 1),
-        ("build, test and deploy the api and the worker", 1),
-        ("build; test; deploy;", 3),
-        ("build it, then test it, and THEN deploy it", 3),
-        ("build -> test → deploy", 3),
-        ("Please do this:\n1. build\n2) test\n  - deploy\n* watch\n• tell", 5),
-        ("read the authentication code", 1),
-        ("free 1.5 GB\n1.5 GB are needed", 1),
-        ("构建；测试；部署；观察", 4),
-    ],
-)
-def test_steps_are_counted_by_a_rule_that_can_be_counted_after(text: str, count: int) -> None:
-    assert steps(text) == count
-
-
-@pytest.mark.parametrize(
     ("text", "penalty"),
     [
         (TASK, 0),
-        ("a; b; c", 0),
-        ("a; b; c; d", -0.02),
-        ("a; b; c; d; e; f", -0.06),
-        (LISTED, -0.1),
         ("x" * 1_000, 0),
         ("x" * 1_001, -0.02),
-        ("a; b; c; " + "x" * 1_000, -0.04),
         ("x" * 100_000, -0.1),
     ],
 )

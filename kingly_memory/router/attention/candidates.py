@@ -107,9 +107,9 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
     whose = whose_focus(around.space)
     if not around.reader.facets("focus", [whose]).get(whose, {}).get("active_focus"):
         return ()
-    from kingly_memory.router.attention.focus import applying
+    from kingly_memory.router.attention.focus import applying, as_merged
 
-    return applying(around.reader, around.space)
+    return as_merged(around.reader, around.space, applying(around.reader, around.space))
 
 
 def wording_of(memory: Memory) -> str:
@@ -156,7 +156,7 @@ def _strongest(focuses: Sequence[Focus]) -> Sequence[Focus]:
 def _of_named_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterator[Memory]:
     """The latest memories of the threads that a focus names."""
     for focus in focuses:
-        for row in _latest_of(focus.thread or focus.topic, around) if focus.is_name else ():
+        for row in _latest_of(focus.topic, around):
             if row.standing is Standing.LIVE and around.layer.is_alive(row, around.now_s):
                 yield row.memory
 

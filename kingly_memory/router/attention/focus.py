@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.focus import Focus, Focuses, Thread
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import dataclass, field, replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader, Transaction
@@ -48,18 +47,15 @@ class Unfocused(Plain):
 
 
 def applying(reader: StoreReader, space: str) -> tuple[Focus, ...]:
-    """What is in focus, each with the thread that it names."""
+    """What is in focus."""
     whose = whose_focus(space)
-    return tuple(naming(reader, space, one) for one in Focuses.from_json(reader.facets(_FACET, [whose]).get(whose)))
+    return Focuses.from_json(reader.facets(_FACET, [whose]).get(whose)).active
 
 
-def naming(reader: StoreReader, space: str, one: Focus) -> Focus:
-    """With the thread that the topic names now, by its id or by the key or id of a memory in it."""
-    try:
-        thread_id = thread_lookup.named(reader, space, one.topic).id
-    except InvalidInput:
-        return replace(one, is_name=False)
-    return one if thread_id == one.topic else replace(one, thread=thread_id)
+def as_merged(reader: StoreReader, space: str, focuses: Sequence[Focus]) -> tuple[Focus, ...]:
+    """Where a topic is the id of a thread that was merged, it stands for the one that this goes on as."""
+    known = thread_lookup.threads(reader, space, [one.topic for one in focuses])
+    return tuple(replace(one, topic=thread_lookup.root(one.topic, known)) for one in focuses)
 
 
 def status(reader: StoreReader, space: str) -> JsonObject:
@@ -95,8 +91,8 @@ def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], U
 
 
 def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, int, bool]:
-    """How many of the project's threads the focus (as `naming` gives it) lifts, and how many memories that were said in
-    none, among those that it names, those that are called so and those of a hundred memories that speak of it; and
+    """How many of the project's threads the focus (as `as_merged` gives it) lifts, and how many memories that were said
+    in none, among those that it names, those that are called so and those of a hundred memories that speak of it; and
     whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
     from kingly_memory.router.visible import Visible
@@ -105,8 +101,8 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
 
-    name = focus.thread or focus.topic
-    rows = [reader.row(name), *(row for one in thread_lookup.members(reader, space, name) for row in latest_in(one))]
+    rows = [reader.row(focus.topic)]
+    rows += (row for one in thread_lookup.members(reader, space, focus.topic) for row in latest_in(one))
     for whose, facet in thread_lookup.all_facets(reader, THREAD):
         context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
         if thread_lookup.into(facet) is None and focus.lifts(said):

@@ -32,40 +32,27 @@ from kingly_memory.router.write import Stored, WriteContext
 @dataclass(frozen=True, slots=True)
 class Focused(Plain):
     """A topic that is in focus now, how many of the project's threads that lifts, and how many memories that were said
-    in none. `more`: there may be more than were counted. `thread_id`: the thread that the topic names, by its id or in
-    another way."""
-
-    OPTIONAL = ("thread_id",)
+    in none. `more`: there may be more than were counted."""
 
     topic: str
     weight: float
     affected_threads: int
     affected_memories: int = 0
     more: bool = False
-    thread_id: str | None = None
 
     @property
     def message(self) -> str:
-        is_nothing = self.weight and not self.affected_threads and not self.affected_memories and not self.more
-        said = [f'Focus set on "{self.topic}" (weight={self.weight:g}).']
+        said = f'Focus set on "{self.topic}" (weight={self.weight:g}).'
         if not self.weight:
-            said.append("With a weight of 0 it lifts nothing.")
-        else:
-            threads, alone = self.affected_threads, self.affected_memories
-            counts = [f"{threads} thread{'' if threads == 1 else 's'}"] if threads or not alone else []
-            if alone:
-                counts.append(f"{alone} memor{'y' if alone == 1 else 'ies'} outside of threads")
-            said.append(f"{'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized.")
-        if self.thread_id is not None:
-            beside = ", whose latest memories stand beside every prompt" if self.weight and not is_nothing else ""
-            gone = ", of which nothing is in view: it is archived, or has ended" if is_nothing else ""
-            said.append(f"It names the thread {self.thread_id}{beside}{gone}.")
-        elif is_nothing:
-            said.append(
-                "So far nothing is about that: say a topic or tag of a thread, words of a title, the id of a thread or "
-                "the key of a memory."
-            )
-        return " ".join(said)
+            return f"{said} With a weight of 0 it lifts nothing."
+        threads, alone = self.affected_threads, self.affected_memories
+        counts = [f"{threads} thread{'' if threads == 1 else 's'}"] if threads or not alone else []
+        if alone:
+            counts.append(f"{alone} memor{'y' if alone == 1 else 'ies'} outside of threads")
+        said += f" {'At least ' if self.more else ''}{' and '.join(counts)} will be prioritized."
+        if threads or alone or self.more:
+            return said
+        return f"{said} So far nothing is about that: say a topic or tag, words of a title, or the id of a thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +120,11 @@ class Attention:
     @verb("focus", "ai_focus", "ai", "Focus on a topic", repeatable=True)
     @example(
         '{"topic": "authentication", "weight": 0.8}',
-        "success message topic weight affected_threads affected_memories more thread_id?",
+        "success message topic weight affected_threads affected_memories more",
     )
     async def focus(
         self,
-        topic: Annotated[
-            str, Arg("a topic in a word or two, or the id of a thread or key of a note", command_default=None)
-        ],
+        topic: Annotated[str, Arg("a topic in a word or two, or the id of a thread", command_default=None)],
         weight: Annotated[float, Arg("how strongly, from 0 to 1", command_default=None)] = WEIGHT,
     ) -> Focused:
         """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
@@ -152,10 +137,9 @@ class Attention:
         await self._access.write(focused.put(one, context))
 
         def look() -> Focused:
-            named = focused.naming(reader, context.space, one)
+            [named] = focused.as_merged(reader, context.space, [one])
             lifted = focused.affected(reader, context.space, named, context.now_s) if one.weight else (0, 0, False)
-            thread_id = named.thread or (one.topic if named.is_name else None)
-            return Focused(one.topic, one.weight, *lifted, thread_id)
+            return Focused(one.topic, one.weight, *lifted)
 
         return await self._access.read(look)
 

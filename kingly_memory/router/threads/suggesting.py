@@ -26,7 +26,7 @@ AT_ONCE = 20
 """Threads that are read between two looks at the time."""
 RELATED = 30
 """Memories that answer a context: hints come from their threads."""
-_FEW, _LEAST_RELATED = 10, 0.2
+_LEAST_RELATED = 0.2
 _SEARCH_S = 0.1
 
 
@@ -61,8 +61,7 @@ class Suggesting:
             if time.monotonic() >= deadline_s:
                 break
         if known.keys() != self._known.keys():
-            new = [one.id for one in known if one not in self._known]
-            self._alike = _alike({one.id: summary.topic for one, summary in known.items()}, new, self._alike)
+            self._alike = list(topics.alike(((one.id, summary.topic) for one, summary in known.items()), ALIKE))
             self._known = known
         threads: dict[str, Digest] = {}
         for one, summary in known.items():
@@ -87,21 +86,6 @@ class Suggesting:
         most_active = COMPACTION_STRATEGIES[NORMAL].max_active_threads
         unread = len(found.active) - len(threads)
         return suggestions(threads.values(), pairs, related, now_s, most_active=most_active, unread=unread)
-
-
-def _alike(
-    known: Mapping[str, topics.Topic], new: Sequence[str], before: Sequence[tuple[float, str, str]]
-) -> list[tuple[float, str, str]]:
-    """Every pair above the threshold. Where few threads are new, only these are compared with all others: after a store
-    that takes a third of the time."""
-    if len(new) > _FEW:
-        return list(topics.alike(known.items(), ALIKE))
-    left = known.keys() - set(new)
-    found = [pair for pair in before if {*pair[1:]} <= left]
-    for name in new:
-        found += ((value, name, one) for one in left if (value := topics.dot(known[name], known[one])) > ALIKE)
-        left.add(name)
-    return found
 
 
 def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObject], now_s: float) -> list[str]:
