@@ -938,6 +938,7 @@ class SyncMemoryRouter(Portal):
         fold: bool = True,
         detail: DetailName = "full",
         budget_tokens: int | None = None,
+        min_relevance: float | None = None,
         by_ranks: bool = False,
         after: str | None = None,
     ) -> Results:
@@ -959,6 +960,8 @@ class SyncMemoryRouter(Portal):
 
         Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
         passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
+        A hit below 0.32 is `weak`: chance words may explain it. `min_relevance` leaves out what lies below it. Of two
+        hits of which the later says the other anew the later stands first, and the other is `superseded_by` it.
         `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own.
 
         `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
@@ -989,6 +992,7 @@ class SyncMemoryRouter(Portal):
                 fold=fold,
                 detail=detail,
                 budget_tokens=budget_tokens,
+                min_relevance=min_relevance,
                 by_ranks=by_ranks,
                 after=after,
             )

@@ -387,6 +387,11 @@ class Query:
         )
 
 
+WEAK_BELOW = 0.32
+"""Relevance of a hit below which chance words explain it: of a hundred questions that five conversations cannot answer
+at all, four in five find nothing above it, and of the hits that answer a question 3 % lie below."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One answer. `relevance` is in [0, 1]; `scores` holds the figures it was made from. `archived`: the memory has
@@ -399,6 +404,11 @@ class Hit:
     archived: bool = False
     superseded_by: MemoryId | None = None
 
+    @property
+    def is_weak(self) -> bool:
+        """Whether it may as well have been found by chance."""
+        return self.relevance < WEAK_BELOW and "key" not in self.scores
+
     def __repr__(self) -> str:
         return f"<Hit {self.relevance:.2f} {self.memory!r}>"
 
@@ -407,6 +417,7 @@ class Hit:
             **self.memory.to_json(),
             **({"archived": True} if self.archived else {}),
             **({} if self.superseded_by is None else {"superseded_by": self.superseded_by}),
+            **({"weak": True} if self.is_weak else {}),
             "relevance": round(self.relevance, 4),
             "layers": list(self.layers),
             "scores": {name: round(value, 4) for name, value in self.scores.items()},
@@ -434,6 +445,7 @@ class Shown(NamedTuple):
             "relevance": round(hit.relevance, 4),
             "archived": hit.archived or None,
             "superseded_by": hit.superseded_by,
+            "weak": hit.is_weak or None,
         }
         if self.view is not Detail.TITLE:
             shown |= {

@@ -406,6 +406,12 @@ VERBS = (
                 default=None,
             ),
             Parameter(
+                name="min_relevance",
+                type="number",
+                arg=Arg(words="leave out less relevant ones", least=0, most=1),
+                default=None,
+            ),
+            Parameter(
                 name="after",
                 type="text",
                 arg=Arg(words="the page behind that one: its `next`", metavar="NEXT", only="command"),

@@ -345,6 +345,7 @@ class MemoryVerbs(Family):
                 tool_default=BUDGET_TOKENS,
             ),
         ] = None,
+        min_relevance: Annotated[float | None, Arg("leave out less relevant ones", least=0, most=1)] = None,
         by_ranks: bool = False,
         after: Annotated[str | None, Arg("the page behind that one: its `next`", "NEXT", only="command")] = None,
     ) -> Results:
@@ -366,6 +367,8 @@ class MemoryVerbs(Family):
 
         Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
         passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
+        A hit below 0.32 is `weak`: chance words may explain it. `min_relevance` leaves out what lies below it. Of two
+        hits of which the later says the other anew the later stands first, and the other is `superseded_by` it.
         `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own.
 
         `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
@@ -376,7 +379,7 @@ class MemoryVerbs(Family):
         from kingly_memory.router.search.request import continuing, plan, request
 
         await self._engine.opened()
-        how = request(fold, detail, budget_tokens, by_ranks)
+        how = request(fold, detail, budget_tokens, by_ranks, min_relevance)
         asked = validation.query(
             query,
             space=self._engine.space,

@@ -74,6 +74,7 @@ class LocalReader(View):
         fold: bool = False,
         detail: str = "full",
         budget_tokens: int | None = None,
+        min_relevance: float | None = None,
         after: str | None = None,
         **filters: Any,
     ) -> Results:
@@ -82,7 +83,7 @@ class LocalReader(View):
         from kingly_memory.router.search import request as steps  # a hook looks for candidates instead
 
         words, began = self._words, time.monotonic()
-        request = steps.request(fold, detail, budget_tokens)
+        request = steps.request(fold, detail, budget_tokens, min_relevance=min_relevance)
         unsought = validation.unsought(filters.get("tags"))
         asked = validation.query(
             query, space=self._place.space, wide=True, needs_words=True, without_tags=unsought, **filters

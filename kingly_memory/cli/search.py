@@ -107,6 +107,7 @@ _EXCLUDED: Mapping[str, str] = {
     "low_confidence": "less sure than was asked for (--min-confidence sets the bar)",
     "anti_pattern": "about what failed and why, which this mode leaves out",
     "low_similarity": "too unlike the question",
+    "low_relevance": "less relevant than was asked for (--min-relevance sets the bar)",
     "beyond_top_k": "for want of room (--limit makes more)",
     "beyond_budget": "for want of tokens (--budget-tokens makes more)",
 }
@@ -167,7 +168,8 @@ def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
 def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
     """A hit in two lines, or with as much of its text as is shown; then what else is known of it."""
     memory, shown = hit.memory, results.shown.get(hit.memory.id)
-    mark = "archived" if hit.archived else "superseded" if hit.superseded_by else None
+    marks = {"archived": hit.archived, "superseded": hit.superseded_by, "weak": hit.is_weak}
+    mark = next((name for name, is_so in marks.items() if is_so), None)
     kind = memory.type if mark is None else f"{memory.type} ({mark})"
     about = [kind, ago(memory.created_at, now), layers_line(hit), memory.key or memory.id]
     if shown is not None:
@@ -226,13 +228,15 @@ _BASIS: Mapping[str, str] = {
 def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
-    if options.prefer_speed or options.detail is not None or options.budget_tokens is not None:
-        raise InvalidInput("verify", "does not go with --prefer-speed, --detail or --budget-tokens; leave those out")
+    given = (options.detail, options.budget_tokens, options.min_relevance)
+    if options.prefer_speed or given != (None, None, None):
+        others = "--prefer-speed, --detail, --budget-tokens or --min-relevance"
+        raise InvalidInput("verify", f"does not go with {others}; leave those out")
     if options.explain:
         raise InvalidInput("explain", "does not go with --verify, which says of each memory why already; leave it out")
     limit, mode = said.pop("limit"), said.get("mode")
     in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
-    for name in ("prefer_speed", "detail", "budget_tokens"):
+    for name in ("prefer_speed", "detail", "budget_tokens", "min_relevance"):
         del said[name]
     top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from heapq import nlargest
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Origin
 from kingly_memory.stemming import stem
 from kingly_memory.writing import STOP_WORDS, words
 
-READ, LOOKED_AT = 400, 20
-"""Characters of a memory, and hits of a search, that are compared: a change is told in a sentence or two."""
+READ, LOOKED_AT, COMPARED = 400, 20, 6
+"""Characters of a memory that are read, since a change is told in a sentence or two; hits of a search that are looked
+at; and the latest of those like one that it is compared with."""
 LEAST_FRAME, LEAST_ABOUT, LEAST_SHARE = 3, 2, 0.3
 """Words that both have around the value, telling words that both have where one is taken back, and which part the
 telling words of both are of the shorter one's."""
@@ -35,9 +37,9 @@ def newer_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     instead: dict[str, Memory] = {}
     for one, hit in near.items():
         alike = [near[other].memory for other in near if other != one and _are_near(about[one], about[other])]
-        newer = [other for other in alike if supersedes(other, hit.memory)]
-        if newer:
-            instead[one] = max(newer, key=lambda memory: memory.updated_at)
+        latest = nlargest(COMPARED, alike, key=lambda memory: memory.updated_at)
+        if (newer := next((other for other in latest if supersedes(other, hit.memory)), None)) is not None:
+            instead[one] = newer
     ranked: dict[str, Hit] = {}
 
     def put(hit: Hit, relevance: float) -> None:

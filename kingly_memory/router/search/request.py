@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""
+LOW_RELEVANCE = "low_relevance"
+"""Why one is that answers less well than was asked for."""
 USUAL_LIMIT = 10
 """The limit of a search that names none."""
 SHOWING_SHARE = 0.3
@@ -48,6 +50,7 @@ class Request:
     detail: Detail = Detail.FULL
     budget_tokens: int | None = None
     by_ranks: bool = False
+    min_relevance: float = 0.0
     plan: ModePlan | None = None
 
     @property
@@ -80,13 +83,18 @@ AS_FOUND = Request(fold=False)
 
 
 def request(
-    fold: object = True, detail: object = "full", budget_tokens: object = None, by_ranks: object = False
+    fold: object = True,
+    detail: object = "full",
+    budget_tokens: object = None,
+    by_ranks: object = False,
+    min_relevance: object = None,
 ) -> Request:
     """What a caller asked for. Raises InvalidInput."""
     budget = (
         None if budget_tokens is None else validation.count("budget_tokens", budget_tokens, most=validation.MOST_TOKENS)
     )
-    return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks))
+    least = 0.0 if min_relevance is None else validation.share("min_relevance", min_relevance)
+    return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks), least)
 
 
 def plan(
@@ -188,8 +196,17 @@ def local_results(query: Query, answer: LocalAnswer) -> Results:
     )
 
 
+def relevant(results: Results, request: Request) -> Results:
+    """Without what answers less well than was asked for."""
+    hits = tuple(hit for hit in results if hit.relevance >= request.min_relevance)
+    if len(hits) == len(results):
+        return results
+    return replace(results, hits=hits, excluded={**results.excluded, LOW_RELEVANCE: len(results) - len(hits)})
+
+
 def listed(results: Results, request: Request, limit: int) -> Results:
     """At most `limit` hits, none of which repeats another; what they stand for besides is named."""
+    results = relevant(results, request)
     hits: Sequence[Hit] = results.hits
     under: dict[str, tuple[str, ...]] = {}
     if request.by_ranks:

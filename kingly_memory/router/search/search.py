@@ -17,7 +17,7 @@ from kingly_memory.ports import Clock, Embedder, RemoteHit, Row, StoreReader
 from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording, spelt
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look, shaped
+from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look, relevant, shaped
 from kingly_memory.router.view import View
 from kingly_memory.settings import Settings
 
@@ -132,7 +132,7 @@ class Search:
             found = self._fused(query, request, local, [one for one in answers if one.error is None])
             if request.plan is None:
                 return listed(found, request, query.limit)
-            return self._chosen(found, query, request, request.plan)
+            return relevant(self._chosen(found, query, request, request.plan), request)
 
         def shape(found: Results) -> Results:
             return shaped(found, query, request, self._view, settings.local_search_s)

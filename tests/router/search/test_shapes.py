@@ -59,6 +59,7 @@ async def test_repeats_are_one_hit_and_the_room_goes_to_other_things(memory: Mem
 async def test_folding_neither_lengthens_an_answer_nor_reorders_it(memory: MemoryRouter) -> None:
     for number in range(30):
         await memory.store(f"deploy number {number} of the harbour")
+    await memory.await_vectors(timeout=60)  # else the first of two searches may lack some
     folded, plain = await memory.search("deploy harbour"), await memory.search("deploy harbour", fold=False)
     assert [hit.memory.id for hit in folded] == [hit.memory.id for hit in plain]
     assert len(folded) == 10
