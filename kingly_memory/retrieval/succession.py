@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import nlargest
 
 from kingly_memory.dataclass import replace
@@ -136,15 +137,25 @@ _LINKS = STOP_WORDS - {"s", "t"}
 
 
 def _is_said_anew(before: str, after: str) -> bool:
-    old = re.findall(_WORD, re.split(_PARTS, before)[0])
-    return any(_differs_in_a_value(old, re.findall(_WORD, part)) for part in re.split(_PARTS, after))
+    old = _parts(before)[0]
+    return any(_differs_in_a_value(old, part) for part in _parts(after))
+
+
+@lru_cache(maxsize=LOOKED_AT * 2)  # each is compared with several
+def _parts(text: str) -> list[list[str]]:
+    """The words of each part of a text."""
+    return [re.findall(_WORD, part) for part in re.split(_PARTS, text)]
 
 
 def _differs_in_a_value(old: Sequence[str], new: Sequence[str]) -> bool:
     from difflib import SequenceMatcher  # most searches find nothing that is this much alike
 
     one, other = ([word.casefold() for word in said] for said in (old, new))
-    if _HAPPENED.intersection(one) or _CASES.intersection(other) - set(one):
+    if (
+        len(set(one).difference(other)) > LONGEST_VALUE
+        or _HAPPENED.intersection(one)
+        or _CASES.intersection(other) - set(one)
+    ):
         return False
     spots = [
         spot
