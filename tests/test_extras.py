@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,10 @@ def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypa
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(ExtraMissing, match=r"KinglySession needs the extra `openai-agents`; install kingly-memory\["):
         KinglySession("talk", SyncMemoryRouter.open(remote=False))
+
+
+def test_the_memory_tool_without_its_sdk_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.delitem(sys.modules, "kingly_memory.integrations.anthropic", raising=False)
+    with pytest.raises(ExtraMissing, match=r"the memory tool needs the extra `anthropic`; install kingly-memory\["):
+        import_module("kingly_memory.integrations.anthropic")
