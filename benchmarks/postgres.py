@@ -1,5 +1,5 @@
-"""A hub's memory in PostgreSQL: 50 projects that are searched, beside the embedded store of the same memories; and 64
-callers who store into one project, with and without shared commits. Hub and database share the machine."""
+"""A hub's memory in PostgreSQL: 50 projects that are searched, and 64 callers who store into one project, with and
+without shared commits. Hub and database share the machine."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from unittest.mock import patch
 
-from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
+from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
-from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
-from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.models import JsonObject
 from tests.hub.stores import postgres_server
@@ -46,13 +45,9 @@ async def measure(plan: Plan) -> list[Figure]:
     size = max(plan.sizes)
     notes = plan.writer.notes(size)
     parts = {scope_name("default", f"project {one}"): notes[one::PROJECTS] for one in range(PROJECTS)}
-    with ExitStack() as stack:
-        own = Hub(Embedded(DiskStore(plan.folder / "embedded", durability="process")))
-        stack.callback(own.store.close)
-        shared = stack.enter_context(_on_postgres(fsync=False))
-        for hub in (own, shared):
-            await asyncio.to_thread(_fill, hub, parts)
-        figures = await _searching(plan, own, shared, parts)
+    with _on_postgres(fsync=False) as hub:
+        await asyncio.to_thread(_fill, hub, parts)
+        figures = await _searching(plan, hub, parts)
     with _on_postgres(fsync=True) as hub:
         return figures + await asyncio.to_thread(_storing, plan, hub)
 
@@ -74,37 +69,31 @@ def _fill(hub: Hub, parts: Parts) -> None:
             """It is loaded by a thread."""
 
 
-async def _searching(plan: Plan, own: Hub, shared: Hub, parts: Parts) -> list[Figure]:
-    """By turns: the embedded store (A and A), and PostgreSQL, whole and up to the ids of what is nearest."""
+async def _searching(plan: Plan, hub: Hub, parts: Parts) -> list[Figure]:
+    """By turns: searches (A and A), and what they do up to the ids of what is nearest."""
     chance, count = random.Random(1), plan.samples + 3
     scopes = [chance.choice(list(parts)) for _ in range(count)]
     asked = [(scope, plan.writer.questions(parts[scope], 1)[0].text) for scope in scopes]
-    vectors = Vectors(shared.store, HashedEmbedder())
+    vectors = Vectors(hub.store, HashedEmbedder())
     for scope in parts:
         while not vectors.nearest(scope, "anything", None, 1)[1]:
             """It is loaded by a thread."""
 
-    def searched(hub: Hub) -> Arm:
-        async def ask(number: int) -> None:
-            scope, text = asked[number]
-            hub("search_semantic_memories", scope, query=text)
+    async def search(number: int) -> None:
+        scope, text = asked[number]
+        hub("search_semantic_memories", scope, query=text)
 
-        return ask
-
-    async def compared(number: int) -> None:
+    async def compare(number: int) -> None:
         scope, text = asked[number]
         vectors.nearest(scope, text, None, 10)
 
-    arms = {"own": searched(own), "same": searched(own), "vectors": compared, "shared": searched(shared)}
-    seconds = await alternate(arms, plan.samples)
-    size, floor = sum(map(len, parts.values())), seconds["own"]
-    where = f"{size:,} in {len(parts)} projects"
-    goals = IN_A_MILLION if size > 100_000 else SEARCHES
+    seconds = await alternate({"search": search, "again": search, "vectors": compare}, plan.samples)
+    where = f"{sum(map(len, parts.values())):,} in {len(parts)} projects"
+    goals = IN_A_MILLION if max(plan.sizes) > 100_000 else SEARCHES
     return [
-        figure(f"hub, embedded: search in {where}", floor),
-        figure("the same again (A/A)", seconds["same"], floor=floor, against="embedded"),
-        figure("hub, PostgreSQL: vectors alone", seconds["vectors"], floor=floor, against="embedded", goals=VECTORS),
-        figure(f"hub, PostgreSQL: search in {where}", seconds["shared"], floor=floor, against="embedded", goals=goals),
+        figure(f"hub, PostgreSQL: search in {where}", seconds["search"], goals=goals),
+        figure("the same again (A/A)", seconds["again"], floor=seconds["search"], against="search", goals=goals),
+        figure("hub, PostgreSQL: vectors alone", seconds["vectors"], goals=VECTORS),
     ]
 
 

@@ -160,7 +160,7 @@ def sync(options: Options, out: Output) -> Answer:
     remotes = told.get("remotes", {})
     [(who, only), *several] = remotes.items() or [("the remote", told)]
     if told["reason"] and not several:
-        how = "did not take everything" if only["link"] == "connected" else f"is {only['link']}"
+        how = "did not take everything" if only["link"] == "connected" and told["pending"] else f"is {only['link']}"
         lines.append(f"{who} {how}: {only['reason']}")
     elif told["dead"] and not told["reason"]:
         lines.append("what is dead was refused before: `kingly-memory outbox list --remote …` shows why")
@@ -234,6 +234,8 @@ def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterat
     for label, one in links_of(now).items():
         yield f"link {label or ''}".rstrip(), _link_line(options, one, strange, label)
         yield f"outbox {label or ''}".rstrip(), _outbox_line(one["outbox"])
+    if "not_taken_in" in now:
+        yield "not taken in", without_address(now["not_taken_in"])
     for which in ("links", "documents"):
         if which in now:
             yield f"outbox of {which}", f"{now[which]['pending']:,} waiting; {now[which]['dead']:,} dead"

@@ -144,16 +144,28 @@ class Engine:
         """
         return self._answers[type(request)](scope, request)
 
-    def check_quota(self, caller: Caller, request: Request) -> None:
-        """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores."""
-        is_new = isinstance(request, PutDocument) and request.document is not None and request.based_on is None
-        adds = isinstance(request, StoreMany | StoreMemory | RecordThought) and not isinstance(request, UpdateMemory)
-        if caller.quota is None or not (adds or is_new):
+    def check_quota(self, caller: Caller, scope: str, request: Request) -> None:
+        """Raise QuotaUsedUp where the caller's namespace has no room for what the request stores. What was stored
+        before under the same idempotency key takes none."""
+        if caller.quota is None:
             return
-        added = len(request.memories) if isinstance(request, StoreMany) else 1
+        if isinstance(request, StoreMany):
+            keys = [_label(one.get("idempotency_key")) for one in request.memories]
+        elif isinstance(request, StoreMemory | RecordThought) and not isinstance(request, UpdateMemory):
+            keys = [_label(request.idempotency_key)]
+        elif isinstance(request, PutDocument) and request.document is not None and request.based_on is None:
+            keys = [None]
+        else:
+            return
         own, each = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
         kept = sum(count for space, count in each if (project_and_user(space)[0] or "").startswith(own))
-        if kept + added > caller.quota:
+        if kept + len(keys) <= caller.quota:
+            return
+
+        def count_new(tx: Transaction) -> int:
+            return sum(key is None or tx.id_of_key(scope, key) is None for key in keys)
+
+        if (added := self._store.write(count_new, scope).result()) and kept + added > caller.quota:
             raise QuotaUsedUp(caller.quota)
 
     def note(self, caller: Caller, request: Request, answer: JsonObject) -> None:
@@ -420,8 +432,9 @@ def answered(engine: Engine, caller: Caller, method: object, params: object) -> 
     project = "" if caller.for_all else validation.label("Kingly-Project", caller.project) or "default"
     user = validation.label("Kingly-User", caller.user)
     caller.grant.check(request, project or None)
-    engine.check_quota(caller, request)
-    answer = engine.answer(scope_name(caller.grant.namespace, project, user), request)
+    scope = scope_name(caller.grant.namespace, project, user)
+    engine.check_quota(caller, scope, request)
+    answer = engine.answer(scope, request)
     engine.note(caller, request, answer)
     return answer
 

@@ -30,6 +30,13 @@ COUNTED = 50
 """`status` counts no more memories than this that are to be sent at first contact: it is asked often."""
 
 
+def not_taken_in(reader: StoreReader, remote: str, space: str) -> str | None:
+    """A sentence where the remote refuses to list what others have changed there, else None."""
+    known = reader.facets("remote", [remote]).get(remote, {})
+    why = known.get("refused", {}).get(space)
+    return None if why is None else f"what others store there is not taken in here: {why}"
+
+
 # --- projects at a remote ---------------------------------------------------------------------------------------------
 
 

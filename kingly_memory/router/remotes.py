@@ -40,7 +40,7 @@ NO_TIME = "earlier memories were not looked through in the time that there was"
 
 @dataclass(frozen=True, slots=True)
 class SyncReport(Plain):
-    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is. `received` counts
+    """What `sync` achieved. `reason` says why something still waits or is not taken in, else None. `received` counts
     memories and documents of other machines that are new here, revised or gone, since the router was opened or the last
     report. Of several remotes it is the sum, with what was achieved at each by its name; the link is connected when all
     are."""
@@ -256,6 +256,7 @@ class RemoteConnection:
             reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
         elif self._sender.waiting(self._sender.outboxes[2]):
             reason = "documents were not accepted yet; `kingly-memory status --remote …` counts them"
+        reason = reason or known_remotes.not_taken_in(self._services.reader, self._name, self._space)
         # Another process may have sent them; and a remote that was put back is sent what did not wait before.
         delivered = max(waited - waiting - max(dead - died, 0), self._sender.delivered - had_delivered)
         received, self._reported_news = self.side.news - self._reported_news, self.side.news

@@ -104,9 +104,13 @@ class Reading:
             try:
                 page = await ask(since, space=space, timeout_s=call_s)
             except RemoteRefused as refused:
+                if space == self._space and refused.clear:
+                    await self._note(refused.reason)
                 if space == self._space or not refused.clear:
                     raise
                 continue  # the token may be for one project alone, and not for what is kept for every one
+            if space == self._space and known is not None and space in known.get("refused", ()):
+                await self._note(None)
             if page is None or page.until == since:
                 continue
             services = self._services
@@ -119,6 +123,18 @@ class Reading:
         if not is_more:  # a scrub looks through the whole store: one for all pages
             await self._scrub()
         return news, is_more
+
+    async def _note(self, refused: str | None) -> None:
+        """Keep why nothing is taken in, for `sync` and `status` of every process."""
+
+        def change(transaction: Transaction) -> None:
+            known = transaction.facet("remote", self._remote)
+            if known is not None:
+                others = {space: why for space, why in known.get("refused", {}).items() if space != self._space}
+                told = others if refused is None else {**others, self._space: refused}
+                transaction.set_facet("remote", self._remote, {**known, "refused": told})
+
+        await self._services.write(change)
 
     async def _scrub(self) -> None:
         """Leave no byte in the files of what was purged elsewhere, also where an earlier scrub was interrupted."""

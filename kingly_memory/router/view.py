@@ -322,6 +322,7 @@ class View:
         from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
 
         reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
+        space = self._station.space
         told["link"] = {
             "state": first.state.value,
             "endpoint": remotes[0].endpoint,
@@ -341,7 +342,7 @@ class View:
             oldest = reader.outbox_page(route.name, ["pending", "leased"], 1)
             waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
             if routes is not None:
-                earlier.append(known_remotes.earlier_waiting(reader, routes, route, self._station.space))
+                earlier.append(known_remotes.earlier_waiting(reader, routes, route, space))
         told["outbox"] = {
             "pending": memories["pending"],
             "leased": memories["leased"],
@@ -350,6 +351,10 @@ class View:
         }
         if any(count != 0 for count in earlier):
             told["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
+        if refused := [
+            why for one in remotes if (why := known_remotes.not_taken_in(reader, one.name, space)) is not None
+        ]:
+            told["not_taken_in"] = refused[0]
         for name, counts in (("links", links), ("documents", documents)):
             if counts.total():
                 told[name] = {"pending": counts["pending"] + counts["leased"], "dead": counts["dead"]}

@@ -88,7 +88,12 @@ def test_a_quota_is_a_number_of_memories(run: Run, home: Path, most: str, said: 
 def test_a_quota_alone_lets_everybody_in_as_before(hub: HubProcess) -> None:
     with changing(hub.home) as grants:
         grants.limited("default", 1).write(hub.home)
-    assert reply(hub, "", "store_memory", content="tea at four").status_code == 200
+    said = {"content": "tea at four", "idempotency_key": "k"}
+    assert reply(hub, "", "store_memory", **said).status_code == 200
+    repeated = reply(hub, "", "store_memory", **said), reply(hub, "", "store_many", memories=[said])
+    assert [one.status_code for one in repeated] == [200, 200]  # what is there already takes no room
+    assert repeated[0].json()["idempotency_hit"] is repeated[1].json()["results"][0]["idempotency_hit"] is True
+    assert reply(hub, "", "store_many", memories=[said, {"content": "tea at five"}]).status_code == 429
     full = reply(hub, "", "store_memory", content="tea at five")
     assert (full.status_code, full.headers["Retry-After"]) == (429, "300")
     memory_id = reply(hub, "", "list_changes").json()["changes"][0]["memory_id"]
@@ -194,7 +199,7 @@ async def test_what_a_token_may_not_send_is_refused_by_name_and_all_else_goes_on
             report = await theirs.sync(timeout=20)
             assert (report.dead, report.received, report.link) == (1, 1, LinkState.CONNECTED)
             [entry] = await theirs.outbox()
-            assert (entry.state, "has not the role" in str(entry.last_error)) == (DeliveryState.DEAD, True)
+            assert (entry.state, "has not the role write" in str(entry.last_error)) == (DeliveryState.DEAD, True)
             assert next(iter((await theirs.search("port")).hits)).memory.key == "port"
         await ours.forget(shared.id)
         report = await ours.sync(timeout=20)
@@ -206,6 +211,26 @@ async def test_what_a_token_may_not_send_is_refused_by_name_and_all_else_goes_on
         await ours.outbox_retry()
         assert (await ours.sync(timeout=20)).pending == 0
         assert (await ours.status())["outbox"]["dead"] == 0
+
+
+@pytest.mark.parametrize("dialect", ["", "/mcp"], ids=["json-call", "mcp"])
+async def test_who_may_not_read_there_is_told_that_nothing_is_taken_in(
+    hub: HubProcess, tmp_path: Path, dialect: str
+) -> None:
+    elsewhere = token_of(hub.home, "guest", "write", "another project")
+    at = f"{hub.url}{dialect}"
+    async with MemoryRouter.open(tmp_path / "a", remote=at, token=elsewhere, project="app", settings=CALM) as ours:
+        report = await ours.sync(timeout=20)
+        sentence = "what others store there is not taken in here: "
+        assert (report.pending, report.link) == (0, LinkState.CONNECTED)
+        assert str(report.reason).startswith(sentence)
+        assert "the token has not the role read, which this needs" in str(report.reason)
+        assert (await ours.status())["not_taken_in"] == report.reason
+        with changing(hub.home) as grants:
+            better = {one: Grant("guest", roles={"*": Role.WRITE}) for one in grants.by_digest}
+            Grants(better, {}, is_needed=True).write(hub.home)
+        assert (await ours.sync(timeout=20)).reason is None
+        assert "not_taken_in" not in await ours.status()
 
 
 @pytest.mark.parametrize("dialect", ["", "/mcp"], ids=["json-call", "mcp"])

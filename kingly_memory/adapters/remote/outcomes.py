@@ -41,11 +41,12 @@ from kingly_memory.models import as_utc
 
 CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND = "conflict", "database locked", "workflow not found", "memory not found"
 FORBIDDEN, QUOTA = "the token has not the role that this needs", "its quota is used up"
+_ROLE = re.compile(r"\bneeds the role (read|write|forget|purge|admin)\b")
 """What an error text may be about, in words of ours (`RemoteRefused.code`)."""
 
 _SIGNS = {
     CONFLICT: re.compile(r"UNIQUE constraint failed", re.IGNORECASE),
-    FORBIDDEN: re.compile(r"\bneeds the role (read|write|forget|purge|admin)\b"),
+    FORBIDDEN: _ROLE,
     QUOTA: re.compile(r"\bquota\b.{0,80}\bused up\b"),
     LOCKED: re.compile(r"database (table )?is locked", re.IGNORECASE),
     NO_WORKFLOW: re.compile(r"workflow\b.{0,120}?\b(not found|does not exist)", re.IGNORECASE),
@@ -113,9 +114,10 @@ def result(status: int, body: bytes, retry_after: str | None, now: datetime) -> 
 def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) -> RemoteError:
     """The error that a status other than 2xx stands for."""
     text = status_text(status)
-    sign = sign_of(body[:_SIGN_LIMIT].decode("utf-8", "replace")) if status in _TELLING else None
+    told = body[:_SIGN_LIMIT].decode("utf-8", "replace") if status in _TELLING else ""
+    sign = sign_of(told)
     if status == HTTPStatus.FORBIDDEN and sign == FORBIDDEN:
-        return RemoteRefused(f"{text}: {sign}", clear=True, code=sign)
+        return RemoteRefused(f"{text}: {_forbidden(told)}", clear=True, code=sign)
     if status == HTTPStatus.TOO_MANY_REQUESTS and sign == QUOTA:
         return RemoteUnavailable(f"{text}: {sign}", retry_after_s=retry_after_s(retry_after, now), reached=True)
     if status in _UNAUTHORISED:
@@ -151,7 +153,7 @@ def tool_failure(text: str) -> RemoteError:
     if sign == QUOTA:
         return RemoteUnavailable(sign, retry_after_s=_QUOTA_PAUSE_S, reached=True)
     if sign == FORBIDDEN:
-        return RemoteRefused(sign, clear=True, code=sign)
+        return RemoteRefused(_forbidden(text), clear=True, code=sign)
     if sign is None and _INVALID_ARGUMENTS.search(text[:_SIGN_LIMIT]):
         return RemoteRefused("the tool does not take these arguments", clear=True)
     about = "" if sign is None else f": {sign}"
@@ -179,6 +181,12 @@ def sign_of(error: Any) -> str | None:
     if not isinstance(text, str):
         return None
     return next((sign for sign, words in _SIGNS.items() if words.search(text[:_SIGN_LIMIT])), None)
+
+
+def _forbidden(text: str) -> str:
+    """Names the role that a text of our hub names: one of five words, so nothing of anybody's memories."""
+    found = _ROLE.search(text[:_SIGN_LIMIT])
+    return FORBIDDEN if found is None else f"the token has not the role {found[1]}, which this needs"
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:

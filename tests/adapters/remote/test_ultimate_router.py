@@ -11,7 +11,9 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
+from kingly_memory.router.delivery import MOST_REFUSALS
 from kingly_memory.settings import Pace
+from tests.ultimate.engine import Manners
 from tests.ultimate.server import UltimateServer
 
 QUICK = Settings(
@@ -106,6 +108,28 @@ async def test_links_and_thoughts_follow_the_memories_they_are_about(
     assert (link["link_type"], link["strength"]) == ("causal", 0.5)
     kinds = [row.memory_type for row in server.engine.live() if "thought" in row.tags]
     assert kinds == ["reasoning_step"] * 2
+
+
+@pytest.mark.requirement("U5")
+@pytest.mark.parametrize("is_gone", [False, True], ids=["both are there", "the thought is gone there"])
+async def test_a_link_between_a_memory_and_a_thought_is_made_once_or_given_up_on_an_older_server(
+    tmp_path: Path, is_gone: bool
+) -> None:
+    manners = Manners(repeats_workflows=False, replaces_links=False)
+    with UltimateServer(older=True, manners=manners) as server:
+        async with opened(tmp_path / "home", server) as memory:
+            await memory.store("the pool was full", key="pool", significance=0.8)
+            thought = await memory.record_thought("The pool is too small.", thought_type="hypothesis")
+            await memory.sync(timeout=20)
+            if is_gone:
+                [there] = [row.memory_id for row in server.engine.live() if "thought" in row.tags]
+                del server.engine.data.rows[there]
+            await memory.link_memories("pool", thought.id, "supports")
+            for _ in range(MOST_REFUSALS + 2):
+                await memory.sync(timeout=20)
+            links = (await memory.status()).get("links", {"pending": 0, "dead": 0})
+        assert links == {"pending": 0, "dead": int(is_gone)}
+        assert len(server.named("create_memory_link")) == (MOST_REFUSALS if is_gone else 1)
 
 
 @pytest.mark.requirement("KNG-071")
