@@ -104,12 +104,12 @@ class Reading:
             try:
                 page = await ask(since, space=space, timeout_s=call_s)
             except RemoteRefused as refused:
-                if space == self._space and refused.clear:
+                if cursor == self._space and refused.clear:
                     await self._note(refused.reason)
                 if space == self._space or not refused.clear:
                     raise
                 continue  # the token may be for one project alone, and not for what is kept for every one
-            if space == self._space and known is not None and space in known.get("refused", ()):
+            if cursor == self._space and known is not None and cursor in known.get("refused", ()):
                 await self._note(None)
             if page is None or page.until == since:
                 continue
