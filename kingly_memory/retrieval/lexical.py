@@ -16,12 +16,19 @@ from kingly_memory.models import Memory, MemoryType
 from kingly_memory.passages import LONGEST
 from kingly_memory.ports import Beside, Corpus
 from kingly_memory.stemming import SHARED, stem, without_marks
-from kingly_memory.writing import STOP_WORDS, unbroken_runs, without_unbroken, words
+from kingly_memory.writing import STOP_WORDS, has_unbroken, unbroken_runs, without_unbroken, words
 
 # --- the question ---------------------------------------------------------------------------------------------------
 
 MOST_TERMS = 32
 LONGEST_PIECE = 64
+LONGEST_WHOLE = 4
+"""Characters without a break that are looked up as they stand. The words of a longer run are not known: pairs of its
+letters take their place, and in Thai, whose letters are no syllables, four letters each."""
+_THAI = "\u0e7f"
+_IDLE = frozenset("的了吗呢吧么什怎哪谁是在有们这那")
+_HIRAGANA = ("\u3040", "\u309f")
+"""Letters of words that say little, such as endings: what has one is looked up only where there is nothing else."""
 
 
 class Terms(NamedTuple):
@@ -42,8 +49,17 @@ def terms(text: str) -> Terms:
     chosen = [word for word in said if word not in STOP_WORDS] or ([] if pieces else said)
     if not chosen and not pieces:
         pieces = text.split()
-    cut = [piece[:LONGEST_PIECE] for piece in pieces]
+    cut = [part[:LONGEST_PIECE] for piece in pieces for part in _parts(piece)]
     return Terms(tuple(dict.fromkeys(chosen))[:MOST_TERMS], tuple(dict.fromkeys(cut))[:MOST_TERMS])
+
+
+def _parts(run: str) -> list[str]:
+    if len(run) <= LONGEST_WHOLE or not has_unbroken(run):
+        return [run]
+    size = 4 if run[0] <= _THAI else 2
+    parts = [run[at : at + size] for at in range(len(run) - size + 1)]
+    first, last = _HIRAGANA
+    return [part for part in parts if not any(one in _IDLE or first <= one <= last for one in part)] or parts
 
 
 _FAMILIES = """

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.local import matching, rows, sql
@@ -188,10 +189,10 @@ class Reader:
             return Matches(())
         found: list[tuple[Any, ...]] = []
         with self._connections.until(deadline_s) as cut:
-            statement, values = (_by_index if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces)
-            self._connections.rows(statement, (*values, limit), into=found)
+            for statement, values in (_unbroken if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces):
+                self._connections.rows(statement, (*values, limit), into=found)
         readable = matching.readable(query)
-        read = self._rows_at([position for (position,) in found], deadline_s, cut)
+        read = self._rows_at(list(dict.fromkeys(position for (position,) in found)), deadline_s, cut)
         own = (Match(row, 1.0) for row in read if row.standing in readable and query.admits(row.memory))
         return Matches(tuple(own), bool(cut))
 
@@ -366,35 +367,35 @@ def _read(
         waiting = [*([] if is_all else [name for name in some if name not in found]), *waiting[_ROWS_AT_ONCE:]]
 
 
-def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
-    """By the piece index, which holds every memory with a script without word breaks."""
-    long = [piece for piece in pieces if len(piece) >= _TRIGRAM]
-    short = [_like(piece) for piece in pieces if len(piece) < _TRIGRAM]
-    expression = [" AND ".join(map(matching.quoted, long))] if long else []
+def _unbroken(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    """What holds pieces of scripts without word breaks, most of them first: among the latest, and by the piece index,
+    which knows letters by threes, among all."""
     columns, column_values = matching.column_conditions(query)
     fields, field_values = matching.field_condition(query)
-    conditions = [*columns, *[sql.PIECE] * bool(long), *[sql.SHORT_PIECE] * len(short), fields]
-    values = [*column_values, *expression, *short, *field_values]
-    return sql.PIECES.format(conditions=" AND ".join(filter(None, conditions))), values
+    conditions = " AND ".join(filter(None, [*columns, fields]))
+    held = " + ".join([sql.HAS_PIECE] * len(pieces))
+    yield (
+        sql.PIECES_HELD.format(held=held, conditions=conditions),
+        [*map(rows.dump_text, pieces), *column_values, *field_values],
+    )
+    pairs = (one + other[-1] for one, other in pairwise(pieces) if len(one) == len(other) and one[1:] == other[:-1])
+    if long := [one for one in (*pieces, *pairs) if len(one) >= _TRIGRAM]:
+        indexed = sql.PIECES.format(conditions=conditions)
+        yield indexed, [matching.any_of(long), *column_values, *field_values]
 
 
-def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[Any]]:
+def _by_reading(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     """By reading what the project holds, the latest first: for emoji and the like."""
     fields, values = matching.field_condition(query)
     conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
     written = [one for piece in pieces for one in (rows.dump_text(piece), piece)]
-    return sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *written, *values]
+    yield sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *written, *values]
 
 
 def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
     """Positions as SQLite lists them, the nearest first."""
     found = map(int, positions.split(",")) if positions else ()
     return tuple(sorted(found, key=lambda position: abs(position - lender)))
-
-
-def _like(piece: str) -> str:
-    escaped = piece.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
 
 
 def _texts(said: object) -> tuple[str, ...]:

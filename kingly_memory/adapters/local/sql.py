@@ -365,10 +365,16 @@ ROWS_AT = (
 _WITH_COLUMNS = "JOIN Cache AS c ON c.rowid = {index}.rowid JOIN km_memory AS m ON m.position = {index}.rowid"
 PIECES = (
     f"SELECT c.rowid FROM km_pieces {_WITH_COLUMNS.format(index='km_pieces')} "
-    "WHERE {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
+    "WHERE km_pieces MATCH ? AND {conditions} ORDER BY km_pieces.rank LIMIT ?"
 )
-PIECE = "km_pieces MATCH ?"
-SHORT_PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"  # no index helps: reads them all
+PIECES_HELD = (
+    "SELECT at FROM (SELECT c.rowid AS at, {held} AS held FROM (SELECT id FROM km_pieces_docsize ORDER BY id DESC "
+    "LIMIT 5000) AS d JOIN Cache AS c ON c.rowid = d.id JOIN km_memory AS m ON m.position = d.id WHERE {conditions}) "
+    "WHERE held > 0 ORDER BY held DESC, at DESC LIMIT ?"
+)
+HAS_PIECE = "(instr(c.value, ?) > 0)"
+"""No index knows single letters and pairs of them: of the latest 5,000 in such scripts all that may be shown are read,
+as their JSON is written."""
 LITERAL = (
     f"SELECT c.rowid FROM km_text {_WITH_COLUMNS.format(index='km_text')} "
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"

@@ -234,6 +234,33 @@ def test_pieces_of_unbroken_scripts_are_found(store: DiskStore, asked: str, expe
     assert sorted(hit.memory.content for hit in answer.hits) == sorted(expected)
 
 
+@pytest.mark.requirement("N13")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("办公室什么时候有人打扫？", "王阿姨每周三下午来打扫办公室。"),
+        ("合同要签几份？", "客户要求合同用中英文两种语言各签一份。"),
+        ("会議室の鍵は誰に頼めばいいですか？", "会議室の鍵は受付の佐藤さんが管理しています。"),
+        ("กาแฟร้านไหนอร่อยที่สุด", "ร้านกาแฟที่ชอบอยู่หน้าตลาด"),
+        ("회의실예약은어디서하나요", "회의실 예약은 포털에서 한다"),
+    ],
+)
+def test_a_question_without_spaces_finds_what_answers_it_in_other_words(
+    store: DiskStore, asked: str, answer: str
+) -> None:
+    texts = ("王阿姨每周三下午来打扫办公室。", "客户要求合同用中英文两种语言各签一份。")
+    texts += ("会議室の鍵は受付の佐藤さんが管理しています。", "ร้านกาแฟที่ชอบอยู่หน้าตลาด", "회의실 예약은 포털에서 한다")
+    put(store, *map(memory, texts), memory("明日は雨です"), memory("今天下雨"), memory("rain"))
+    hits = LocalSearch(store.reader).search(ask(asked), now_s=NOON_S, budget_s=60).hits
+    assert hits[0].memory.content == answer
+
+
+def test_of_memories_in_such_scripts_those_that_hold_most_of_the_question_come_first(store: DiskStore) -> None:
+    put(store, memory("数据库每天备份到机房"), *(memory(f"备份 {number}") for number in range(60)))
+    found = store.reader.containing(ask(), ["数据库", "备份", "机房"], 3, soon()).found
+    assert found[0].row.memory.content == "数据库每天备份到机房"
+
+
 # --- deadline -----------------------------------------------------------------------------------------------------
 
 
