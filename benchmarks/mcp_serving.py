@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hanging import HUNG_SEARCHES, NEVER, UNNOTICED_S, hung_server
+from benchmarks.hanging import HUNG_SEARCHES, UNNOTICED_S, hung_server
 from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure, timed
 from benchmarks.processes import COMMAND
 from benchmarks.searching import load
@@ -139,8 +139,8 @@ async def _calls(plan: Plan, endpoint: str) -> list[Figure]:
     count = min(plan.samples, MOST_CALLS)
     questions = [one.text for one in plan.writer.questions(notes, count + 3)]
     texts = [note.content for note in plan.writer.notes(count + 3)]
-    unaware = {"KINGLY_PACE": f"offline_after={NEVER}", "KINGLY_CALL_TIMEOUT_S": str(UNNOTICED_S)}
-    aware = {"KINGLY_PACE": "offline_after=1, send_tries=1", "KINGLY_CALL_TIMEOUT_S": "0.2"}
+    unaware = {"KINGLY_CALL_TIMEOUT_S": str(UNNOTICED_S)}
+    aware = {"KINGLY_CALL_TIMEOUT_S": "0.2"}
     async with (
         _host(plan, notes, "mcp-alone", None) as alone,
         _host(plan, notes, "mcp-hung", endpoint, **unaware) as hung,

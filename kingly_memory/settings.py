@@ -200,7 +200,8 @@ class Tiers:
 
 @dataclass(frozen=True)
 class Pace(_Checked):
-    """How often the background works and how long it waits: for operators and tests, the defaults suit everybody."""
+    """How often the background works and how long it waits. The figures suit everybody: others are said in Python, as
+    tests do."""
 
     table = "pace"
     send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)
@@ -304,7 +305,7 @@ class Settings(_Checked):
         return cls(**changes)
 
 
-TABLES: Mapping[str, Any] = {"lifetimes": Settings().lifetimes, "pace": Settings().pace}
+TABLES: Mapping[str, Any] = {"lifetimes": Settings().lifetimes}
 """The settings that have keys of their own, with the default of each."""
 PUBLIC = tuple(one for one in fields(Settings) if one.metadata or one.name in TABLES)
 """Those that a file and the environment can say, and the documentation lists."""

@@ -1,11 +1,12 @@
 """Settings from a file, TOML or YAML: our own names and tables at the top level, those of the seed under `alma`.
 
-Loaded only where there is a file: nobody else pays for its parser.
+Loaded only where there is a file: nobody else pays for its parser. What is read here is the user's own, or was trusted
+by him.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,6 @@ from kingly_memory.errors import InvalidSetting
 
 LIMIT_BYTES = 65_536
 """A file of settings takes a few hundred."""
-DEPTH = 8
-"""Lists and tables within each other; the seed's keys take three."""
-DOTS = 200
-"""In one line of TOML: its parser takes a time that grows with the square of a key's parts."""
 
 SEEDS_KEYS: Mapping[str, str] = {
     "alma.decay.enabled": "decay_enabled",
@@ -86,8 +83,6 @@ def _data(path: Path, content: bytes) -> Mapping[object, object]:
 def _toml(text: str, path: Path) -> object:
     import tomllib
 
-    if any(line.count(".") > DOTS for line in text.splitlines()):
-        raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
@@ -98,29 +93,13 @@ def _yaml(text: str, path: Path) -> object:
     import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
 
     try:
-        _check_shape(yaml.parse(text, yaml.SafeLoader), yaml, path)
         return yaml.safe_load(text)
-    except InvalidSetting:
-        raise
     except (yaml.YAMLError, ValueError) as error:
         where = getattr(error, "problem_mark", None)
         line = "" if where is None else f" (line {where.line + 1})"
         raise InvalidSetting(
             "KINGLY_CONFIG", f"{path} is no YAML{line}; indent with spaces, one name per line"
         ) from None
-
-
-def _check_shape(events: Iterable[Any], yaml: Any, path: Path) -> None:
-    """Look at the text as far as it is harmless: PyYAML takes a time that grows with the square of the depth, and what
-    an alias stands for may be large many times over. Raises InvalidSetting."""
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            raise InvalidSetting("KINGLY_CONFIG", f"{path} refers to a part of itself (*name); write the value again")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH:
-            raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read")
 
 
 def _leaves(

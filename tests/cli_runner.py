@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.cli.main import main
+from kingly_memory.settings import Pace, Settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,3 +80,9 @@ def process(*arguments: str, stdin: bytes = b"", **changes: str) -> Ran:
         check=False,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a delivery that fails be tried again at once."""
+    Settings()  # which makes the constructor
+    monkeypatch.setitem(Settings.__init__.__kwdefaults__, "pace", Pace(send_pause_s=0))

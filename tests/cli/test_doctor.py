@@ -195,8 +195,8 @@ def test_a_store_of_a_newer_version_is_a_problem(run: Run, home: Path) -> None:
 
 
 def test_a_setting_that_cannot_be_used_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_PACE", "lease_s=soon")
-    assert "KINGLY_PACE" in problems(run)["settings"]["what"]
+    monkeypatch.setenv("KINGLY_LIFETIMES", "working=soon")
+    assert "KINGLY_LIFETIMES" in problems(run)["settings"]["what"]
 
 
 def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:

@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from kingly_memory.settings import Settings
-from tests.cli_runner import Run, process, runner
+from tests.cli_runner import Run, hurry, process, runner
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
-PATIENT = {"KINGLY_REMOTE_SEARCH_S": "5", "KINGLY_PACE": "send_pause_s=0"}
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    for name, value in PATIENT.items():
-        monkeypatch.setenv(name, value)
+    hurry(monkeypatch)
+    monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "5")
     return runner(capsys, monkeypatch)
 
 
@@ -139,8 +138,7 @@ def test_a_search_says_of_each_why_it_was_not_asked(run: Run, monkeypatch: pytes
 def test_a_process_of_its_own_finds_them_in_the_environment(
     team: ScriptedRemote, home: ScriptedRemote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in PATIENT.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "5")
     ran = process(
         "store",
         "A note",

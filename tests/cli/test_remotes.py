@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run, hurry, runner
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
@@ -16,7 +16,7 @@ WAITING = f"1 memory for {NOBODY}, which is not named here"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("KINGLY_PACE", "send_pause_s=0")
+    hurry(monkeypatch)
     return runner(capsys, monkeypatch)
 
 

@@ -40,8 +40,16 @@ SHOWN = (
     ("list",),
     ("store", TEXT, "--wait", "1"),
 )
-VERBOSE = "import logging, sys; logging.basicConfig(level=1); from kingly_memory.cli.main import main; sys.exit(main())"
-"""The command line in a program that logs everything that any library says."""
+VERBOSE = """
+import logging, sys
+from kingly_memory.cli.main import main
+from kingly_memory.settings import Pace, Settings
+Settings()
+Settings.__init__.__kwdefaults__["pace"] = Pace(send_pause_s=0)
+logging.basicConfig(level=1)
+sys.exit(main())
+"""
+"""The command line in a program that logs everything that any library says, and tries again at once."""
 
 
 def ran(home: Path, url: str, *arguments: str) -> tuple[str, str]:
@@ -54,7 +62,6 @@ def ran(home: Path, url: str, *arguments: str) -> tuple[str, str]:
             KINGLY_TOKEN="token-canary",
             KINGLY_REMOTE=url,
             KINGLY_CALL_TIMEOUT_S="0.5",
-            KINGLY_PACE="send_pause_s=0",
         ),
         timeout=60,
         check=False,

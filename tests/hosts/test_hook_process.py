@@ -334,12 +334,12 @@ def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(project: Path, user_home
 def test_a_damaged_setting_or_store_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
     store(project, "Deploys need two reviews")
     given = event("UserPromptSubmit", project, prompt="CANARY who has to review a deploy?")
-    assert hook("UserPromptSubmit", given, KINGLY_PACE="lease_s=soon").out == ""
+    assert hook("UserPromptSubmit", given, KINGLY_LIFETIMES="working=soon").out == ""
     home_of(project).joinpath("store", "cache.db").chmod(0o666)
     assert hook("UserPromptSubmit", given).out == ""
     assert hook("Unknown", given).out == ""
     setting, untrusted, unknown = failures(user_home)
-    assert "KINGLY_PACE" in setting["problem"]
+    assert "KINGLY_LIFETIMES" in setting["problem"]
     assert (untrusted["event"], untrusted["home"]) == ("UserPromptSubmit", str(home_of(project)))
     assert "other users may write to it" in untrusted["problem"]
     assert unknown["event"] == "Unknown"

@@ -31,7 +31,7 @@ def hub(tmp_path: Path) -> Iterator[HubProcess]:
 def server_in(file: Path, **changes: str) -> StdioServerParameters:
     """What a host starts that reads this file."""
     [entry] = json.loads(file.read_text(encoding="utf-8"))["mcpServers"].values()
-    env = {**environment(KINGLY_PACE="poll_s=0.05", **changes), **entry.get("env", {})}
+    env = {**environment(**changes), **entry.get("env", {})}
     return StdioServerParameters(command=entry["command"], args=entry["args"], env=env)
 
 

@@ -241,7 +241,7 @@ def test_a_call_that_would_go_on_does_not_hold_up_the_end(tmp_path: Path) -> Non
 
 def test_a_store_that_another_process_holds_does_not_hold_up_the_end(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with wire(home, KINGLY_PACE="lock_wait_s=3600") as speaking:
+    with wire(home) as speaking:
         speaking.call("remember", '{"key":"k","value":"v"}')
         with locked(home / "write.lock", 5):
             speaking.call("recall", '{"key":"k"}')
@@ -325,7 +325,7 @@ def test_warnings_that_nobody_reads_do_not_stop_the_server(tmp_path: Path) -> No
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=sink,
-        env=dict(environment(KINGLY_PACE="send_tries=1")),
+        env=dict(environment()),
     ) as running:
         speaking = Wire(running)
         speaking.shake_hands()
@@ -356,10 +356,10 @@ def test_a_server_that_must_not_run_says_why(run: Run, tmp_path: Path, options: 
 
 
 def test_a_setting_that_makes_no_sense_is_said_before_anything_else(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_PACE", "poll_s=often")
+    monkeypatch.setenv("KINGLY_LIFETIMES", "working=often")
     ran = run("mcp")
     assert (ran.code, ran.out) == (2, "")
-    assert "pace.poll_s in KINGLY_PACE" in ran.err
+    assert "lifetimes.working in KINGLY_LIFETIMES" in ran.err
 
 
 def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.app import home_remotes
 from kingly_memory.place import Place, added_remotes
-from tests.cli_runner import Run, runner
+from tests.cli_runner import Run, hurry, runner
 from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
@@ -24,7 +24,7 @@ NOBODY = "http://127.0.0.1:9"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("KINGLY_PACE", "send_pause_s=0")
+    hurry(monkeypatch)
     monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "5")
     return runner(capsys, monkeypatch)
 
