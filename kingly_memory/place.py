@@ -126,20 +126,6 @@ class Place:
         return added_places(said, known, self.project or "", token=token, token_file=token_file, environment=env)
 
 
-def token_variable(one: RemotePlace) -> str | None:
-    """The variable that gave that remote its token, or the file it is in; None when none did."""
-    from kingly_memory.remote_names import variable
-
-    kind = "KINGLY_TOKEN" if one.token else "KINGLY_TOKEN_FILE"
-
-    def gives(told: str | None) -> bool:
-        if not told or one.token_file is None:
-            return bool(told) and told == one.token
-        return Path(told).expanduser().resolve() == one.token_file.resolve()
-
-    return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(os.environ.get(name))), None)
-
-
 def editor() -> str | None:
     """The command of the caller's editor, if one is named."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or None

@@ -333,14 +333,12 @@ OWN = (
                 "which tools, with commas (default: memory, seven tools): "
                 "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, or all",
             ),
-            _takes("--http", "serve Streamable HTTP at /mcp instead of stdio"),
-            _HOST,
-            _takes("--port N", "port to listen on", 8001),
             _takes(
-                "--mcp-token-file FILE",
-                "file with the token that callers must bring (or set KINGLY_MCP_TOKEN; default: the home gets one)",
+                "--http",
+                "serve Streamable HTTP at /mcp of 127.0.0.1 instead of stdio; callers bring KINGLY_MCP_TOKEN, or else "
+                "the token that the home gets",
             ),
-            _takes("--allow-host NAME…", "a further name under which it may be called"),
+            _takes("--port N", "port to listen on", 8001),
         ),
     ),
     Command(
@@ -367,7 +365,6 @@ OWN = (
             _takes("--write", "merge it into the host's file, which is kept as a backup"),
             _takes("--remove", "take out of the host's file what --write has put there"),
             _takes("--path FILE", "that file, if it is another one than the usual"),
-            _takes("--url URL", "address of a running `kingly-memory mcp --http` instead of a command"),
             _takes("--absolute", "write paths of this machine also into a file that is shared with the project"),
         ),
     ),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
@@ -18,8 +18,7 @@ from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
-from kingly_memory.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place, nearest_project, token_variable, user_data_folder
-from kingly_memory.remote_names import UNNAMED, RemotePlace
+from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.settings import Settings, said, settings_by_name, unknown_variables, written
 from kingly_memory.version import __version__
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 def config(options: Options, out: Output) -> Answer:
     if options.host is None:
-        given = [name for name in ("write", "remove", "path", "url", "absolute") if getattr(options, name)]
+        given = [name for name in ("write", "remove", "path", "absolute") if getattr(options, name)]
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
         return _settings(options, out)
@@ -55,14 +54,13 @@ def config(options: Options, out: Output) -> Answer:
         shared=command if options.absolute else (SERVER,),
         variables=dict(_variables(options)),
         options=() if options.token_file is None else ("--token-file", _absolute(options.token_file)),
-        url=options.url,
     )
     found = snippets(options.host, wish, start=start, path=path)
     shared = next((one.path for one in found if one.is_shared), None)
     if shared is not None and not options.absolute:
         _check_paths(shared, options, out)
         _check_name(shared, wish, options, out)
-    if wish.url is None and any("hooks" not in one.content for one in found):
+    if any("hooks" not in one.content for one in found):
         try:
             require("mcp", "`kingly-memory mcp`, which the host starts,")
         except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
@@ -147,51 +145,12 @@ def _settings(options: Options, out: Output) -> Answer:
         out.note(f"nothing reads {', '.join(unknown)}")
     settings, told = Settings.from_environment(home=place.home), said(home=place.home)
     rows = [
-        *_place_rows(options, place),
-        *(
-            (name, written(attrgetter(name)(settings)), told[name].by if name in told else "default")
-            for name in settings_by_name()
-        ),
+        (name, written(attrgetter(name)(settings)), told[name].by if name in told else "default")
+        for name in settings_by_name()
     ]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
     data = [{"name": name, "value": value, "from": source} for name, value, source in rows]
     return Answer({"settings": data}, table(shown, ("SETTING", "VALUE", "FROM")))
-
-
-def _place_rows(options: Options, place: Place) -> Iterator[tuple[str, Any, str]]:
-    """Each part of the place with its source: what an empty environment would not give comes from the environment."""
-
-    def source(given: object, option: str, is_default: bool, default: str, variable: str) -> str:
-        return option if given else default if is_default else variable
-
-    bare, folder = Place.resolve(environment={}), nearest_project(Path.cwd())
-    home = "user data folder" if place.home == user_data_folder() / "memory" else "KINGLY_HOME"
-    if folder is not None and place.home == folder / HOME_FOLDER:
-        home = "nearest project folder"
-    yield "home", str(place.home), "--home" if options.home else home
-    is_bare = place.project == bare.project
-    if place.project is None:
-        yield "project", "every project", "--everywhere"
-    else:
-        yield "project", place.project, source(options.project, "--project", is_bare, "folder name", "KINGLY_PROJECT")
-    yield "user", place.user, source(options.user, "--user", place.user is None, "default", "KINGLY_USER")
-    yield "agent", place.agent, source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
-    remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
-    yield "remote", remotes, source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
-    # Without a remote: the token that one would be shown.
-    several = place.remotes or Place.resolve(remote=True, token_file=options.token_file).remotes
-    tokens = [one for one in several if one.token is not None or one.token_file is not None]
-    who = ", ".join(one.label for one in tokens) if len(place.remotes) > 1 else "set"
-    sources = ", ".join(token_variable(one) or "--token-file" for one in tokens)
-    yield "token", who if tokens else None, sources or "default"
-
-
-def _shown_remote(place: Place, one: RemotePlace) -> str:
-    """Without what may be a secret, and with its name where it has one."""
-    from kingly_memory.adapters.remote.endpoint import endpoint
-
-    address = str(endpoint(one.address))
-    return address if one.label == UNNAMED and len(place.remotes) == 1 else f"{one.label}={address}"
 
 
 def version(options: Options, out: Output) -> Answer:

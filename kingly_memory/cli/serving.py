@@ -53,15 +53,5 @@ def mcp(options: Options, out: Output) -> int:
             return 0
         from kingly_memory.server.web import serve
 
-        token_file = options.mcp_token_file
-        serve(
-            server,
-            place.home,
-            options.host,
-            options.port,
-            token=None if token_file else mcp_token(),
-            token_file=Path(token_file) if token_file else None,
-            allowed_hosts=options.allow_host or (),
-            run=run,
-        )
+        serve(server, place.home, options.port, token=mcp_token(), run=run)
     return 0

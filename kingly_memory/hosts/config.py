@@ -22,8 +22,6 @@ from kingly_memory.place import nearest_project
 
 SERVER = "kingly-memory"
 """What the server is called in every host's file, and the installed command."""
-TOKEN_INPUT = "kingly-memory-token"  # noqa: S105  # the name of a prompt, not a token
-TOKEN_VARIABLE = "KINGLY_MCP_TOKEN"  # noqa: S105  # the name of the variable, not a token
 RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 """When a host ends a hook: long after it should have ended itself."""
 
@@ -44,8 +42,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user wants: the command that runs us, KINGLY_ variables for it, further options for the server, or the
-    address of a server that runs already.
+    """What the user wants: the command that runs us, KINGLY_ variables for it, and further options for the server.
 
     `shared` is the command in files that a project shares, by committing them: there a path of this machine would be
     wrong on every other one.
@@ -55,7 +52,6 @@ class Wish:
     shared: tuple[str, ...] = (SERVER,)
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    url: str | None = None
 
 
 class Snippet(NamedTuple):
@@ -72,8 +68,6 @@ class _Host(NamedTuple):
     """The name in its file under which servers stand."""
     file: Callable[[Path], Path]
     """From the project's folder to the file."""
-    token: str = ""
-    """How a value refers to the environment's token."""
     named_type: bool = False
     in_workspace: bool = False
     """It starts servers somewhere else than in the project."""
@@ -85,24 +79,11 @@ def _claude_desktop_file(_: Path) -> Path:
 
 
 _HOSTS: Mapping[str, _Host] = {
-    "claude-code": _Host(
-        "mcpServers", lambda project: project / ".mcp.json", f"${{{TOKEN_VARIABLE}}}", named_type=True
-    ),
+    "claude-code": _Host("mcpServers", lambda project: project / ".mcp.json", named_type=True),
     "claude-desktop": _Host("mcpServers", _claude_desktop_file),
-    "cursor": _Host(
-        "mcpServers",
-        lambda project: project / ".cursor" / "mcp.json",
-        f"${{env:{TOKEN_VARIABLE}}}",
-        in_workspace=True,
-    ),
-    "vscode": _Host(
-        "servers",
-        lambda project: project / ".vscode" / "mcp.json",
-        f"${{input:{TOKEN_INPUT}}}",
-        named_type=True,
-        in_workspace=True,
-    ),
-    "codex": _Host(CODEX_SECTION, lambda _: Path.home() / ".codex" / "config.toml", TOKEN_VARIABLE),
+    "cursor": _Host("mcpServers", lambda project: project / ".cursor" / "mcp.json", in_workspace=True),
+    "vscode": _Host("servers", lambda project: project / ".vscode" / "mcp.json", named_type=True, in_workspace=True),
+    "codex": _Host(CODEX_SECTION, lambda _: Path.home() / ".codex" / "config.toml"),
 }
 HOSTS = tuple(_HOSTS)
 SECTIONS = frozenset(host.section for host in _HOSTS.values())
@@ -122,9 +103,7 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
         wish = replace(wish, command=wish.shared)
     if path is not None and host == "claude-code" and path.name.startswith("settings"):
         return (Snippet(path, Format.JSON, hooks(wish), is_shared),)
-    server = Snippet(
-        where, Format.TOML if host == "codex" else Format.JSON, _servers(host, wish), is_shared and wish.url is None
-    )
+    server = Snippet(where, Format.TOML if host == "codex" else Format.JSON, _servers(host, wish), is_shared)
     if host != "claude-code" or path is not None:
         return (server,)
     return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(own)))
@@ -199,28 +178,14 @@ def _hook(event: str, wish: Wish) -> JsonObject:
 
 
 def _servers(host: str, wish: Wish) -> JsonObject:
-    """The section of servers with ours: one that the host starts, or one that runs already. Raises InvalidInput."""
+    """The section of servers with ours, which the host starts in the project or tells where that is."""
     known = _HOSTS[host]
-    if wish.url is None:  # a server that the host starts, in the project or told where that is
-        program, *arguments = wish.command
-        home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if known.in_workspace else {}
-        started = {
-            **({"type": "stdio"} if known.named_type else {}),
-            "command": program,
-            "args": [*arguments, "mcp", *wish.options],
-            "env": {"KINGLY_AGENT": host, **home, **wish.variables},
-        }
-        return {known.section: {SERVER: started}}
-    if not known.token:
-        raise InvalidInput("url", f"{host} starts its servers itself; leave --url out")
-    if not wish.url.startswith(("http://", "https://")):
-        raise InvalidInput("url", f"{wish.url[:80]!r} is no address; it begins with http:// or https://")
-    if host == "codex":
-        return {known.section: {SERVER: {"url": wish.url, "bearer_token_env_var": known.token}}}
-    named = {"type": "http"} if known.named_type else {}
-    reached = {**named, "url": wish.url, "headers": {"Authorization": f"Bearer {known.token}"}}
-    content: JsonObject = {known.section: {SERVER: reached}}
-    if host == "vscode":
-        prompt = {"type": "promptString", "id": TOKEN_INPUT, "description": "Token of Kingly Memory"}
-        content["inputs"] = [{**prompt, "password": True}]
-    return content
+    program, *arguments = wish.command
+    home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if known.in_workspace else {}
+    started = {
+        **({"type": "stdio"} if known.named_type else {}),
+        "command": program,
+        "args": [*arguments, "mcp", *wish.options],
+        "env": {"KINGLY_AGENT": host, **home, **wish.variables},
+    }
+    return {known.section: {SERVER: started}}

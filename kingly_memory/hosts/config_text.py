@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.hosts.config import CODEX_SECTION, SECTIONS, SERVER, TOKEN_INPUT, Format, is_our_hook
+from kingly_memory.hosts.config import CODEX_SECTION, SECTIONS, SERVER, Format, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -30,7 +30,7 @@ def merged(text: str, content: JsonObject, format: Format) -> str:
 
 def stripped(text: str, format: Format) -> str:
     """The file without what we write into it: the same text when that is nothing, "" when that is all."""
-    return _rewritten(text, format, {}, {"hooks", "inputs", *SECTIONS})
+    return _rewritten(text, format, {}, {"hooks", *SECTIONS})
 
 
 def written(content: JsonObject, format: Format) -> str:
@@ -60,9 +60,7 @@ def _changed(before: JsonObject, content: JsonObject, sections: Collection[str])
     after = dict(before)
     for section in (one for one in {**before, **content} if one in sections):
         if section == "hooks":
-            new: Any = _hooks(_inner(before, section), content.get(section, {}))
-        elif section == "inputs":
-            new = _inputs(before.get(section, []), content.get(section, []))
+            new = _hooks(_inner(before, section), content.get(section, {}))
         else:
             new = _servers(_inner(before, section), content.get(section, {}))
         after[section] = new
@@ -88,12 +86,6 @@ def _servers(before: JsonObject, ours: JsonObject) -> JsonObject:
     if isinstance(kept.get("env"), dict):
         both["env"] = {**kept["env"], **entry["env"]}
     return {**before, SERVER: both}
-
-
-def _inputs(before: object, ours: Sequence[JsonObject]) -> list[Any]:
-    if not isinstance(before, list):
-        raise Unmergeable("its 'inputs' is no list")
-    return [*(one for one in before if not (isinstance(one, dict) and one.get("id") == TOKEN_INPUT)), *ours]
 
 
 def _hooks(before: JsonObject, ours: JsonObject) -> JsonObject:

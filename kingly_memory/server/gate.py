@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import tempfile
-from collections.abc import Collection
 from pathlib import Path
 
 from kingly_memory.adapters.local.folder import Folder
-from kingly_memory.errors import InvalidSetting, StoreUnwritable
-from kingly_memory.hub.access import Access, check_token, is_loopback, plain
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.hub.access import Access, check_token
 from kingly_memory.hub.grants import Grant, digest
 from kingly_memory.own_files import check_no_link
 from kingly_memory.secret_file import secret
 
 TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
 
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9a-fA-F:]+")
 _TOKEN_BYTES = 32
 
 
-def access_of(token: str, hosts: Collection[str] = ()) -> Access:
-    """Lets in who brings the token, under a name of this machine or one of `hosts`. Raises InvalidSetting, which never
-    repeats the token."""
+def access_of(token: str) -> Access:
+    """Lets in who brings the token, under a name of this machine. Raises InvalidSetting, which never repeats it."""
     check_token(token)
-    for host in hosts:
-        if not _HOST.fullmatch(host) or not plain(host):
-            raise InvalidSetting("allow_host", f"{host[:60]!r} is no host name; leave out scheme and port")
-    return Access({digest(token): Grant("the token")}, frozenset(map(plain, hosts)), "see --allow-host")
-
-
-def check_bind(host: str, *, token_given: bool, hosts: Collection[str]) -> None:
-    """Raise InvalidSetting if the server would be open to a network without a token and the names it is called by."""
-    if is_loopback(host) or (token_given and hosts):
-        return
-    lacking = "no token is given" if not token_given else "no --allow-host says by which name"
-    raise InvalidSetting(
-        "host",
-        f"{host!r} can be reached from other machines and {lacking}. Set KINGLY_MCP_TOKEN or --mcp-token-file, "
-        "and name the server's own host with --allow-host; or listen on 127.0.0.1",
-    )
+    return Access({digest(token): Grant("the token")}, frozenset(), "call it by a name of its own machine")
 
 
 def own_token(home: Path) -> tuple[str, Path]:
@@ -61,7 +42,7 @@ def kept_token(path: Path) -> str:
     """The token in a home's file, which is never made here: a home that was moved away stays away. Raises
     InvalidSetting or StoreError."""
     check_no_link(path)
-    return secret(path, "mcp_token_file")
+    return secret(path, TOKEN_FILE)
 
 
 def _write_once(path: Path, token: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kingly_memory.hub.access import Gate
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
-from kingly_memory.secret_file import secret
-from kingly_memory.server.gate import TOKEN_FILE, access_of, check_bind, kept_token, own_token
+from kingly_memory.server.gate import TOKEN_FILE, access_of, kept_token, own_token
 from kingly_memory.server.memory_server import MemoryServer
 
 Run = Callable[[Coroutine[Any, Any, None]], object]
 
 PATH = "/mcp"
+HOST = "127.0.0.1"
 
 
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:
@@ -49,37 +49,25 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
 def serve(
     server: MemoryServer,
     home: Path,
-    host: str,
     port: int,
     *,
     token: str | None,
-    token_file: Path | None,
-    allowed_hosts: Collection[str],
     run: Run,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which. Without a token,
-    given or in a file, callers need the home's own.
+    """Serve this machine until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which.
+    Without a token callers need the home's own.
 
     Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
-
-    def given_now() -> str | None:
-        return token or (None if token_file is None else secret(token_file, "mcp_token_file"))
-
-    given = given_now()
-    check_bind(host, token_given=given is not None, hosts=allowed_hosts)
     with ExitStack() as stack:
-        taken = stack.enter_context(listener(host, port))
-        place = None if given is not None else own_token(home)[1]
-        gate = Gate(
-            lambda: access_of(given_now() or kept_token(home / TOKEN_FILE), allowed_hosts),
-            [path for path in (token_file, place) if path is not None],
-        )
+        taken = stack.enter_context(listener(HOST, port))
+        place = None if token else own_token(home)[1]
+        gate = Gate(lambda: access_of(token or kept_token(home / TOKEN_FILE)), [] if place is None else [place])
         web = quiet_server(application(server, gate), lifespan=True)
         stack.enter_context(stopped_by_signals(web))
         if place is not None:
             sys.stderr.write(f"kingly-memory: callers need the bearer token in {place}\n")
             sys.stderr.flush()
-        sys.stdout.write(f"kingly-memory listening on {address(host, taken.getsockname()[1])}{PATH}\n")
+        sys.stdout.write(f"kingly-memory listening on {address(HOST, taken.getsockname()[1])}{PATH}\n")
         sys.stdout.flush()
         run(web.serve(sockets=[taken]))

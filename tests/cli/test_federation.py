@@ -103,23 +103,6 @@ def test_a_remote_without_a_name_is_not_called_one(run: Run) -> None:
     assert (wrong.code, "'lab' is no remote's name; the one there is has none" in wrong.err) == (2, True)
 
 
-def test_config_shows_them_without_secrets(run: Run) -> None:
-    rows = run("config", "--json", "--remote", "team=http://me:secret@h", "--remote", "home=http://k?key=secret").json
-    shown = {one["name"]: (one["value"], one["from"]) for one in rows["settings"]}
-    assert shown["remote"] == ("team=http://h, home=http://k", "--remote")
-    assert shown["token"] == (None, "default")
-
-
-def test_config_says_whose_tokens_there_are_and_where_from(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("KINGLY_REMOTE", "team=http://h, home=http://k, lab=http://l")
-    monkeypatch.setenv("KINGLY_TOKEN", "first")
-    monkeypatch.setenv("KINGLY_TOKEN_FILE_LAB", str(tmp_path / "token"))
-    shown = {one["name"]: (one["value"], one["from"]) for one in run("config", "--json").json["settings"]}
-    assert shown["token"] == ("team, lab", "KINGLY_TOKEN, KINGLY_TOKEN_FILE_LAB")
-
-
 def test_a_local_search_asks_none_of_them(run: Run, team: ScriptedRemote, both: tuple[str, ...]) -> None:
     run("store", "Deploys need two reviews", *both)
     asked = len(team.requests)

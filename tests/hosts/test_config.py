@@ -44,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def server_of(host: str, wish: Wish = WISH) -> JsonObject:
     """The entry of our server in that host's words."""
     first = snippets(host, wish, start=Path("/nowhere"))[0]
-    [section] = [value for name, value in first.content.items() if name != "inputs"]
+    [section] = first.content.values()
     entry: JsonObject = section[SERVER]
     return entry
 
@@ -102,29 +102,9 @@ def test_options_of_the_command_line_end_up_with_the_server_and_the_hooks(run: R
 
 
 @pytest.mark.parametrize(
-    ("host", "token"),
-    [
-        ("claude-code", "Bearer ${KINGLY_MCP_TOKEN}"),
-        ("cursor", "Bearer ${env:KINGLY_MCP_TOKEN}"),
-        ("vscode", "Bearer ${input:kingly-memory-token}"),
-    ],
-)
-def test_a_running_server_is_reached_with_a_token_that_is_in_no_file(host: str, token: str) -> None:
-    wish = Wish(("kingly-memory",), url="http://127.0.0.1:8001/mcp")
-    entry = server_of(host, wish)
-    assert (entry["url"], entry["headers"]) == ("http://127.0.0.1:8001/mcp", {"Authorization": token})
-    assert "command" not in entry
-    assert server_of("codex", wish) == {"url": wish.url, "bearer_token_env_var": "KINGLY_MCP_TOKEN"}
-    asked = snippets(host, wish, start=Path("/nowhere"))[0].content.get("inputs", [])
-    assert [one["id"] for one in asked] == (["kingly-memory-token"] if host == "vscode" else [])
-
-
-@pytest.mark.parametrize(
     ("argv", "field"),
     [
         (["emacs"], "host"),
-        (["claude-desktop", "--url", "http://x"], "url"),
-        (["cursor", "--url", "x"], "url"),
         (["--write"], "write"),
         (["--path", "x"], "path"),
         (["--remove"], "remove"),
@@ -172,7 +152,7 @@ def command_in(file: Path) -> str:
     entry = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     if "hooks" in entry:
         return str(entry["hooks"]["Stop"][0]["hooks"][0]["command"])
-    [servers] = [value for name, value in entry.items() if name != "inputs"]
+    [servers] = entry.values()
     return str(servers[SERVER]["command"])
 
 
@@ -645,16 +625,6 @@ def test_a_file_from_which_nothing_can_be_taken_without_harm_is_left_as_it_is(
     ran = run("config", "claude-code", "--remove")
     assert (ran.code, ran.err.count("\n"), (project / ".mcp.json").read_text()) == (2, 1, text)
     assert "Take out by hand what is called kingly-memory" in ran.err
-
-
-def test_the_prompt_for_a_token_goes_too(run: Run, project: Path) -> None:
-    file = project / ".vscode" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text('{"inputs": [{"id": "theirs"}]}')
-    run("config", "vscode", "--write", "--url", "https://hub/mcp")
-    assert "kingly-memory-token" in file.read_text()
-    run("config", "vscode", "--remove")
-    assert json.loads(file.read_text()) == {"inputs": [{"id": "theirs"}]}
 
 
 @given(st.dictionaries(st.text(max_size=8).filter(lambda name: name != "mcpServers"), json_values, max_size=4))

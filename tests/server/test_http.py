@@ -136,31 +136,6 @@ def test_a_home_that_gets_a_token_first_is_kept_out_of_git(tmp_path: Path) -> No
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [".gitignore", TOKEN_FILE, "store"]
 
 
-@pytest.mark.requirement("A19")
-def test_the_token_of_a_file_counts_as_it_is_now_and_not_that_of_the_environment(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("from-the-file-of-it\n")
-    file.chmod(0o600)
-    with served(tmp_path / "home", "--mcp-token-file", str(file), KINGLY_MCP_TOKEN=TOKEN) as web:
-        assert web.post(call("list", "{}")).status_code == 401
-        assert web.post(call("list", "{}"), Authorization="Bearer from-the-file-of-it").status_code == 200
-        file.write_text("another-one-that-replaced-it\n")
-        assert web.post(call("list", "{}"), Authorization="Bearer from-the-file-of-it").status_code == 401
-        assert web.post(call("list", "{}"), Authorization="Bearer another-one-that-replaced-it").status_code == 200
-    assert not (tmp_path / "home" / TOKEN_FILE).exists()
-
-
 def test_nobodys_context_is_given_to_anybody_over_http(web: Served) -> None:
     result = web.post(call("memory_get_working_context", "{}")).json()["result"]
     assert (result["isError"], "name the context" in result["content"][0]["text"]) == (True, True)
-
-
-def test_a_named_host_is_answered_by_the_server(tmp_path: Path) -> None:
-    options = ("--host", "127.0.0.2", "--allow-host", "Memory.example")
-    with served(tmp_path / "home", *options, KINGLY_MCP_TOKEN=TOKEN) as web:
-        assert "//127.0.0.2:" in web.url
-        assert web.post(call("list", "{}"), Host="memory.example:8001").status_code == 200
-        assert web.post(call("list", "{}"), Host="MEMORY.example.").status_code == 200
-        assert web.post(call("list", "{}"), Host="other.example").status_code == 421
-        web.process.send_signal(signal.SIGTERM)
-        assert web.process.communicate(timeout=30)[1] == ""
