@@ -330,9 +330,8 @@ class MemoryVerbs(Family):
             Arg(
                 "how much of each memory; titles cost least",
                 "HOW",
-                command_words="how much of each memory: titles, passages or full (default: a line of each)",
                 choices=(*validation.DETAILS,),
-                command_default=None,
+                only="tool",
             ),
         ] = "full",
         budget_tokens: Annotated[
@@ -343,11 +342,12 @@ class MemoryVerbs(Family):
                 least=1,
                 most=validation.MOST_TOKENS,
                 tool_default=BUDGET_TOKENS,
+                only="tool",
             ),
         ] = None,
         min_relevance: Annotated[float | None, Arg("leave out less relevant ones", least=0, most=1)] = None,
         by_ranks: bool = False,
-        after: Annotated[str | None, Arg("the page behind that one: its `next`", "NEXT", only="command")] = None,
+        after: str | None = None,
     ) -> Results:
         """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,11 +47,9 @@ def search(options: Options, out: Output) -> Answer:
     said = arguments(options.command.verb, options, place)
     text = said.pop("query")
     if options.verify or options.source:
-        if said.pop("after") is not None:
-            raise InvalidInput("after", "does not go with --verify or --source; leave one of them out")
         return _search_verified(options, place, text, said, out)
     limit = USUAL_LIMIT if options.limit is None else options.limit
-    wanted = {**said, "limit": limit, "detail": options.detail or "full"}
+    wanted = {**said, "limit": limit}
     results = None if in_mode else _searched_here(options, place, text, wanted, out)
     if results is None:
         # No warnings: the results themselves say who did not answer.
@@ -63,13 +60,9 @@ def search(options: Options, out: Output) -> Answer:
     if options.explain:
         for shown, hit in zip(told["hits"], results, strict=True):
             shown["scores"] = {name: round(value, 4) for name, value in hit.scores.items()}
-    if options.budget_tokens is None and options.detail == "full":
-        from kingly_memory.retrieval.snippets import disclose
-
-        results = replace(results, shown=disclose(results.hits, Detail.FULL, asked=()).shown)
-    elif options.budget_tokens is None and options.detail is None and not out.as_json:
+    if not out.as_json:
         results = replace(results, shown=_passages(results, text))
-    lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
+    lines = search_lines(results, datetime.now(UTC), explain=options.explain)
     return Answer(told, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
 
 
@@ -109,16 +102,13 @@ _EXCLUDED: Mapping[str, str] = {
     "low_similarity": "too unlike the question",
     "low_relevance": "less relevant than was asked for (--min-relevance sets the bar)",
     "beyond_top_k": "for want of room (--limit makes more)",
-    "beyond_budget": "for want of tokens (--budget-tokens makes more)",
 }
-_VIEWS: Mapping[Detail, str] = {Detail.FULL: "whole", Detail.PASSAGE: "as a passage", Detail.TITLE: "by title"}
 _OFFLINE = "offline: "
 """How the reason begins for a remote that was not asked at all."""
 
 
-def search_lines(results: Results, now: datetime, *, explain: bool = False, budget: int | None = None) -> Iterator[str]:
-    """The answer, best first, under what says how it was found. `explain` says of each hit what made its place,
-    `budget` what it takes of so many tokens."""
+def search_lines(results: Results, now: datetime, *, explain: bool = False) -> Iterator[str]:
+    """The answer, best first, under what says how it was found. `explain` says of each hit what made its place."""
     layers = ", ".join(
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
         for name, report in results.layers.items()
@@ -131,20 +121,11 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False, budg
     yield from _left_out(results.excluded)
     if not len(results) and "low_confidence" in results.excluded:
         yield "  memories have confidence 0.5 unless `store --confidence` says more; `--min-confidence 0` shows all"
-    if len(results.shown) == len(results) > 0:
-        counts = Counter(results.shown[hit.memory.id].view for hit in results)
-        told = ", ".join(f"{counts[view]} {how}" for view, how in _VIEWS.items() if counts[view]) or "none"
-        yield f"  shown: {told}" + ("; `get KEY_OR_ID` shows all of one" if counts.keys() - {Detail.FULL} else "")
-    if budget is not None:
-        used = sum(_spent(results, hit) for hit in results)
-        yield f"  budget: {used:,} of {budget:,} tokens, as a program is told the hits: with ids, types, dates and tags"
     if explain:
         yield "  relevance: how well a hit answers, 0 to 1; docs/search.md explains the other figures"
     for hit in results:
         yield ""
         yield from _hit_lines(results, hit, now)
-        if budget is not None:
-            yield f"      counts {counted(_spent(results, hit), 'token')}"
         if explain:
             yield from wrapped(_figures(results, hit), _INDENT)
 
@@ -166,16 +147,14 @@ def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
 
 
 def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
-    """A hit in two lines, or with as much of its text as is shown; then what else is known of it."""
+    """A hit in two lines, with the passage that answers in a long text; then what else is known of it."""
     memory, shown = hit.memory, results.shown.get(hit.memory.id)
     marks = {"archived": hit.archived, "superseded": hit.superseded_by, "weak": hit.is_weak}
     mark = next((name for name, is_so in marks.items() if is_so), None)
     kind = memory.type if mark is None else f"{memory.type} ({mark})"
     about = [kind, ago(memory.created_at, now), layers_line(hit), memory.key or memory.id]
     if shown is not None:
-        tokens = counted(shown.tokens, "token")
-        views = {Detail.FULL: tokens, Detail.PASSAGE: f"part of {tokens}", Detail.TITLE: f"{tokens} to read"}
-        about.append(views[shown.view])
+        about.append(f"part of {counted(shown.tokens, 'token')}; `get` shows all")
     head = one_line(begun(hit.memory)) if shown is None else one_line(shown.title or "")
     if head:
         line = shortened(f"{hit.relevance:.2f}  {head}", width())
@@ -209,13 +188,6 @@ def layers_line(hit: Hit) -> str:
     return "a copy from the remote" if is_copy else "+".join(hit.layers)
 
 
-def _spent(results: Results, hit: Hit) -> int:
-    from kingly_memory.retrieval.snippets import spent
-
-    one = hit.memory.id
-    return spent(hit, results.shown[one], results.folded.get(one, ()), results.more_folded.get(one, 0))
-
-
 # --- --verify ---------------------------------------------------------------------------------------------------------
 
 _BASIS: Mapping[str, str] = {
@@ -228,16 +200,13 @@ _BASIS: Mapping[str, str] = {
 def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
-    given = (options.detail, options.budget_tokens, options.min_relevance)
-    if options.prefer_speed or given != (None, None, None):
-        others = "--prefer-speed, --detail, --budget-tokens or --min-relevance"
-        raise InvalidInput("verify", f"does not go with {others}; leave those out")
+    if options.prefer_speed or options.min_relevance is not None:
+        raise InvalidInput("verify", "does not go with --prefer-speed or --min-relevance; leave those out")
     if options.explain:
         raise InvalidInput("explain", "does not go with --verify, which says of each memory why already; leave it out")
     limit, mode = said.pop("limit"), said.get("mode")
     in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
-    for name in ("prefer_speed", "detail", "budget_tokens", "min_relevance"):
-        del said[name]
+    del said["prefer_speed"], said["min_relevance"]
     top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]
     with routing(replace(place, remotes=()) if options.local else place, out, by_meaning=True, reads=True) as router:

@@ -544,7 +544,7 @@ def test_a_reason_is_never_cut(run: Run) -> None:
     [
         (("--source", "x"), "source: goes with --verify"),
         (("--verify", "--source", "missing.md"), "source: missing.md cannot be read (No such file or directory)"),
-        (("--verify", "--prefer-speed"), "verify: does not go with --prefer-speed, --detail or --budget-tokens"),
+        (("--verify", "--prefer-speed"), "verify: does not go with --prefer-speed"),
         (("--verify", "--mode", "vague"), "mode: 'vague' is unknown; choose one of"),
     ],
 )
