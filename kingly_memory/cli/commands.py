@@ -206,10 +206,10 @@ OWN = (
             _takes(
                 "path PATH",
                 "folder of notes or one, text (.txt), JSONL, an export of mem0, file of the reference memory server, "
-                "old memory.json, quick_cache.json, .ai folder, or home of an earlier version; - for standard input",
+                "old memory.json, .ai folder, or home of an earlier version; - for standard input",
                 NOT_GIVEN,
             ),
-            _takes("--format FORMAT", "jsonl, notes, mem0, text, legacy, kingly, ai or home (default: found out)"),
+            _takes("--format FORMAT", "jsonl, notes, mem0, text, legacy, ai or home (default: found out)"),
             _takes("--dry-run", "say what would be done, and write nothing"),
             _takes("--watch", "import a folder again whenever one of its notes changes, until Ctrl-C"),
             _takes("--trust", "keep who said it, where an export says that the user or an agent did"),

@@ -26,7 +26,6 @@ from tests.files.samples import LIMIT, parted
         ("old.json", '{"memories": {"a": "b"}}', FileFormat.LEGACY),
         ("old.json", '{"key": "a", "value": "b"}', FileFormat.LEGACY),
         ("one.json", '{"content": "a", "messages": []}', FileFormat.JSONL),
-        ("renamed.json", '{"layout": "kingly", "memories": []}', FileFormat.KINGLY),
         ("note.md", "# Title", FileFormat.NOTES),
         ("A.TXT", "Water the garden", FileFormat.TEXT),
         ("memory.txt", '[{"key": "a", "value": "b"}]', FileFormat.LEGACY),

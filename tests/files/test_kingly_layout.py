@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from kingly_memory.adapters.files import kingly_layout
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from tests.files.samples import LIMIT, NOON, parted
+from tests.files.samples import NOON
 
 
 def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:
@@ -93,20 +92,3 @@ def test_the_files_are_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     files = list(folder.iterdir())
     assert sorted(path.name for path in files) == ["quick_cache.json", "session_state.json", "task_history.json"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-
-
-@pytest.mark.requirement("KNG-049")
-def test_a_quick_cache_written_to_the_design_document_is_read_and_a_bad_entry_named() -> None:
-    said = {"memory_type": "skill_development", "significance": 0.8, "timestamp": 1683554160000, "x": 1}
-    content = {
-        "deploy": {"content": "two reviews", "metadata": said},
-        "late": {"content": "y", "metadata": {"timestamp": []}},
-    }
-    [deploy], problems = parted(kingly_layout.entries({**content, "bare": 1}, Path("q"), content_limit_bytes=LIMIT))
-    assert (deploy.draft.key, deploy.draft.type, deploy.draft.significance) == ("deploy", MemoryType.PROCEDURAL, 0.8)
-    assert deploy.draft.metadata == {"x": 1}
-    assert deploy.draft.created_at == deploy.updated_at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-    assert problems == [
-        "item 2: timestamp: expected a date and time, not list",
-        "item 3: item: is not an object with key, content and metadata",
-    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from kingly_memory.adapters.files import ai, foreign, jsonl, kingly_layout, legacy, notes, old_home
+from kingly_memory.adapters.files import ai, foreign, jsonl, legacy, notes, old_home
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
@@ -29,7 +29,6 @@ class FileFormat(StrEnum):
     JSONL = jsonl.FORMAT
     NOTES = notes.FORMAT
     LEGACY = legacy.FORMAT
-    KINGLY = kingly_layout.FORMAT
     AI = ai.FORMAT
     MEM0 = foreign.MEM0
     TEXT = foreign.TEXT
@@ -69,7 +68,7 @@ def source(
         return _of_folder(path, given, content_limit_bytes)
     _check_is_no_backup(path)
     found, content = given or _by_name(path), None
-    if found in (None, FileFormat.MEM0, FileFormat.LEGACY, FileFormat.KINGLY):
+    if found in (None, FileFormat.MEM0, FileFormat.LEGACY):
         if found is None and _is_jsonl(path):
             found = FileFormat.JSONL
         else:
@@ -92,8 +91,7 @@ def source(
             items = foreign.mem0_items(content) or (content if isinstance(content, list) else [content])
             entries = jsonl.entries(items, path, content_limit_bytes=content_limit_bytes)
         case _:
-            read = kingly_layout.entries if found is FileFormat.KINGLY else legacy.entries
-            entries = read(content, path, content_limit_bytes=content_limit_bytes)
+            entries = legacy.entries(content, path, content_limit_bytes=content_limit_bytes)
     return FoundFile(found, entries, unknown)
 
 
@@ -119,8 +117,6 @@ def _by_value(content: Any, path: Path) -> FileFormat:
     """What a file that is one JSON value is. Raises InvalidInput."""
     if ai.looks_like(content):
         return FileFormat.AI
-    if path.name == kingly_layout.QUICK_CACHE or kingly_layout.looks_like(content):
-        return FileFormat.KINGLY
     if foreign.mem0_items(content) is not None:
         return FileFormat.MEM0
     if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
@@ -134,10 +130,6 @@ def _by_value(content: Any, path: Path) -> FileFormat:
 
 
 def _of_folder(path: Path, given: FileFormat | None, content_limit_bytes: int) -> FoundFile:
-    cache = path / kingly_layout.QUICK_CACHE
-    if given in (None, FileFormat.KINGLY) and cache.is_file():
-        held = kingly_layout.entries(document(cache), cache, content_limit_bytes=content_limit_bytes)
-        return FoundFile(FileFormat.KINGLY, held)
     if given is FileFormat.AI or (given is None and ai.is_folder_of_threads(path)):
         return FoundFile(FileFormat.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
     if given not in (None, FileFormat.NOTES):
