@@ -524,57 +524,20 @@ def test_a_project_without_threads_or_focus_has_no_files(run: Run, tmp_path: Pat
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [".ai", ".ai/threads", ".ai/threads/0.json", ".ai/focus.json"])
+@pytest.mark.parametrize("path", [".ai", ".ai/threads"])
 def test_import_finds_out_what_it_is_given(run: Run, tmp_path: Path, path: str) -> None:
     root = folder(tmp_path, {**OLD, "id": PINNED}, focus=FOCUS)
     (root / "threads" / "0.json").rename(root / "threads" / f"{PINNED}.json")
-    ran = run("import", str(tmp_path / path.replace("0.json", f"{PINNED}.json")), "--json").json
-    assert ran["format"] == "ai"
-    assert (ran["stored"], ran.get("topics")) == (
-        int("focus" not in path),
-        2 if path in (".ai", ".ai/focus.json") else None,
-    )
+    ran = run("import", str(tmp_path / path), "--json").json
+    assert (ran["format"], ran["stored"], ran.get("topics")) == ("ai", 1, 2 if path == ".ai" else None)
 
 
-MALFORMED = [
-    ({"id": "a", "messages": ["plain"]}, "messages[0]: is not an object"),
-    ({"messages": ["plain"]}, "messages[0]: is not an object"),
-    ({"id": "a", "messages": {"a": 1}}, "messages: is not a list"),
-    ({"title": "a", "messages": "plain"}, "messages: is not a list"),
-    ({"id": "a", "content": "b", "messages": ["plain"]}, "messages[0]: is not an object"),
-    ({"id": "a", "memories": {"id": "b"}, "messages": [1]}, "messages[0]: is not an object"),
-    ({"title": {"value": "a"}, "messages": [1]}, "messages[0]: is not an object"),
-    ({"id": "a", "messages": {"value": "b"}}, "messages: is not a list"),
-    ({"id": "a", "active_focus": {"solana": 1}}, "active_focus: is not a list"),
-]
-ONLY_BY_PLACE = [
-    ({"id": "a"}, "messages: holds no text"),
-    ({"messages": {"a": 1}}, "messages: is not a list"),
-    ({"id": {"value": "a"}}, "id: expected text, not dict"),
-    ({"id": "a", "content": "b"}, "messages: holds no text"),
-    ([{"key": "id", "value": "a"}], "is not an object"),
-    (5, "is not an object"),
-]
-
-
-@pytest.mark.parametrize(
-    ("path", "data", "message"),
-    [(path, *case) for path in (".ai/threads/0.json", "saved.json", "memory.json") for case in MALFORMED]
-    + [(".ai/threads/0.json", *case) for case in ONLY_BY_PLACE]
-    + [(".ai/focus.json", {"id": "a"}, None), (".ai/focus.json", [], "focus: is not an object")],
-)
-def test_a_malformed_thread_that_is_named_itself_is_refused_and_nothing_is_written(
-    run: Run, tmp_path: Path, path: str, data: Any, message: str | None
-) -> None:
-    run("store", "the real id rule", "--key", "id")
-    file = tmp_path / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(data, indent=2 if path == "saved.json" else None))
-    ran = run("import", str(file), "--json")
-    assert (ran.code, ran.json["format"]) == (0 if message is None else 1, "ai")
-    assert [one["message"] for one in ran.json["problems"]] == ([] if message is None else [message])
-    assert run("get", "id", "--json").json["content"] == "the real id rule"
-    assert run("status", "--json").json["memories"]["total"] == 1
+@pytest.mark.parametrize("path", [".ai/threads/0.json", ".ai/focus.json"])
+def test_a_file_of_the_folder_alone_is_refused_and_nothing_is_written(run: Run, tmp_path: Path, path: str) -> None:
+    folder(tmp_path, {**OLD, "id": PINNED}, focus=FOCUS)
+    assert run("import", str(tmp_path / path)).code == 2
+    assert "is no folder" in run("import", str(tmp_path / path), "--format", "ai").err
+    assert run("list", "--json").json["memories"] == []
 
 
 def test_what_was_said_here_goes_to_files_and_to_another_home(run: Run, tmp_path: Path) -> None:

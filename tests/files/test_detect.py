@@ -39,11 +39,11 @@ def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: 
     assert source(tmp_path / name, content_limit_bytes=LIMIT).format is expected
 
 
-@pytest.mark.parametrize("format_name", [one for one in FileFormat if one is not FileFormat.HOME])
+@pytest.mark.parametrize("format_name", sorted(set(FileFormat) - {FileFormat.HOME, FileFormat.AI}))
 def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
     file = tmp_path / "file"
     file.write_text("[]")
-    expected = {FileFormat.NOTES: (1, 0), FileFormat.TEXT: (1, 0), FileFormat.JSONL: (0, 1), FileFormat.AI: (0, 1)}
+    expected = {FileFormat.NOTES: (1, 0), FileFormat.TEXT: (1, 0), FileFormat.JSONL: (0, 1)}
     found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
     entries = list(found.entries)
     problems = parted(entries)[1]

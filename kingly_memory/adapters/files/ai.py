@@ -18,7 +18,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.atomic import made_folder, replacing
-from kingly_memory.adapters.files.reading import OWN_ID, Entry, Problem, are_pairs, json_value, point_in_time, whole
+from kingly_memory.adapters.files.reading import OWN_ID, Entry, Problem, json_value, point_in_time, whole
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id, named_id
@@ -28,7 +28,7 @@ from kingly_memory.validation import USUAL, Imported, draft, label, tag_list
 
 FORMAT = "ai"
 THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"
-_FOLDER, _ACTIVE_FOCUS = ".ai", "active_focus"
+_ACTIVE_FOCUS = "active_focus"
 
 _FILE_LIMIT_BYTES = 16 * 1_048_576
 _MOST_MESSAGES = 10_000
@@ -39,11 +39,6 @@ ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged"
 
 _OWN_FIELDS = ("content", "timestamp", "created_at")
 """Fields of a message that have a place of their own in a memory; all others are kept in its metadata."""
-_FIELDS = frozenset(
-    "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
-    "last_active merged_into".split()
-)
-"""The seed's own."""
 _PLAIN_NAME = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)[0-9])$)[a-z0-9][a-z0-9_-]{0,99}")
 """A name that is no device on any system."""
 
@@ -61,43 +56,15 @@ def is_folder_of_threads(path: Path) -> bool:
         return any(one.name.startswith("thread_") and one.name.endswith(SUFFIX) for one in found)
 
 
-def looks_like(content: Any) -> bool:
-    """True for the value of a thread's file or of a focus.json, whatever is wrong with it. A mistake would take its
-    fields for keys, and write over the memories that have them."""
-    if not isinstance(content, Mapping) or are_pairs(content):
-        return False
-    if isinstance(content.get("content"), str) and "id" not in content:
-        return False
-    is_thread = "messages" in content and (isinstance(content["messages"], list) or len(_FIELDS & content.keys()) > 1)
-    return is_thread or _ACTIVE_FOCUS in content
-
-
-def has_place(path: Path) -> bool:
-    """True for a file that lies where threads and the focus do, whatever it holds."""
-    folder = Path(os.path.realpath(path.parent))
-    if folder.name == _FOLDER:
-        return path.name == FOCUS
-    return folder.name == THREADS and folder.parent.name == _FOLDER and path.name.endswith(SUFFIX)
-
-
 # --- reading files ----------------------------------------------------------------------------------------------------
 
 
 def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
-    """What is in focus and the threads, by file name; or what one file holds, a link to it followed. In a folder other
-    files and hidden ones are left out, and symbolic links are not followed: each makes a Problem, as does each file
-    that is refused. Times in the future count as now."""
+    """What is in focus and the threads, by file name. Other files and hidden ones are left out, and symbolic links are
+    not followed: each makes a Problem, as does each file that is refused. Times in the future count as now."""
     now = datetime.now(UTC)
     as_thread = partial(thread, content_limit_bytes=content_limit_bytes, now=now)
     as_focus = partial(focus_file, now=now)
-    if not path.is_dir():
-
-        def either(data: Any, path: Path) -> _Entries:
-            is_focus = isinstance(data, Mapping) and _ACTIVE_FOCUS in data and "messages" not in data
-            return (as_focus if is_focus or (path.name == FOCUS and has_place(path)) else as_thread)(data, path)
-
-        yield from _attempt(path, either, follow=True)
-        return
     folder = path / THREADS
     if os.path.lexists(path / FOCUS):
         yield from _attempt(path / FOCUS, as_focus)
@@ -127,12 +94,12 @@ def _threads(folder: Path, build: Callable[[Any, Path], _Entries]) -> Iterator[E
             yield from found_in
 
 
-def _attempt(path: Path, build: Callable[[Any, Path], _Entries], *, follow: bool = False) -> Sequence[Entry]:
+def _attempt(path: Path, build: Callable[[Any, Path], _Entries]) -> Sequence[Entry]:
     """What a file holds, or what is wrong with it."""
     try:
-        if not follow and path.is_symlink():
+        if path.is_symlink():
             raise InvalidInput("file", "is a symbolic link and was not followed")
-        content, _ = whole(path, _FILE_LIMIT_BYTES, follow=follow)
+        content, _ = whole(path, _FILE_LIMIT_BYTES, follow=False)
         return build(json_value(content, strict=True), path)
     except InvalidInput as error:
         is_whole = error.field in ("file", "json")  # which name no field of the file

@@ -66,6 +66,8 @@ def source(
 
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
+    if given is FileFormat.AI:
+        raise InvalidInput("file", f"{path} is no folder; name the one that holds threads/ and focus.json")
     _check_is_no_backup(path)
     found, content = given or _by_name(path), None
     if found in (None, FileFormat.MEM0, FileFormat.LEGACY):
@@ -85,8 +87,6 @@ def source(
             entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
         case FileFormat.TEXT:
             entries = foreign.text(path, content_limit_bytes=content_limit_bytes)
-        case FileFormat.AI:
-            entries = ai.read(path, content_limit_bytes=content_limit_bytes)
         case FileFormat.MEM0:
             items = foreign.mem0_items(content) or (content if isinstance(content, list) else [content])
             entries = jsonl.entries(items, path, content_limit_bytes=content_limit_bytes)
@@ -110,13 +110,11 @@ def _by_name(path: Path) -> FileFormat | None:
         return FileFormat.JSONL
     if name.endswith(".txt") and foreign.beginning(path) not in foreign.OF_JSON:
         return FileFormat.TEXT
-    return FileFormat.AI if ai.has_place(path) else None
+    return None
 
 
 def _by_value(content: Any, path: Path) -> FileFormat:
     """What a file that is one JSON value is. Raises InvalidInput."""
-    if ai.looks_like(content):
-        return FileFormat.AI
     if foreign.mem0_items(content) is not None:
         return FileFormat.MEM0
     if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
@@ -149,7 +147,7 @@ def _is_jsonl(path: Path) -> bool:
     if not first or first[0].lstrip().startswith(b"["):
         return False
     values = list(map(_value, first))
-    is_any = any(jsonl.is_entry(value) and not ai.looks_like(value) for value in values)
+    is_any = any(map(jsonl.is_entry, values))
     return is_any and (values[0] is not None or not _is_one_value(path))
 
 
