@@ -1135,15 +1135,10 @@ VERBS = (
             Parameter(
                 name="topic",
                 type="text",
-                arg=Arg(words="a topic in a word or two, or the id of a thread", command_default=None),
+                arg=Arg(words="a topic in a word or two, or the id of a thread"),
                 is_option=False,
             ),
-            Parameter(
-                name="weight",
-                type="number",
-                arg=Arg(words="how strongly, from 0 to 1", command_default=None),
-                default=0.8,
-            ),
+            Parameter(name="weight", type="number", arg=Arg(words="how strongly, from 0 to 1"), default=0.8),
         ),
         example='{"topic": "authentication", "weight": 0.8}',
         answers=("success", "message", "topic", "weight", "affected_threads", "affected_memories", "more"),

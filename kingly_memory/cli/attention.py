@@ -1,47 +1,25 @@
-"""What the commands about attention print: focus, pins, ratings, and the notes that a prompt gets."""
+"""What the commands about attention print: pins, and the notes that a prompt gets."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago, table
-from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
+from kingly_memory.cli.output import Answer, Output
+from kingly_memory.cli.place import arguments, command, place_of, warnings_on
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.router.attention.verbs import Pinned
-
-
-def focus(options: Options, out: Output) -> Answer:
-    """Without a topic it lists what is in focus."""
-    if options.topic is None and options.weight is not None:
-        raise InvalidInput("weight", "belongs to a topic; name it")
-    with routing(place_of(options, out), out, reads=options.topic is None) as router:
-        if options.topic is None:
-            active = router.attention.focused()
-            return Answer({"active_focus": [one.to_json() for one in active]}, _focus_lines(active))
-        weight = {} if options.weight is None else {"weight": options.weight}
-        done = router.attention.focus(options.topic, **weight)
-    return Answer(done.to_json(), [done.message])
 
 
 def pin_lines(pinned: Pinned, options: Options) -> list[str]:
     title = [] if pinned.title is None else [f"  title  {pinned.title}"]
     return [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"]
-
-
-def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
-    now = datetime.now(UTC)
-    rows = [(one.topic, f"{one.weight:g}", "" if one.since is None else ago(one.since, now)) for one in active]
-    return table(rows, ("TOPIC", "WEIGHT", "SET")) if rows else ["nothing is in focus"]
 
 
 def inject(options: Options, out: Output) -> Answer:

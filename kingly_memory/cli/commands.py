@@ -102,7 +102,7 @@ FILES: Mapping[str, str] = {
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
     **dict.fromkeys(("documents", "log"), "documents"),
     "backup": "backups",
-    **dict.fromkeys(("focus", "pin", "inject"), "attention"),
+    **dict.fromkeys(("pin", "inject"), "attention"),
     **dict.fromkeys(("projects", "sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
     "search": "search",
@@ -116,6 +116,7 @@ OF_REMOTES = {"remotes", "outbox", "sync"}
 NAMES_ELSEWHERE = frozenset("store search list status get edit tag update history forget inject".split())
 """Commands that say so where the project has nothing, and other ones have; `status` says it always."""
 NAMED: Mapping[str, str] = {
+    "threads list": "threads",
     "history": "revisions",
     "outbox list": "entries",
     "outbox retry": "retried",

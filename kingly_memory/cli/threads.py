@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, shortened, table, width
+from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 from kingly_memory.writing import counted
 
@@ -23,20 +23,21 @@ _NAME = 36
 _ACTIONS_SHOWN = 20
 
 
-def threads_list(options: Options, out: Output) -> Answer:
-    """The threads, the latest first."""
-    from kingly_memory.router.threads.verbs import MOST_LISTED
-
-    most = options.limit
-    with routing(place_of(options, out), out, reads=True) as router:
-        found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most)
-    told = {"threads": [one.to_json() for one in found[:most]]}
-    lines = _table(found[:most]) or ["no thread: memories that are stored with --context belong to one"]
-    if len(found) > most:
-        lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
-    elif most == len(found) == MOST_LISTED:
-        lines.append(f"no more than {MOST_LISTED:,} threads are listed")
-    return Answer(told, lines)
+def threads_list_lines(found: Sequence[Glance], options: Options) -> list[str]:
+    now = datetime.now(UTC)
+    lines = Table(
+        ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE"),
+        lambda one: (
+            shortened(one_line(one.id), _NAME),
+            "pinned" if one.pinned else one.status,
+            one.message_count,
+            f"{one.weight:.2f}",
+            ago(one.last_active, now),
+            one.title,
+        ),
+        "no thread: memories that are stored with --context belong to one",
+    )(found, options)
+    return [*lines, *(["there may be more: --limit shows them"] if len(found) == options.limit else [])]
 
 
 def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
@@ -60,23 +61,6 @@ def suggestions(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out, reads=True) as router:
         told = router.threads.suggestions(options.context, within=inf).to_json()
     return Answer(told, _suggestion_lines(told, options))
-
-
-def _table(found: Iterable[Glance]) -> list[str]:
-    now = datetime.now(UTC)
-    rows = [
-        (
-            shortened(one_line(one.id), _NAME),
-            "pinned" if one.pinned else one.status,
-            f"{one.message_count:,}",
-            f"{one.weight:.2f}",
-            ago(one.last_active, now),
-            one.title,
-        )
-        for one in found
-    ]
-    heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
-    return table(rows, heads) if rows else []
 
 
 def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:

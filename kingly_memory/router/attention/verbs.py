@@ -124,8 +124,8 @@ class Attention:
     )
     async def focus(
         self,
-        topic: Annotated[str, Arg("a topic in a word or two, or the id of a thread", command_default=None)],
-        weight: Annotated[float, Arg("how strongly, from 0 to 1", command_default=None)] = WEIGHT,
+        topic: Annotated[str, Arg("a topic in a word or two, or the id of a thread")],
+        weight: Annotated[float, Arg("how strongly, from 0 to 1")] = WEIGHT,
     ) -> Focused:
         """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
         updates the weight.
