@@ -7,41 +7,26 @@ import platform
 import sqlite3
 import stat
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from kingly_memory.adapters.local import injections, sqlite
 from kingly_memory.adapters.local.sql import LAYOUT, SHARES
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, ago, duration
-from kingly_memory.cli.place import (
-    command,
-    elsewhere,
-    forget_remote_command,
-    is_about_a_token,
-    links_of,
-    reading,
-    resolved_place,
-    sync_command,
-    without_address,
-)
+from kingly_memory.cli.output import Answer, Output, ago
+from kingly_memory.cli.place import elsewhere, reading, resolved_place
+from kingly_memory.cli.remotes import NOTE, OK, PROBLEM, Finding, Findings, Level, of_remotes
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
-from kingly_memory.models import JsonObject, LinkState, whose
+from kingly_memory.models import JsonObject, whose
 from kingly_memory.own_files import check_folder
 from kingly_memory.place import KEY, KEY_FILE, Place
-from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.version import __version__
 from kingly_memory.writing import counted
 
 DAMAGED_SHOWN = 5
-OLD_DELIVERY_S = 86_400.0
 _VERSIONS = f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
 
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
@@ -54,38 +39,17 @@ _SYNCED = frozenset(
 """Folders of programs that keep files the same on several machines: of OneDrive also `OneDrive - Company`."""
 
 
-class Level(StrEnum):
-    """How much a finding matters: `problem` needs the user."""
-
-    OK = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-
-
-class Finding(NamedTuple):
-    """What was seen, in a sentence, and what to do about it if there is anything."""
-
-    level: Level
-    about: str
-    what: str
-    to_do: str | None = None
-
-
-Findings = Iterator[Finding]
-_OK, _NOTE, _PROBLEM = (partial(Finding, level) for level in Level)
-
-
 def doctor(options: Options, out: Output) -> Answer:
     """Exit code 1 when something needs the user."""
-    found = [_OK("versions", _VERSIONS), *_settings(options.home)]
+    found = [OK("versions", _VERSIONS), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
         place, faults = resolved_place(options)
         if place.unread is not None:
-            found.append(_PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
+            found.append(PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
         for fault in faults:
             about = "remote" if fault.label is None else f"remote {fault.label}"
             what = f"{fault.error.problem}; nothing is sent there"
-            found.append(_PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
+            found.append(PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = []
@@ -108,16 +72,16 @@ def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
 
 def _place(options: Options, place: Place, now: datetime, out: Output) -> Findings:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
-    yield _OK("project", f"memories belong to {whose(place.space)}; {who}")
+    yield OK("project", f"memories belong to {whose(place.space)}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
     yield _meaning()
     try:
         check_folder(place.home)
     except StoreUntrusted as error:
-        yield _PROBLEM("home", str(error), "until then nothing is found and nothing is stored")
+        yield PROBLEM("home", str(error), "until then nothing is found and nothing is stored")
         return
     if not place.home.exists():
-        yield _NOTE("home", f"{place.home} does not exist yet; the first memory makes it")
+        yield NOTE("home", f"{place.home} does not exist yet; the first memory makes it")
     else:
         yield from _home(place.home)
         mounts = Path("/proc/mounts")
@@ -135,7 +99,7 @@ def _trust(home: Path) -> Findings:
     try:
         check_trusted(home)
     except StoreUntrusted as error:
-        yield _NOTE("trust", f"hooks recall and capture nothing: {error}")
+        yield NOTE("trust", f"hooks recall and capture nothing: {error}")
     except StoreLocked:  # which the store says
         return
 
@@ -149,27 +113,27 @@ def _encryption(home: Path) -> Findings:
 
     try:
         where = keys.find(name, home)[1]
-        yield _OK("encryption", f"the memories are encrypted; their key {name} is in {where}")
+        yield OK("encryption", f"the memories are encrypted; their key {name} is in {where}")
         if where not in (KEY, KEY_FILE) and (other := keys.given(but=name)) is not None:
-            yield _NOTE("encryption", f"{other[1]} holds another key, which does not open these memories")
+            yield NOTE("encryption", f"{other[1]} holds another key, which does not open these memories")
     except StoreLocked:  # which the store says
         return
     except InvalidSetting as error:
-        yield _NOTE("encryption", f"{error}; the memories are opened without it")
+        yield NOTE("encryption", f"{error}; the memories are opened without it")
     for path in readable_beside(home):
-        yield _PROBLEM("encryption", f"{path} is not encrypted", "look whether you need it, then delete it")
+        yield PROBLEM("encryption", f"{path} is not encrypted", "look whether you need it, then delete it")
 
 
 def _settings(home: str | None) -> Findings:
     if unknown := unknown_variables():
-        yield _NOTE("settings", f"nothing reads {', '.join(unknown)}", "`kingly-memory config` lists what is read")
+        yield NOTE("settings", f"nothing reads {', '.join(unknown)}", "`kingly-memory config` lists what is read")
     try:
         place = Place.resolve(home)
         Settings.from_environment(home=place.home)
         for one in inert(place.home):
-            yield _NOTE("settings", f"{one.path} is not obeyed: {one.why}", one.to_do)
+            yield NOTE("settings", f"{one.path} is not obeyed: {one.why}", one.to_do)
     except InvalidSetting as error:
-        yield _PROBLEM("settings", str(error), "set it to such a value, or take it out")
+        yield PROBLEM("settings", str(error), "set it to such a value, or take it out")
 
 
 def _meaning() -> Finding:
@@ -178,38 +142,38 @@ def _meaning() -> Finding:
     try:
         found = parts.meaning(settings)
     except InvalidSetting as error:
-        return _PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
+        return PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
     if found is not None:
         what = "routers and `search` find memories by meaning too, with wordllama; hooks by words"
-        return _OK("vectors", what)
+        return OK("vectors", what)
     what = "memories are found by their words alone"
     if settings.embedder == "none":
-        return _OK("vectors", f"{what}, as KINGLY_EMBEDDER says")
-    return _OK("vectors", f"{what}; kingly-memory[semantic] adds their meaning")
+        return OK("vectors", f"{what}, as KINGLY_EMBEDDER says")
+    return OK("vectors", f"{what}; kingly-memory[semantic] adds their meaning")
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:
     if not has_wal_reset_bug(version):
-        return _OK("sqlite", "this version is free of the WAL-reset bug")
+        return OK("sqlite", "this version is free of the WAL-reset bug")
     what = "this version has the WAL-reset bug; writes take turns behind a lock, which keeps memories safe from it"
-    return _NOTE("sqlite", what, "let no other program write to the store, or use SQLite 3.51.3 or newer")
+    return NOTE("sqlite", what, "let no other program write to the store, or use SQLite 3.51.3 or newer")
 
 
 def _home(home: Path) -> Findings:
     """Whose the folders are, who may look into them or write, and what in them leads elsewhere."""
     links = [path for path in sorted(home.iterdir()) if path.is_symlink()]
     for path in links:
-        yield _PROBLEM("home", f"{path} is a symbolic link, and none in a home is followed", "remove it")
+        yield PROBLEM("home", f"{path} is a symbolic link, and none in a home is followed", "remove it")
     closed_to = {home: 0o022, home / "store": 0o077, home / injections.FOLDER: 0o077}
     *own, beside = [(folder, _fault(folder, bits)) for folder, bits in closed_to.items()]
     for folder, fault in own:
         if fault is not None:
-            yield _PROBLEM("home", f"{folder} {fault[0]}", fault[1].format(home=home))
+            yield PROBLEM("home", f"{folder} {fault[0]}", fault[1].format(home=home))
     if not links and not any(fault for _, fault in own):
-        yield _OK("home", f"{home} is yours alone to write to")
+        yield OK("home", f"{home} is yours alone to write to")
     if beside[1] is not None:  # it says what sessions were shown
         what = f"{beside[0]} {beside[1][0].partition(',')[0]}, so that sessions are shown memories twice"
-        yield _PROBLEM("hooks", what, "it can be spared: delete it")
+        yield PROBLEM("hooks", what, "it can be spared: delete it")
 
 
 def _disk(home: Path, mounts: str) -> Findings:
@@ -220,10 +184,10 @@ def _disk(home: Path, mounts: str) -> Findings:
     _, kind = max(around, default=(0, ""))
     to_do = "keep the home on a disk of this machine; take it there with `kingly-memory backup`"
     if kind.removeprefix("fuse.") in _NETWORKS:
-        yield _PROBLEM("disk", f"{home} lies on a network file system ({kind}), whose locks may fail", to_do)
+        yield PROBLEM("disk", f"{home} lies on a network file system ({kind}), whose locks may fail", to_do)
     if synced := next((part for part in home.parts if part.lower().partition(" - ")[0] in _SYNCED), None):
         what = f"{home} lies in {synced!r}, where a program copies files one by one that change together"
-        yield _PROBLEM("disk", what, to_do)
+        yield PROBLEM("disk", what, to_do)
 
 
 def _fault(folder: Path, closed: int) -> tuple[str, str] | None:
@@ -248,96 +212,39 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
             damaged = reader.damaged(in_all=options.read_all)
             status, read_over = reader.status(), reader.read_over()
     except KinglyMemoryError as error:
-        yield _PROBLEM("store", str(error), "until then nothing is found and nothing is stored")
+        yield PROBLEM("store", str(error), "until then nothing is found and nothing is stored")
         return
     memories, layout = status["memories"], int(status["versions"]["layout"])
     held = f"{counted(memories['total'], 'memory')} in this project, {memories['archived']:,} archived; layout {layout}"
     if layout > LAYOUT:
         what = f"{held}, which a newer version has written: this one only reads it"
-        yield _PROBLEM("store", what, "upgrade kingly-memory to store memories again")
+        yield PROBLEM("store", what, "upgrade kingly-memory to store memories again")
     else:
-        yield _OK("store", held)
+        yield OK("store", held)
     # Asked after the store was read, which is when a damaged one is replaced.
     if kept := sorted(str(path) for path in place.home.glob("store.corrupt-*")):
         what = f"a damaged store was replaced by what could be read of it; what is left is kept in {', '.join(kept)}"
-        yield _PROBLEM("damage", what, "look whether anything is missing, then move it out of the home")
+        yield PROBLEM("damage", what, "look whether anything is missing, then move it out of the home")
     if damaged:
         many = counted(len(damaged), "row" if options.read_all else "memory")
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
-        yield _PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
+        yield PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
     said = {*damaged, *(f"memory {one}" for one in damaged)}
     met = [one for one in read_over.get("damaged", ()) if one not in said]
     yield from _read_over({**read_over, "damaged": met}, held=status["memories"]["total"], now=datetime.now(UTC))
-    yield from _remotes(options, place, status)
+    yield from of_remotes(options, place, status)
 
 
 def _read_over(noted: JsonObject, *, held: int, now: datetime) -> Findings:
     """What sweeps have seen of the rows that nobody asked for."""
     if noted.get("damaged"):
         what = f"a sweep met damaged rows: {', '.join(noted['damaged'][:DAMAGED_SHOWN])}"
-        yield _PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
+        yield PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
     if noted.get("whole"):
-        yield _OK("read", f"every row was read since {ago(datetime.fromtimestamp(noted['whole'], UTC), now)}")
+        yield OK("read", f"every row was read since {ago(datetime.fromtimestamp(noted['whole'], UTC), now)}")
     elif held:
         what = f"sweeps have read {noted.get('share', 0)} of {SHARES} parts of the rows for damage, one part a day"
-        yield _OK("read", f"{what}; `doctor --read-all` reads all now")
-
-
-def _remotes(options: Options, place: Place, status: JsonObject) -> Findings:
-    """The link and the outbox, of each remote where they have names."""
-    known = {one.label: one for one in place.remotes}
-    listing = command(options, "outbox list")
-    for label, one in links_of(status).items():
-        sync = sync_command(options, label)
-        for finding in (*_link(one, sync, known.get(label or UNNAMED)), *_outbox(one["outbox"], sync, listing)):
-            yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
-    refused = status.get("links", {}).get("dead")
-    if refused:
-        what = f"{counted(refused, 'link')} between memories the remote refused, for good; they stay on this machine"
-        yield _NOTE("links", what, "link the memories again once the remote has both")
-    for one in status.get("elsewhere", ()):
-        what = f"{counted(one['waiting'], 'memory')} waiting for {one['endpoint']}, which is not named here"
-        give_up = forget_remote_command(options, one["endpoint"])
-        yield _NOTE("waiting", what, f"name it with --remote, or give it up with `{give_up}`")
-
-
-def _link(link: JsonObject, sync: str, there: RemotePlace | None = None) -> Findings:
-    """`sync` is the command that tries that remote."""
-    state = LinkState(link["state"])
-    if state is LinkState.DISABLED:
-        yield _OK("link", "no remote is in use; memories stay on this machine")
-    elif state is LinkState.CONNECTED:
-        yield _OK("link", f"{link['endpoint']} answers")
-    elif is_about_a_token(link):
-        what = f"{link['endpoint']} gets nothing ({without_address(link['last_error'])}); nothing is lost"
-        yield _PROBLEM("link", what, f"{_mending_the_token(there)}, then run `{sync}`")
-    else:
-        why = without_address(link["last_error"] or "no answer yet")
-        what = f"{link['endpoint']} is offline ({why}); what is for it waits"
-        yield _NOTE("link", what, f"it is tried again by itself; `{sync}` tries now")
-
-
-def _mending_the_token(there: RemotePlace | None) -> str:
-    """What to do about a token, by where it comes from."""
-    if there is not None and there.token is None and there.token_file is not None:
-        return f"put the right token into {there.token_file}"
-    name = "KINGLY_TOKEN"
-    if there is not None and there.label != UNNAMED:
-        name = f"{name}_{variable(there.label)}"
-    return f"check {name}" if there is None or there.token is not None else f"set {name} to a token that it takes"
-
-
-def _outbox(outbox: JsonObject, sync: str, listing: str) -> Findings:
-    """`sync` and `listing` are the commands that send what waits, and show it."""
-    waiting = outbox["pending"] + outbox["leased"]
-    if outbox["dead"]:
-        what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
-        yield _PROBLEM("outbox", what, f"see `{listing}`, then outbox retry or outbox drop")
-    if waiting and (outbox["oldest_s"] or 0) > OLD_DELIVERY_S:
-        what = f"{counted(waiting, 'memory')} waiting for the remote, the oldest for {duration(outbox['oldest_s'])}"
-        yield _NOTE("outbox", what, f"run `{sync}` to see why")
-    elif waiting:
-        yield _OK("outbox", f"{counted(waiting, 'memory')} on the way to the remote")
+        yield OK("read", f"{what}; `doctor --read-all` reads all now")
 
 
 def _ways(place: Place) -> Findings:
@@ -348,15 +255,15 @@ def _ways(place: Place) -> Findings:
         own, there = one.place, one.endpoint
         if there.credentials is not None:
             what = f"the address of {there.origin} holds a password, which stays wherever the address is written down"
-            yield _NOTE("token", what, "put a token into a file of mode 0600 and name it: --token-file")
+            yield NOTE("token", what, "put a token into a file of mode 0600 and name it: --token-file")
         if there.scheme == "http" and not there.loopback:
             what = f"memories, and the token if there is one, go to {there.origin} unencrypted"
-            yield _NOTE("way", what, "use https, or a tunnel, unless the network is yours alone")
+            yield NOTE("way", what, "use https, or a tunnel, unless the network is yours alone")
         if own.token is None and own.token_file is not None:
             try:
                 secret(own.token_file, "token_file")
             except InvalidSetting as error:
-                yield _PROBLEM("token", str(error), "until then nothing is sent to that remote")
+                yield PROBLEM("token", str(error), "until then nothing is sent to that remote")
 
 
 def _hooks(home: Path, now: datetime) -> Findings:
@@ -365,10 +272,10 @@ def _hooks(home: Path, now: datetime) -> Findings:
 
     lately = [one for one in hook_log.failures(now) if one.home in (None, str(home))]
     if not lately:
-        yield _OK("hooks", "no failure in the last day that is not over")
+        yield OK("hooks", "no failure in the last day that is not over")
     for (event, problem, where), count in Counter((one.event, one.problem, one.home) for one in lately).items():
         last = max(one.at for one in lately if (one.event, one.problem, one.home) == (event, problem, where))
         times = "once" if count == 1 else f"{count:,} times"
         there = " in this or another project" if where is None else ""
         what = f"the hook {event} failed {times}{there} in the last day, last {ago(last, now)}: {problem}"
-        yield _PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; this ends when the hook works")
+        yield PROBLEM("hooks", what, f"mend that, or see {hook_log.path()}; this ends when the hook works")

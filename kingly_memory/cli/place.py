@@ -217,12 +217,6 @@ def adding(endpoint: str) -> str:
     return f"kingly-memory remotes add NAME {'URL' if HIDDEN in endpoint else endpoint}"
 
 
-def sync_command(options: Options, label: str | None = None) -> str:
-    """The command that tries that remote now, with what waits in the same place. One that has a name stays one of
-    several: alone it would be the first, which may be sent what is not for it."""
-    return command(options, "sync" if label is None else f"sync --remote-name {label}")
-
-
 def links_of(status: JsonObject) -> dict[str | None, JsonObject]:
     """The link to each remote by its name, None for the only one, with its `outbox`."""
     links: dict[str | None, JsonObject] = status.get("remotes") or {

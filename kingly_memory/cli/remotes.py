@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
@@ -13,17 +15,17 @@ from kingly_memory.cli.place import (
     adding,
     command,
     forget_remote_command,
+    is_about_a_token,
     links_of,
     place_of,
     reading,
     routing,
-    sync_command,
     token_of,
     without_address,
 )
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RemoteError
-from kingly_memory.models import JsonObject, RemoteUse, whose
+from kingly_memory.models import JsonObject, LinkState, RemoteUse, whose
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
 from kingly_memory.writing import counted
@@ -195,7 +197,8 @@ def outbox_drop_lines(count: int, _: Options) -> list[str]:
 
 
 def status(options: Options, out: Output) -> Answer:
-    with reading(place_of(options, out), out) as reader:
+    place = place_of(options, out)
+    with reading(place, out) as reader:
         now = reader.status()
         strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
     memories = now["memories"]
@@ -219,58 +222,118 @@ def status(options: Options, out: Output) -> Answer:
     rows.append(("archive", counted(memories["archived"], "memory")))
     if "focus" in now:
         rows.append(("focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])))
-    rows += _links(options, now, strange)
+    found = of_remotes(options, place, now, strange)
+    rows += [(one.about, one.what + (f"; {one.to_do}" if one.to_do else "")) for one in found]
     rows.append(("versions", ", ".join(f"{name} {one}" for name, one in now["versions"].items())))
     lines = facts(rows)
     if "damaged" in now:
         lines += ["", f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."]
-    if now["outbox"]["dead"]:
-        lines += ["", f"The remote refused some memories: `{command(options, 'outbox list')}` shows why."]
     return Answer(now, lines)
 
 
-def _links(options: Options, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:
+# --- how things stand with each remote: what `status` says and `doctor` judges --------------------------------------
+
+OLD_DELIVERY_S = 86_400.0
+"""A delivery that waits longer is worth a look."""
+_BESIDE = {
+    "links": ("link between memories", "links between memories"),
+    "documents": ("change of a shared document", "changes of shared documents"),
+}
+"""What waits for a remote beside memories."""
+
+
+class Level(StrEnum):
+    """How much a finding matters: `problem` needs the user."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+class Finding(NamedTuple):
+    """What was seen, in a sentence, and what to do about it if there is anything."""
+
+    level: Level
+    about: str
+    what: str
+    to_do: str | None = None
+
+
+Findings = Iterator[Finding]
+OK, NOTE, PROBLEM = (partial(Finding, level) for level in Level)
+
+
+def of_remotes(options: Options, place: Place, status: JsonObject, strange: Container[str] = ()) -> Findings:
     """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
-    for label, one in links_of(now).items():
-        yield f"link {label or ''}".rstrip(), _link_line(options, one, strange, label)
-        yield f"outbox {label or ''}".rstrip(), _outbox_line(one["outbox"])
-    if "not_taken_in" in now:
-        yield "not taken in", without_address(now["not_taken_in"])
-    for which in ("links", "documents"):
-        if which in now:
-            yield f"outbox of {which}", f"{now[which]['pending']:,} waiting; {now[which]['dead']:,} dead"
-    for one in now.get("elsewhere", ()):
+    for label, one in links_of(status).items():
+        sync = None if one["endpoint"] in strange else command(options, "sync")
+        if sync is not None and label is not None:  # alone it would be the first, which may be sent what is not for it
+            sync = command(options, f"sync --remote-name {label}")
+        listing = command(options, "outbox list")
+        for finding in (_link(place, one, sync, label), *_outbox(one["outbox"], sync, listing)):
+            yield finding if label is None else finding._replace(about=f"{finding.about} {label}")
+    if "not_taken_in" in status:
+        yield NOTE("not taken in", without_address(status["not_taken_in"]))
+    for name, (thing, things) in _BESIDE.items():
+        counts = status.get(name, {})
+        if counts.get("pending"):
+            yield OK(name, f"{counted(counts['pending'], thing, things)} waiting")
+        if counts.get("dead"):
+            yield NOTE(name, f"{counted(counts['dead'], thing, things)} the remote refused, for good; kept here")
+    for one in status.get("elsewhere", ()):
+        what = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
         give_up = forget_remote_command(options, one["endpoint"])
-        told = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
-        yield "waiting", f"{told}; name it with --remote, or give it up with `{give_up}`"
+        yield NOTE("waiting", what, f"name it with --remote, or give it up with `{give_up}`")
 
 
-def _link_line(options: Options, link: JsonObject, strange: Container[str], label: str | None = None) -> str:
-    if link["state"] == "disabled":
-        return "no remote; `kingly-memory remotes add NAME URL` adds one"
-    line = f"{link['state']}, {link['endpoint']}"
-    if link["server"] is not None:
-        line += f" ({link['server']})"
+def _link(place: Place, link: JsonObject, sync: str | None, label: str | None) -> Finding:
+    """`sync` is the command that tries that remote."""
+    if link["state"] == LinkState.DISABLED:
+        return OK("link", "no remote; `kingly-memory remotes add NAME URL` adds one")
+    what = f"{link['state']}, {link['endpoint']}" + (f" ({link['server']})" if link["server"] else "")
     if link["effects"] == "at_least_once":
-        line += "; honours no idempotency keys, so that a lost reply may repeat a delivery"
+        what += "; honours no idempotency keys, so that a lost reply may repeat a delivery"
     if link["last_error"]:
-        line += f" ({without_address(link['last_error'])})"
-    if link["next_probe_s"] is not None:
-        when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next store or sync"
-        line += f"; tried again {when}"
-        if link["endpoint"] not in strange:
-            line += f", or now with `{sync_command(options, label)}`"
-    return line
+        what += f" ({without_address(link['last_error'])})"
+    if link["state"] == LinkState.CONNECTED:
+        return OK("link", what)
+    if is_about_a_token(link):
+        then = f", then run `{sync}`" if sync else ""
+        return PROBLEM(
+            "link", f"{what}; what is for it waits, and nothing is lost", mending_the_token(place, label) + then
+        )
+    next_s = link["next_probe_s"]
+    when = f" in {duration(next_s)}" if next_s else "" if next_s is None else " by the next store or sync"
+    now = f", or now with `{sync}`" if sync else ""
+    return NOTE("link", f"{what}; what is for it waits", f"it is tried again{when}{now}")
 
 
-def _outbox_line(outbox: JsonObject) -> str:
-    """What waits, and what was stored before the remote was named."""
-    waiting, count = outbox["pending"] + outbox["leased"], outbox.get("earlier", 0)
-    line = "empty"
-    if waiting or outbox["dead"]:
-        age = f", the oldest for {duration(outbox['oldest_s'])}" if outbox["oldest_s"] else ""
-        line = f"{waiting:,} waiting{age}; {outbox['dead']:,} dead"
-    if count is None:
-        return f"{line}; earlier memories above 0.3 are sent by the next `sync`"
-    are = "is" if count == 1 else "are"
-    return f"{line}; {counted(count, 'earlier memory')} {are} sent by the next `sync`" if count else line
+def mending_the_token(place: Place, label: str | None) -> str:
+    """What to do about a token, by where it comes from."""
+    from kingly_memory.remote_names import UNNAMED, variable
+
+    there = next((one for one in place.remotes if one.label == (label or UNNAMED)), None)
+    if there is not None and there.token is None and there.token_file is not None:
+        return f"put the right token into {there.token_file}"
+    name = "KINGLY_TOKEN"
+    if there is not None and there.label != UNNAMED:
+        name = f"{name}_{variable(there.label)}"
+    return f"check {name}" if there is None or there.token is not None else f"set {name} to a token that it takes"
+
+
+def _outbox(outbox: JsonObject, sync: str | None, listing: str) -> Findings:
+    """`sync` and `listing` are the commands that send what waits, and show it."""
+    waiting, oldest_s = outbox["pending"] + outbox["leased"], outbox["oldest_s"] or 0
+    if outbox["dead"]:
+        what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
+        yield PROBLEM("outbox", what, f"`{listing}` shows why; then outbox retry or outbox drop")
+    what = f"{counted(waiting, 'memory')} waiting" + (f", the oldest for {duration(oldest_s)}" if oldest_s else "")
+    if earlier := outbox.get("earlier", 0):
+        many = counted(earlier, "earlier memory")
+        what += f"; {many} {'is' if earlier == 1 else 'are'} sent by the next `sync`"
+    elif earlier is None:
+        what += "; earlier memories above 0.3 are sent by the next `sync`"
+    if waiting and oldest_s > OLD_DELIVERY_S and sync:
+        yield NOTE("outbox", what, f"`{sync}` says why")
+    else:
+        yield OK("outbox", what if waiting or earlier != 0 else "empty")

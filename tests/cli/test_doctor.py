@@ -16,10 +16,11 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.cli import doctor
+from kingly_memory.cli import doctor, remotes
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.place import Place
 from kingly_memory.ports import HOME, READ
 from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run
@@ -171,7 +172,7 @@ def test_sweeps_read_every_row_in_thirty_days_and_doctor_says_what_they_met(run:
 def test_a_home_on_a_network_or_in_a_synced_folder_is_a_problem(home: str, said: str) -> None:
     mounts = "/dev/a / ext4 rw 0 0\nhost:/x /net nfs4 rw 0 0\nada@b: /users/ada/far\\040away fuse.sshfs rw 0 0\n"
     found = list(doctor._disk(Path(home), mounts))
-    assert [one.level for one in found] == [doctor.Level.PROBLEM] * bool(said)
+    assert [one.level for one in found] == [remotes.Level.PROBLEM] * bool(said)
     assert all(said in one.what for one in found)
 
 
@@ -203,8 +204,8 @@ def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
     run("store", "x", "--remote", NOBODY, "--wait", "2")
     assert problems(run, "--remote", NOBODY) == {}
     link = about(run, "link", "--remote", NOBODY)
-    assert (link["level"], "is offline" in link["what"]) == ("note", True)
-    assert "1 memory on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
+    assert (link["level"], "offline" in link["what"]) == ("note", True)
+    assert "1 memory waiting" in about(run, "outbox", "--remote", NOBODY)["what"]
 
 
 def test_an_outage_is_told_with_the_address_once(run: Run, home: Path) -> None:
@@ -231,28 +232,35 @@ def outbox(**counts: float | None) -> JsonObject:
 
 
 def test_refused_and_old_deliveries_are_told_from_those_on_their_way() -> None:
-    assert list(doctor._outbox(outbox(), "the sync", "the list")) == []
-    [dead] = doctor._outbox(outbox(dead=2), "the sync", "the list")
-    assert (dead.level, "2 memories" in dead.what) == (doctor.Level.PROBLEM, True)
-    assert dead.to_do == "see `the list`, then outbox retry or outbox drop"
-    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0), "the sync", "the list")
-    assert (old.level, "1 memory waiting for the remote, the oldest for 1 d" in old.what) == (doctor.Level.NOTE, True)
-    assert old.to_do == "run `the sync` to see why"
-    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0), "the sync", "the list")
-    assert fresh.level is doctor.Level.OK
+    def told(**counts: float | None) -> list[tuple[str, str, str | None]]:
+        return [(one.level, one.what, one.to_do) for one in remotes._outbox(outbox(**counts), "the sync", "the list")]
+
+    assert told() == [("ok", "empty", None)]
+    refused = "the remote refused 2 memories, which stay on this machine"
+    assert told(dead=2)[0] == ("problem", refused, "`the list` shows why; then outbox retry or outbox drop")
+    assert told(pending=1, oldest_s=90_000.0) == [
+        ("note", "1 memory waiting, the oldest for 1 d", "`the sync` says why")
+    ]
+    assert told(leased=3, oldest_s=5.0) == [("ok", "3 memories waiting, the oldest for 5.0 s", None)]
 
 
-def test_a_refused_token_needs_the_user() -> None:
+def test_a_refused_token_needs_the_user(tmp_path: Path) -> None:
     link = {"endpoint": "http://hub", "last_error": "HTTP 401: the token was not accepted", "next_probe_s": None}
-    [found] = doctor._link({**link, "state": "offline"}, "the sync")
-    assert (found.level, "KINGLY_TOKEN" in str(found.to_do)) == (doctor.Level.PROBLEM, True)
-    [found] = doctor._link({**link, "state": "offline"}, "the sync", RemotePlace("my-team", "http://hub"))
-    assert found.to_do == "set KINGLY_TOKEN_MY_TEAM to a token that it takes, then run `the sync`"
+    link |= {"state": "offline", "server": None, "effects": None}
+
+    def found(remote: RemotePlace | None, **changes: str) -> remotes.Finding:
+        place = Place(tmp_path, "app", None, () if remote is None else (remote,))
+        return remotes._link(place, {**link, **changes}, "the sync", None if remote is None else remote.label)
+
+    nameless = found(None)
+    assert (nameless.level, "KINGLY_TOKEN" in str(nameless.to_do)) == ("problem", True)
+    told = found(RemotePlace("my-team", "http://hub")).to_do
+    assert told == "set KINGLY_TOKEN_MY_TEAM to a token that it takes, then run `the sync`"
     in_a_file = RemotePlace("remote", "http://hub", None, Path("/run/token"))
-    [found] = doctor._link({**link, "state": "offline"}, "the sync", in_a_file)
-    assert found.to_do == "put the right token into /run/token, then run `the sync`"
-    [found] = doctor._link({**link, "state": "connected"}, "the sync")
-    assert found.level is doctor.Level.OK
+    assert found(in_a_file).to_do == "put the right token into /run/token, then run `the sync`"
+    assert found(None, state="connected").level == "ok"
+    told = found(None, state="connected", effects="at_least_once", server="kingly-hub over json-call").what
+    assert told.startswith("connected, http://hub (kingly-hub over json-call); honours no idempotency keys")
 
 
 @pytest.mark.parametrize(

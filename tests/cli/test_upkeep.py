@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.cli import configuration, remotes
-from kingly_memory.cli.commands import Options
+from kingly_memory.cli import configuration
 from kingly_memory.version import __version__
 from tests.cli_runner import Run
 
@@ -51,7 +50,7 @@ def test_status_says_what_an_outage_means(run: Run) -> None:
     ran = run("status", "--remote", NOBODY)
     assert "offline, http://127.0.0.1:9 (" in ran.out
     assert "tried again in" in ran.out
-    assert "1 waiting" in ran.out
+    assert "1 memory waiting" in ran.out
 
 
 @pytest.mark.parametrize("argv", [["sync"], ["outbox", "list"], ["outbox", "retry"], ["outbox", "drop", "x"]])
@@ -184,15 +183,6 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
     ran = run("version", "--json")
     assert (ran.code, ran.json["error"]["type"]) == (1, "ZeroDivisionError")
     assert ran.err.startswith("kingly-memory: something unexpected happened (ZeroDivisionError: by nought)")
-
-
-@pytest.mark.parametrize(("effects", "warned"), [("exactly_once", False), ("at_least_once", True), (None, False)])
-def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
-    options = Options(home=None, project=None, remote=None)
-    link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None}
-    line = remotes._link_line(options, {**link, "effects": effects, "server": "kingly-hub over json-call"}, ())
-    assert ("may repeat a delivery" in line) is warned
-    assert line.startswith("connected, http://x (kingly-hub over json-call)")
 
 
 def test_the_first_status_after_damage_says_so(run: Run, isolated_environment: Path) -> None:
