@@ -60,7 +60,7 @@ def test_a_thread_is_rated_by_its_name_or_that_of_a_memory_in_it(run: Run) -> No
     ("arguments", "sentence"),
     [
         (["focus", ""], "topic: is empty; say what to put into focus"),
-        (["focus", "--weight", "1"], "weight: belongs to a topic; name it"),
+        (["focus", "--weight", "1"], "TOPIC is missing"),
         (["focus", "a", "--weight", "nan"], "weight: expected a number from 0 to 1, not nan"),
         (["pin", " "], "content: is empty; say what is to be remembered"),
         (["pin", "x", "--boost", "inf"], "boost: expected a number from 0 to 0.5, not inf"),
