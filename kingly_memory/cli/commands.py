@@ -87,7 +87,6 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
         _takes("--explain", "show what made each hit's place"),
         _takes("--verify", "check each memory: which hold, which are contradicted"),
         _takes("--source FILE…", "with --verify: a file known to be right, which they are checked against"),
-        _takes("--local", "look on this machine only"),
     ),
     "get": (_takes("--explain", "show how strong it is, its tier, and what becomes of it"),),
     "weak": (_takes("--limit N", "how many to show", 20),),

@@ -53,8 +53,7 @@ def search(options: Options, out: Output) -> Answer:
     results = None if in_mode else _searched_here(options, place, text, wanted, out)
     if results is None:
         # No warnings: the results themselves say who did not answer.
-        here = replace(place, remotes=()) if options.local else place
-        with routing(here, by_meaning=not options.prefer_speed, reads=True) as router:
+        with routing(place, by_meaning=not options.prefer_speed, reads=True) as router:
             results = router.search(text, top_k=options.limit if in_mode else None, **wanted)
     told = results.to_json()
     if options.explain:
@@ -78,7 +77,7 @@ def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
 
 def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
-    asks_nobody = options.local or not options.include_semantic
+    asks_nobody = not options.include_semantic
     of_a_router = {"mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
     with reading(place, out, meaning=not options.prefer_speed) as reader:
         offline = reader.offline_reasons()
@@ -209,7 +208,7 @@ def _search_verified(options: Options, place: Place, text: str, said: dict[str, 
     del said["prefer_speed"], said["min_relevance"]
     top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]
-    with routing(replace(place, remotes=()) if options.local else place, out, by_meaning=True, reads=True) as router:
+    with routing(place, out, by_meaning=True, reads=True) as router:
         results = router.search_verified(text, top_k, sources or None, **said)
     told = results.metadata
     lines = [_verified(told), *notes(told["failures"], told["asked"], told["repaired"])]

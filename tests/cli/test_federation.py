@@ -106,7 +106,7 @@ def test_a_remote_without_a_name_is_not_called_one(run: Run) -> None:
 def test_a_local_search_asks_none_of_them(run: Run, team: ScriptedRemote, both: tuple[str, ...]) -> None:
     run("store", "Deploys need two reviews", *both)
     asked = len(team.requests)
-    found = run("search", "deploys", "--local", "--json", *both).json
+    found = run("search", "deploys", "--no-semantic", "--json", *both).json
     assert (found["source"], len(found["hits"]), len(team.requests)) == ("local", 1, asked)
 
 

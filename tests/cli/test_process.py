@@ -23,8 +23,8 @@ MODULES = 76
 
 @pytest.mark.parametrize(
     "argv",
-    [["version"], ["search", "--local", "x", "--remote", "http://127.0.0.1:9"], ["search", "kind"], ["search", "kindd"],
-     ["get", "k"], ["list"], ["status"], ["config"], ["--help"]],
+    [["version"], ["search", "--no-semantic", "x", "--remote", "http://127.0.0.1:9"], ["search", "kind"],
+     ["search", "kindd"], ["get", "k"], ["list"], ["status"], ["config"], ["--help"]],
     ids=" ".join,
 )  # fmt: skip
 def test_reading_on_this_machine_loads_nothing_heavy(argv: list[str]) -> None:

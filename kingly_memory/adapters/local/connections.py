@@ -1,7 +1,7 @@
 """Raw read-only connections to one store, renewed when another file has taken its place.
 
 Loads neither diskcache nor asyncio: opening diskcache costs dozens of write statements and waits for a held lock. A
-hook or `search --local` must not.
+hook or `search --no-semantic` must not.
 """
 
 from __future__ import annotations

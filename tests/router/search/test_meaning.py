@@ -688,7 +688,7 @@ async def test_a_confidence_is_the_same_whether_vectors_are_there_or_not(tmp_pat
     assert await assessed(tmp_path / "with", SubjectEmbedder) == await assessed(tmp_path / "without", None)
 
 
-@pytest.mark.parametrize("how", [(), ("--local",), ("--mode", "similarity")])
+@pytest.mark.parametrize("how", [(), ("--no-semantic",), ("--mode", "similarity")])
 def test_the_command_search_finds_by_meaning_what_no_router_has_made_vectors_of(
     run: Run, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
 ) -> None:
