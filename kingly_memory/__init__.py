@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.links import Link
-    from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.documents import Document, Put, Remove, VersionConflict
     from kingly_memory.errors import (
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         Scope,
         Source,
     )
+    from kingly_memory.router.agents.tasks import Task
     from kingly_memory.settings import Settings
 
 __all__ = [
@@ -86,7 +86,7 @@ _HOMES = {
     "CognitiveMemory": "kingly_memory.cognition.agent_memory",
     "MemoryItem": "kingly_memory.cognition.agent_memory",
     "Link": "kingly_memory.cognition.links",
-    "Task": "kingly_memory.cognition.tasks",
+    "Task": "kingly_memory.router.agents.tasks",
     "Thought": "kingly_memory.cognition.thoughts",
     "WorkingContext": "kingly_memory.cognition.context",
     **dict.fromkeys(("Document", "Put", "Remove", "VersionConflict"), "kingly_memory.documents"),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.cognition.context import WorkingContext
-    from kingly_memory.cognition.tasks import Task
     from kingly_memory.models import Receipt
+    from kingly_memory.router.agents.tasks import Task
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")

@@ -17,7 +17,6 @@ from kingly_memory.models import (
     Memory,
     MemoryType,
     Query,
-    Receipt,
     Results,
     Standing,
 )
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from kingly_memory.documents import Document, LogItem, LogSession, Namespace, Place
     from kingly_memory.errors import RemoteRefused
-    from kingly_memory.validation import Draft
 
 T = TypeVar("T")
 
@@ -995,17 +993,6 @@ class Searcher(Protocol):
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
         """What `search` answers to a query that has been checked. Never raises because of the remote."""
-        ...
-
-
-class Writer(Protocol):
-    """The one way in."""
-
-    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
-        """Store a draft as `store` does: durable and searchable when this returns. Raises StoreError.
-
-        `noted=False` leaves it out of the working context that it names.
-        """
         ...
 
 

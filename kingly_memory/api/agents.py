@@ -12,12 +12,12 @@ from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, ExperienceRules
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
-from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
+from kingly_memory.router.agents.tasks import Task, TaskBook
 
 if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.cognition.confidence import Assessment, Routing
@@ -127,14 +127,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
 
     @cached_property
     def _tasks(self) -> TaskBook:
-        return TaskBook(
-            self._engine,
-            self._engine,
-            partial(self.working_context, include_related=False),
-            space=self._engine.space,
-            clock=self._engine.clock,
-            content_limit_bytes=self._engine.settings.content_limit_bytes,
-        )
+        return TaskBook(self._engine, partial(self.working_context, include_related=False))
 
     # --- thoughts -----------------------------------------------------------------------------------------------------
 

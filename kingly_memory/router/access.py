@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from kingly_memory.models import Receipt
-from kingly_memory.ports import Clock, Searcher, StoreReader, Transaction, Writer
+from kingly_memory.ports import Clock, Searcher, StoreReader, Transaction
 from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
+from kingly_memory.validation import Draft
 
 T = TypeVar("T")
 
 
-class Access(Searcher, Writer, Protocol):
+class Access(Searcher, Protocol):
     """The way to the store of one router. Implemented by `router.engine.Engine`, which knows the verbs in turn."""
 
     @property
@@ -39,6 +40,13 @@ class Access(Searcher, Writer, Protocol):
 
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now: made anew for each."""
+        ...
+
+    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
+        """Store a draft as `store` does: durable and searchable when this returns. Raises StoreError.
+
+        `noted=False` leaves it out of the working context that it names.
+        """
         ...
 
     async def keep(self, change: Callable[[Transaction], Stored]) -> Receipt:

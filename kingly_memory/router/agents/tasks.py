@@ -15,7 +15,7 @@ from kingly_memory.cognition.outcomes import TASK_OUTCOME, TaskStatus, assessmen
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.models import Hit, MemoryType, Query, Receipt, Results
-from kingly_memory.ports import Clock, Searcher, Writer
+from kingly_memory.router.access import Access
 
 log = logging.getLogger("kingly_memory.tasks")
 
@@ -31,26 +31,15 @@ LoadContext = Callable[[str], Awaitable[WorkingContext]]
 class TaskBook:
     """The record of one project's tasks."""
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        writer: Writer,
-        load_context: LoadContext,
-        *,
-        space: str,
-        clock: Clock,
-        content_limit_bytes: int,
-    ) -> None:
+    def __init__(self, access: Access, load_context: LoadContext) -> None:
         self.context = load_context
-        self.content_limit_bytes = content_limit_bytes
-        self.monotonic_s = clock.monotonic
-        self._searcher = searcher
-        self._writer = writer
-        self._space = space
+        self.content_limit_bytes = access.settings.content_limit_bytes
+        self.monotonic_s = access.clock.monotonic
+        self._access = access
 
     async def record(self, task: str, status: str, **said: Any) -> Receipt:
         """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
-        return await self._writer.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
+        return await self._access.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
 
     async def assess(self, task: str, context_id: str | None, significance: float) -> Assessment:
         """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
@@ -75,7 +64,7 @@ class TaskBook:
             significance=significance,
         )
         try:
-            receipt = await self._writer.put(draft, noted=False)
+            receipt = await self._access.put(draft, noted=False)
         except StoreError as error:
             log.warning("the assessment was not stored: %s", error)
             return assessment
@@ -85,7 +74,7 @@ class TaskBook:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
         text = spoken("description", description)
         rank(candidates, ())  # names that make no list are refused before anything is searched
-        results = await self._searcher.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
+        results = await self._access.find(self._query(text, 200, tags=(TASK_OUTCOME,)))
         return rank(candidates, by_likeness(text, results))
 
     def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
@@ -103,7 +92,7 @@ class TaskBook:
             context_id=context_id,
             significance=significance,
         )
-        return await self._writer.put(draft)
+        return await self._access.put(draft)
 
     async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
         """What may be evidence: whatever any layer calls similar, and outcomes recorded here.
@@ -116,14 +105,14 @@ class TaskBook:
         def is_enough(hits: Sequence[Hit]) -> bool:
             return sum(one.is_known for one in evidence(hits)) >= EVIDENCE_LIMIT
 
-        similar = await self._searcher.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
+        similar = await self._access.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
         hits = by_likeness(description, similar)
         named_by_remote = max((one.hits for layer, one in similar.layers.items() if layer != "local"), default=None)
         if named_by_remote is not None or (len(hits) < len(similar) and not is_enough(hits)):
             only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
-            hits += by_likeness(description, await self._searcher.find(only, include_semantic=False))
+            hits += by_likeness(description, await self._access.find(only, include_semantic=False))
         if named_by_remote is not None and named_by_remote >= EVIDENCE_LIMIT and not is_enough(hits):
-            similar = await self._searcher.find(self._query(description, 50))
+            similar = await self._access.find(self._query(description, 50))
             hits += by_likeness(description, similar)
         return similar, hits
 
@@ -132,7 +121,7 @@ class TaskBook:
         alone the same record gives the same confidence, whichever vectors are made by now."""
         query = validation.query(
             description,
-            space=self._space,
+            space=self._access.space,
             limit=limit,
             types=EXPERIENCE,
             tags=tags,
