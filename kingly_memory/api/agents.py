@@ -171,9 +171,9 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
             significance=significance,
         )
         found = await engine.read(lambda: engine.associations.end_of_chain(said))
-        recorded = await engine.write(linking.record(said, engine.write_context(), found))
-        await engine.follow(recorded.stored)
-        return recorded.thought
+        thought, stored = await engine.write(linking.record(said, engine.write_context(), found))
+        await engine.follow(stored)
+        return thought
 
     @verb("thought list", reads=True)
     async def thoughts(self, chain_id: Annotated[str, Arg("id of the chain", "CHAIN", "chain")]) -> tuple[Thought, ...]:

@@ -59,14 +59,6 @@ class Step(NamedTuple):
     parent_id: str | None
 
 
-class Position(NamedTuple):
-    """Where in which chain a thought comes to stand."""
-
-    chain_id: str
-    parent_id: MemoryId | None
-    position: int
-
-
 def step(
     content: object,
     *,
@@ -97,40 +89,40 @@ def chain_name(value: object) -> str:
     return name
 
 
-def place(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Position:
-    """Where the thought belongs: after its parent, which is the chain's last thought unless another is named.
+def placed(transaction: Transaction, said: Step, space: str, now: datetime, found: Chain | None = None) -> Draft:
+    """The memory that a thought is stored as: after its parent, which is the chain's last thought unless another is
+    named.
 
     `found` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
     """
     parent = None if said.parent_id is None else _parent(transaction, said, space)
     chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
     chain = _chain(transaction.facet(FACET, digest(space, chain_id))) or found
-    if chain is None:
-        return Position(chain_id, None if parent is None else parent.id, 1)
-    if chain.position >= MOST_THOUGHTS:
+    if chain is not None and chain.position >= MOST_THOUGHTS:
         raise InvalidInput("chain_id", f"{chain_id!r} has {MOST_THOUGHTS:,} thoughts; begin another chain")
-    last = _last_known(transaction, chain.last) if parent is None else parent.id
-    return Position(chain_id, last, chain.position + 1)
-
-
-def placed(said: Step, where: Position) -> Draft:
-    """The memory that the thought is stored as."""
+    last = None if chain is None else _last_known(transaction, chain.last)
     return replace(
         said.draft,
-        tags=validation.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + where.chain_id)),
-        metadata={"record": RECORD, "thought_type": said.thought_type, **where._asdict()},
+        tags=validation.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + chain_id)),
+        metadata={
+            "record": RECORD,
+            "thought_type": said.thought_type,
+            "chain_id": chain_id,
+            "parent_id": last if parent is None else parent.id,
+            "position": 1 if chain is None else chain.position + 1,
+        },
     )
 
 
-def note(transaction: Transaction, space: str, where: Position, memory_id: MemoryId) -> None:
+def note(transaction: Transaction, space: str, memory: Memory) -> None:
     """The thought is stored, and is the last of its chain."""
-    chain = Chain(memory_id, where.position)
-    transaction.set_facet(FACET, digest(space, where.chain_id), chain._asdict())
+    chain = Chain(memory.id, memory.metadata["position"])
+    transaction.set_facet(FACET, digest(space, memory.metadata["chain_id"]), chain._asdict())
 
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
     """A memory for which `is_thought` holds."""
-    told = {name: memory.metadata[name] for name in ("thought_type", *Position._fields)}
+    told = {name: memory.metadata[name] for name in ("thought_type", "chain_id", "parent_id", "position")}
     return Thought(id=memory.id, content=memory.content, receipt=receipt, **told)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cognition import links, thoughts
@@ -19,13 +18,6 @@ from kingly_memory.router.delivery import receipt_of
 from kingly_memory.router.view import SEEN, Station, View, pages
 from kingly_memory.router.visible import Visible
 from kingly_memory.router.write import Stored, WriteContext
-
-
-class Recorded(NamedTuple):
-    """A thought, and what storing it has brought about."""
-
-    thought: Thought
-    stored: Stored
 
 
 def link(source: str, target: str, said: LinkDraft, context: WriteContext) -> Callable[[Transaction], Link]:
@@ -53,23 +45,16 @@ def linked(
     return link, is_news
 
 
-def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[Transaction], Recorded]:
+def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[Transaction], tuple[Thought, Stored]]:
     """Store a thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
 
-    def change(transaction: Transaction) -> Recorded:
-        where = thoughts.place(transaction, said, context.space, context.now, found)
-        draft = thoughts.placed(said, where)
+    def change(transaction: Transaction) -> tuple[Thought, Stored]:
+        draft = thoughts.placed(transaction, said, context.space, context.now, found)
         stored = write.store(draft, context)(transaction)
-        thoughts.note(transaction, context.space, where, stored.receipt.id)
         receipt = stored.receipt
-        thought = Thought(
-            id=receipt.id,
-            thought_type=said.thought_type,
-            content=draft.content,
-            receipt=receipt,
-            **where._asdict(),
-        )
-        return Recorded(thought, stored)
+        memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
+        thoughts.note(transaction, context.space, memory)
+        return thoughts.thought(memory, receipt), stored
 
     return change
 
