@@ -63,8 +63,8 @@ async def test_a_continuum_does_all_that_the_awaited_one_does(memory: SyncMemory
     stored = continuum.store("The ford is deep", Tier.FAST, topic="fords")
     [found] = continuum.retrieve("ford", [Tier.FAST])
     assert (found.id, found.access_count) == (stored.id, 1)
-    assert continuum.update_outcome([found], True, actual_usefulness=1.0) == 1
-    assert continuum.update_surprise_score(found) == pytest.approx(0.7 * 0.15)
+    assert continuum.update_outcome([found], True) == 1
+    assert continuum.update_surprise_score(found, {"actual_usefulness": 1.0}) == pytest.approx(0.15)
     assert not continuum.needs_consolidation()
     assert continuum.consolidate_memories().promoted == 0
     assert continuum.get_memory_stats()["tier_counts"]["fast"] == 1
