@@ -248,8 +248,8 @@ def test_pieces_of_unbroken_scripts_are_found(store: DiskStore, asked: str, expe
 def test_a_question_without_spaces_finds_what_answers_it_in_other_words(
     store: DiskStore, asked: str, answer: str
 ) -> None:
-    texts = ("王阿姨每周三下午来打扫办公室。", "客户要求合同用中英文两种语言各签一份。")
-    texts += ("会議室の鍵は受付の佐藤さんが管理しています。", "ร้านกาแฟที่ชอบอยู่หน้าตลาด", "회의실 예약은 포털에서 한다")
+    texts = ["王阿姨每周三下午来打扫办公室。", "客户要求合同用中英文两种语言各签一份。"]
+    texts += ["会議室の鍵は受付の佐藤さんが管理しています。", "ร้านกาแฟที่ชอบอยู่หน้าตลาด", "회의실 예약은 포털에서 한다"]
     put(store, *map(memory, texts), memory("明日は雨です"), memory("今天下雨"), memory("rain"))
     hits = LocalSearch(store.reader).search(ask(asked), now_s=NOON_S, budget_s=60).hits
     assert hits[0].memory.content == answer
