@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from unicodedata import category, normalize
@@ -78,8 +77,10 @@ class KinglyMemoryTool(_Verbs, BetaAbstractMemoryTool):
 
     def _done(self, verb: str, *arguments: Any) -> Any:
         awaiting = self._memory._awaiting  # noqa: SLF001  # all steps of a verb in one call of the portal
-        with _told():
+        try:
             return self._memory._call(lambda: _answered(awaiting, verb, *arguments))  # noqa: SLF001
+        except KinglyMemoryError as error:
+            raise ToolError(str(error)) from error
 
 
 class AsyncKinglyMemoryTool(_Verbs, BetaAsyncAbstractMemoryTool):
@@ -90,24 +91,20 @@ class AsyncKinglyMemoryTool(_Verbs, BetaAsyncAbstractMemoryTool):
         self._memory = memory
 
     async def _done(self, verb: str, *arguments: Any) -> Any:
-        with _told():
+        try:
             if isinstance(self._memory, Portal):
                 return await self._memory.elsewhere(lambda memory: _answered(memory, verb, *arguments))
             return await _answered(self._memory, verb, *arguments)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except KinglyMemoryError as error:
-        raise ToolError(str(error)) from error
+        except KinglyMemoryError as error:
+            raise ToolError(str(error)) from error
 
 
 async def _answered(memory: MemoryRouter, verb: str, *arguments: Any) -> Any:
     while True:
-        with suppress(VersionConflict):  # somebody else was quicker: what the file says now counts
+        try:
             return await getattr(_Files(memory), verb)(*arguments)
+        except VersionConflict:  # somebody else was quicker: what the file says now counts
+            continue
 
 
 class _Files:
@@ -134,9 +131,10 @@ class _Files:
         return f"File created successfully at: {_path(place)}"
 
     async def str_replace(self, command: Any) -> str:
-        place, (old, new) = (
+        place, old, new = (
             _place(_argument(command, "path")),
-            (_argument(command, one) for one in ("old_str", "new_str")),
+            _argument(command, "old_str"),
+            _argument(command, "new_str"),
         )
         file = await self._existing(place)
         text = _text(file)
@@ -156,8 +154,8 @@ class _Files:
         )
 
     async def insert(self, command: Any) -> str:
-        place, line, added = (_argument(command, *one) for one in (("path",), ("insert_line", int), ("insert_text",)))
-        place = _place(place)
+        place, added = _place(_argument(command, "path")), _argument(command, "insert_text")
+        line = _argument(command, "insert_line", int)
         file = await self._existing(place)
         lines = text.removesuffix("\n").split("\n") if (text := _text(file)) else []
         if not 0 <= line <= len(lines):
@@ -264,7 +262,7 @@ def _place(path: str) -> Namespace:
             place.pop()
         elif (plain := unquote(part)) == ".." or any(one in plain for one in "/\\\0"):
             raise ToolError(f"Path {path} would escape /memories directory")
-        elif any(category(one) in {"Cc", "Cf"} for one in part):
+        elif not part.isprintable() and any(category(one) in {"Cc", "Cf"} for one in part):
             raise ToolError(f"Path {path!r} holds a character that cannot be seen")
         elif part not in {"", "."}:
             place.append(part)
@@ -306,7 +304,7 @@ def _lines_with(text: str, wanted: str) -> Iterator[int]:
 
 
 def _numbered(lines: Sequence[str], first: int, end: int) -> str:
-    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines[first:end], start=first + 1))
+    return "\n".join([f"{number:>6}\t{line}" for number, line in enumerate(lines[first:end], start=first + 1)])
 
 
 def _shown(path: str, lines: Sequence[str], view_range: Any) -> str:
