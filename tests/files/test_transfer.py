@@ -20,21 +20,6 @@ def lines(path: Path, count: int) -> Path:
     return path
 
 
-def test_an_export_brings_everything_to_another_home(run: Run, tmp_path: Path) -> None:
-    run("store", "one \u2028 東京\r\n", "--key", "a", "--tag", "x", "--type", "episodic")
-    run("store", "two", "--agent", "planner", "--context", "c", "--metadata", '{"n": 1}')
-    file = tmp_path / "out.jsonl"
-    assert run("export", str(file), "--json").json == {"file": str(file), "memories": 2}
-    taken = run("import", str(file), "--home", str(tmp_path / "other"), "--json").json
-    assert (taken["stored"], taken["problems"]) == (2, [])
-    there = run("list", "--home", str(tmp_path / "other"), "--json").json["memories"]
-    here = run("list", "--json").json["memories"]
-    assert {one["origin"] for one in there} == {"import"}
-    changing = ("updated_at", "revision", "origin")
-    strip = [{name: one[name] for name in one if name not in changing} for one in here + there]
-    assert sorted(map(str, strip[:2])) == sorted(map(str, strip[2:]))
-
-
 def test_export_without_a_file_goes_to_standard_output(run: Run) -> None:
     run("store", "one", "--key", "a")
     for argv in (["export"], ["export", "-"]):
@@ -82,30 +67,6 @@ def test_values_by_key_are_imported_from_a_memory_file_or_when_it_is_said_that_t
     assert (refused.code, run("get", "id", "--json").json["content"]) == (2, "the real id rule")
     assert run("import", str(tmp_path / "package.json"), "--format", "legacy", "--json").json["revised"] == 1
     assert run("import", str(tmp_path / "memory.json"), "--json").json["revised"] == 1
-
-
-@pytest.mark.parametrize("name", ["memories.jsonl", "notes"])
-def test_an_import_can_be_repeated(run: Run, tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    if name == "notes":
-        path.mkdir()
-        for number in range(3):
-            (path / f"{number}.md").write_text(f"# Note {number}")
-    else:
-        lines(path, 3)
-    first, second = run("import", str(path), "--json").json, run("import", str(path), "--json").json
-    assert (first["stored"], first["unchanged"]) == (3, 0)
-    assert (second["stored"], second["revised"], second["unchanged"]) == (0, 0, 3)
-    assert run("status", "--json").json["memories"]["total"] == 3
-
-
-def test_an_edited_note_is_revised(run: Run, tmp_path: Path) -> None:
-    note = tmp_path / "note.md"
-    note.write_text("first")
-    run("import", str(note))
-    note.write_text("second")
-    assert run("import", str(note), "--json").json["revised"] == 1
-    assert [one["content"] for one in run("list", "--json").json["memories"]] == ["second"]
 
 
 @pytest.mark.requirement("N19")
