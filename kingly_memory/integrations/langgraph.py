@@ -17,7 +17,7 @@ from typing import Any, Self, TypedDict, Unpack
 from kingly_memory import validation
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.documents import Document, Namespace, Put, Remove
+from kingly_memory.documents import Document, Namespace, Put, Remove, json_text
 from kingly_memory.errors import ExtraMissing, InvalidInput, RouterClosed, StoreError
 from kingly_memory.filters import Filter, check_filter
 from kingly_memory.integrations.labels import as_label, as_name
@@ -69,8 +69,10 @@ class _Items(base.BaseStore):
         try:
             used: list[Document] = []
             answers = [await self._answer(op, used) for op in ops]
-            await self._write({(tuple(op.namespace), op.key): op for op in ops if isinstance(op, base.PutOp)})
-            await self._documents.touch(used)
+            if puts := {(tuple(op.namespace), op.key): op for op in ops if isinstance(op, base.PutOp)}:
+                await self._write(puts)
+            if used:
+                await self._documents.touch(used)
         except InvalidInput as error:
             if error.field == "namespace":
                 raise base.InvalidNamespaceError(str(error)) from None
@@ -107,6 +109,8 @@ class _Items(base.BaseStore):
         first, until = _page(op)
         prefix, wanted = self._place(op.namespace_prefix), _filter(op.filter)
         found: list[Found] = []
+        if not isinstance(op.query, str | None):
+            raise InvalidInput("query", "expected text")
         if op.query and self.embeddings:
             query = await self.embeddings.aembed_query(op.query)
             found += await vectors.nearest(self._documents, prefix, query, wanted, until)
@@ -138,10 +142,12 @@ class _Items(base.BaseStore):
             place, key = self._place(op.namespace), as_label("key", op.key)
             ttl = op.ttl * 60 if isinstance(op.ttl, int | float) else op.ttl
             is_found = op.index is not False
-            written = None if op.value is None else Put(place, key, op.value, ttl=ttl, index=is_found)
-            changes += [written or Remove(place, key), vectors.change(place, key, list(islice(made, len(own))), ttl)]
-        if changes:
-            await self._documents.write(changes)
+            changes.append(
+                Remove(place, key) if op.value is None else Put(place, key, op.value, ttl=ttl, index=is_found)
+            )
+            if op.value is None or self.embeddings:
+                changes.append(vectors.change(place, key, op.value, list(islice(made, len(own))), ttl))
+        await self._documents.write(changes)
 
     def _texts(self, op: base.PutOp) -> list[str]:
         """What a model is given of an item that is written."""
@@ -151,9 +157,10 @@ class _Items(base.BaseStore):
             raise base.InvalidNamespaceError("the namespace of an item is empty; name at least one label")
         if not isinstance(op.value, Mapping):
             raise InvalidInput("value", f"is {type(op.value).__name__} and no dict; put it under a name")
+        paths = validation.texts("index", op.index) if op.index not in (None, False) else self._fields
         if self.embeddings is None or op.index is False:
             return []
-        paths = self._fields if op.index is None else validation.texts("index", op.index)
+        json_text("value", op.value)  # no model is asked for what is not written
         return [text for path in paths for text in base.get_text_at_path(op.value, path)]
 
     def _place(self, namespace: Iterable[str]) -> Namespace:
@@ -195,6 +202,8 @@ class KinglyStore(_Items):
     """
 
     def __init__(self, memory: SyncMemoryRouter, **chosen: Unpack[Options]) -> None:
+        if not isinstance(memory, SyncMemoryRouter):
+            raise InvalidInput("memory", "is no SyncMemoryRouter; over a MemoryRouter there is AsyncKinglyStore")
         super().__init__(memory._awaiting, **chosen)  # noqa: SLF001  # the same router, which its loop runs
         self._call = memory._call  # noqa: SLF001
 
@@ -202,7 +211,7 @@ class KinglyStore(_Items):
     @contextmanager
     def from_conn_string(cls, conn_string: str, **chosen: Unpack[Options]) -> Iterator[Self]:
         """Opens the home in that folder, and closes it."""
-        with SyncMemoryRouter.open(conn_string, project=PROJECT) as memory:
+        with SyncMemoryRouter.open(_folder(conn_string), project=PROJECT) as memory:
             yield cls(memory, **chosen)
 
     def setup(self) -> None:
@@ -231,6 +240,8 @@ class AsyncKinglyStore(_Items):
     without `await`; on that loop they raise InvalidStateError, as those of the framework's own stores do."""
 
     def __init__(self, memory: MemoryRouter, **chosen: Unpack[Options]) -> None:
+        if not isinstance(memory, MemoryRouter):
+            raise InvalidInput("memory", "is no MemoryRouter; over a SyncMemoryRouter there is KinglyStore")
         super().__init__(memory, **chosen)
         self._loop = asyncio.get_running_loop()
 
@@ -238,7 +249,7 @@ class AsyncKinglyStore(_Items):
     @asynccontextmanager
     async def from_conn_string(cls, conn_string: str, **chosen: Unpack[Options]) -> AsyncIterator[Self]:
         """Opens the home in that folder, and closes it."""
-        async with MemoryRouter.open(conn_string, project=PROJECT) as memory:
+        async with MemoryRouter.open(_folder(conn_string), project=PROJECT) as memory:
             yield cls(memory, **chosen)
 
     async def setup(self) -> None:
@@ -266,6 +277,12 @@ class AsyncKinglyStore(_Items):
 
     async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  # the peers' signature
         return await self._stop_sweeper()
+
+
+def _folder(conn_string: str) -> str:
+    if conn_string == ":memory:" or "://" in conn_string:
+        raise InvalidInput("conn_string", f"{conn_string[:80]!r} is no folder; name the one where the items are to lie")
+    return conn_string
 
 
 def _told(document: Document) -> dict[str, Any]:

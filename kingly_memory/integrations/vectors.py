@@ -1,5 +1,6 @@
 """Vectors by which a framework finds documents. They come from its own model; those of one document lie in another one
-beside it, so that both are written, ended and removed in one transaction. Loads numpy.
+beside it, which is written, ended and removed with it, and names what they were made of: of a document that has since
+been written without a model they say nothing. Loads numpy.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kingly_memory.api.documents import Documents
-from kingly_memory.documents import Document, Namespace, Put, Remove
+from kingly_memory.digests import sha256
+from kingly_memory.documents import Document, Namespace, Put, Remove, as_json
 from kingly_memory.filters import Filter, admits
 from kingly_memory.validation import RESULTS_LIMIT, Ttl
 
@@ -25,13 +27,13 @@ def beside(place: Namespace) -> Namespace:
     return (f"{place[0]}.vectors", *place[1:])
 
 
-def change(place: Namespace, key: str, vectors: Sequence[Sequence[float]], ttl: Ttl) -> Put | Remove:
-    """What writes the vectors of a document, or removes those that it had."""
+def change(place: Namespace, key: str, value: object, vectors: Sequence[Sequence[float]], ttl: Ttl) -> Put | Remove:
+    """What writes the vectors of a document of that value, or removes those that it had."""
     if not vectors:
         return Remove(beside(place), key)
     rows = _directions(vectors)
-    packed = {"dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
-    return Put(beside(place), key, packed, ttl=ttl, index=False)
+    told = {"of": _digest(value), "dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
+    return Put(beside(place), key, told, ttl=ttl, index=False)
 
 
 async def nearest(
@@ -40,21 +42,29 @@ async def nearest(
     """The documents that have vectors of as many dimensions and pass the filter, nearest first, each with the
     cosine of its nearest vector. Every vector below the prefix is looked at."""
     (asked,) = _directions([query])
-    near: list[tuple[float, Namespace, str]] = []
+    near: list[tuple[float, Namespace, str, str]] = []
     last: Document | None = None
     while page := await documents.list(beside(prefix), limit=RESULTS_LIMIT, after=last):
         last = page[-1]
         for one in page:
             if one.value["dimensions"] == len(asked):
                 own = np.frombuffer(b64decode(one.value["float32"]), np.float32).reshape(-1, len(asked))
-                near.append((float((own @ asked).max()), (prefix[0], *one.namespace[1:]), one.key))
+                place = (prefix[0], *one.namespace[1:])
+                near.append((float((own @ asked).max()), place, one.key, one.value["of"]))
     ranked = iter(sorted(near, key=lambda one: -one[0]))
     found: list[tuple[Document, float]] = []
     while len(found) < most and (some := list(islice(ranked, _READ_TOGETHER))):
-        read = await documents.get_many((place, key) for _, place, key in some)
-        pairs = ((one, cosine) for one, (cosine, *_) in zip(read, some, strict=True) if one is not None)
-        found += [pair for pair in pairs if wanted is None or admits(wanted, pair[0].value)]
+        read = await documents.get_many((place, key) for _, place, key, _ in some)
+        for (cosine, *_, of), document in zip(some, read, strict=True):
+            if document is None or _digest(document.value) != of:
+                continue
+            if wanted is None or admits(wanted, document.value):
+                found.append((document, cosine))
     return found[:most]
+
+
+def _digest(value: object) -> str:
+    return sha256(as_json(value).encode()).hexdigest()
 
 
 def _directions(vectors: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:

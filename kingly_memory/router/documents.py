@@ -99,8 +99,8 @@ def _write(transaction: Transaction, space: str, write: Write, now: datetime) ->
             "Read it again, and decide by what it says now"
         )
     if write.removes:
-        rows.remove(space, *place)
         if old is not None:
+            rows.remove(space, *place)
             shared.note(transaction, space, place, now.timestamp(), removed_at=at)
         return old
     ends_at = None if write.ttl_s is None else now + timedelta(seconds=write.ttl_s)

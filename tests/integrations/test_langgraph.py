@@ -155,6 +155,17 @@ def test_vectors_of_another_model_say_nothing_of_an_item_but_leave_it_there(make
     assert [(one.key, one.score is None) for one in found] == [("new", False), ("old", True)]
 
 
+def test_vectors_say_nothing_of_an_item_that_a_store_without_a_model_has_written_since(make: Make) -> None:
+    store = make(index=INDEX)
+    store.batch([base.PutOp(("n",), "one", {"text": "a"}), base.PutOp(("n",), "two", {"text": "ab"})])
+    make().put(("n",), "one", {"text": "b"})
+    assert [(one.key, one.score is None) for one in store.search(("n",), query="a")] == [("two", False), ("one", True)]
+    make().delete(("n",), "two")
+    assert keys(store.search(("n",), query="a")) == ["one"]
+    store.put(("n",), "one", {"text": "b"})
+    assert [one.score for one in store.search(("n",), query="b")] == [1.0]
+
+
 def test_what_a_model_raises_comes_through_and_nothing_is_written(make: Make) -> None:
     def down(texts: Sequence[str]) -> list[list[float]]:
         raise ConnectionError("the model is not there")
@@ -391,6 +402,7 @@ LOOP.append(LOOP)
         (base.GetOp(("n",), None), "key: expected text, not NoneType"),
         (base.SearchOp(("n",), limit=-1), "limit: -1 is outside 0"),
         (base.SearchOp(("n",), offset="1"), "offset: expected a whole number"),
+        (base.PutOp(("n",), "bad", {}, index=5), "index: expected"),
         (base.SearchOp(("n",), query=5), "query: expected text"),
         (base.SearchOp(("n",), filter=[1]), "filter: expected field names"),
         (base.SearchOp(("n",), filter={"a": {"$near": 1}}), "filter: '[$]near' is unknown"),
@@ -400,7 +412,11 @@ LOOP.append(LOOP)
     ],
     ids=lambda one: repr(one)[:60] if isinstance(one, str) else "",
 )
-def test_bad_input_is_one_sentence_and_nothing_of_its_batch_is_written(store: Store, op: Any, sentence: str) -> None:
+@pytest.mark.parametrize("index", [None, INDEX], ids=["words", "model"])
+def test_bad_input_is_one_sentence_and_nothing_of_its_batch_is_written(
+    make: Make, index: Any, op: Any, sentence: str
+) -> None:
+    store = make(index=index)
     with pytest.raises(InvalidInput, match=sentence) as raised:
         store.batch([base.PutOp(("n",), "good", {}), op])
     assert isinstance(raised.value, ValueError)
@@ -460,6 +476,19 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
     for refused in (other.aget(("n",), "k"), other.aput(("n",), "k", {}), other.sweep_ttl()):
         with pytest.raises(RouterClosed, match="was closed"):
             await refused
+
+
+async def test_a_store_over_something_else_names_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is KinglyStore"):
+        AsyncKinglyStore(cast("Any", SyncMemoryRouter.open(tmp_path / "home", remote=False)))
+    with pytest.raises(InvalidInput, match="there is AsyncKinglyStore"):
+        KinglyStore(cast("Any", MemoryRouter.open(tmp_path / "home", remote=False)))
+    for place in (":memory:", "postgresql://db/items"):
+        with pytest.raises(InvalidInput, match="is no folder"), KinglyStore.from_conn_string(place):
+            pass
+        with pytest.raises(InvalidInput, match="is no folder"):
+            async with AsyncKinglyStore.from_conn_string(place):
+                pass
 
 
 def test_a_store_whose_event_loop_has_ended_says_so(tmp_path: Path) -> None:
