@@ -48,8 +48,8 @@ audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody c
 sbom: $(READY) ## a bill of materials of the package with all its extras, as CycloneDX, on standard output
 	@$(RUN) -m tools.sbom all
 
-conformance: $(READY) ## packages: frameworks resolve beside us, an sdist installs and tells its story (asks the package index)
-	$(RUN) -m pytest -m conformance
+conformance: $(READY) ## frameworks' own tests on our stores, and what an installer makes of us (asks the package index)
+	$(RUN) -m pytest -m conformance --numprocesses 2 --dist loadfile
 
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
