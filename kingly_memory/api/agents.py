@@ -17,7 +17,6 @@ from kingly_memory.declare import CONTEXT, FACTS, OWN_TAGS, SIGNIFICANCE, Arg, e
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
-from kingly_memory.router.agents.tasks import Task, TaskBook
 
 if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.cognition.confidence import Assessment, Routing
@@ -26,6 +25,7 @@ if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.router.agents.debate import Debate
     from kingly_memory.router.agents.memory import AgentMemory
     from kingly_memory.router.agents.stream import MemoryStream
+    from kingly_memory.router.agents.tasks import Task, TaskBook
     from kingly_memory.router.learning import Lesson
 
 
@@ -127,6 +127,8 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
 
     @cached_property
     def _tasks(self) -> TaskBook:
+        from kingly_memory.router.agents.tasks import TaskBook
+
         return TaskBook(self._engine, partial(self.working_context, include_related=False))
 
     # --- thoughts -----------------------------------------------------------------------------------------------------
