@@ -259,8 +259,15 @@ def test_a_refused_token_needs_the_user(tmp_path: Path) -> None:
     in_a_file = RemotePlace("remote", "http://hub", None, Path("/run/token"))
     assert found(in_a_file).to_do == "put the right token into /run/token, then run `the sync`"
     assert found(None, state="connected").level == "ok"
-    told = found(None, state="connected", effects="at_least_once", server="kingly-hub over json-call").what
-    assert told.startswith("connected, http://hub (kingly-hub over json-call); honours no idempotency keys")
+
+
+@pytest.mark.parametrize(("effects", "warned"), [("exactly_once", False), ("at_least_once", True), (None, False)])
+def test_status_says_when_a_remote_honours_no_keys(tmp_path: Path, effects: str | None, warned: bool) -> None:
+    link = {"state": "connected", "endpoint": "http://x", "server": "kingly-hub over json-call", "last_error": None}
+    place = Place(tmp_path, "app", None)
+    told = remotes._link(place, {**link, "effects": effects, "next_probe_s": None}, "the sync", None).what
+    assert ("may repeat a delivery" in told) is warned
+    assert told.startswith("connected, http://x (kingly-hub over json-call)")
 
 
 @pytest.mark.parametrize(
