@@ -8,7 +8,9 @@ import threading
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,24 @@ def find(engine: Engine, text: str) -> list[str]:
     while (reply := engine.answer(SCOPE, SearchSemanticMemories(query=text))).get("partial"):
         """A loaded machine may take a moment to load what it knows."""
     return [memory["memory_id"] for memory in reply["memories"]]
+
+
+def test_vectors_are_compared_in_products_that_no_library_shares_out_among_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From so many products on OpenBLAS wakes threads, which wait for each other where the machine is busy."""
+    threaded_from, dot, sizes = 460_800, np.dot, list[int]()
+
+    def noted(rows: Any, vector: Any, **how: Any) -> Any:
+        sizes.append(rows.size)
+        return dot(rows, vector, **how)
+
+    monkeypatch.setattr(np, "dot", noted)
+    matrix = Matrix(512)
+    matrix.put({str(number): bytes([number % 100 + 1]) * 512 for number in range(2_000)})
+    assert len(matrix.nearest([1.0] * 512, None, 5)) == 5
+    assert sum(sizes) == 2_000 * 512
+    assert max(sizes) < threaded_from
 
 
 @given(st.dictionaries(st.text(max_size=3), vectors, max_size=150), vectors, st.integers(1, 20))
