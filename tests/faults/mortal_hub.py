@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,6 +23,7 @@ from tests.kill.writer import die
 
 POINTS = ("before", "within", "after")
 DYING_S = 30.0
+WRITERS = ("kingly-writer", "hub-postgres")
 WRITES = 6
 """SQL statements of the writer thread after which a transaction is under way and not committed."""
 
@@ -30,8 +31,8 @@ WRITES = 6
 class MortalHub(HubProcess):
     """A hub that dies as told when it is started with `die_at`, and only then."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
+    def __init__(self, home: Path, options: Sequence[str] = ()) -> None:
+        super().__init__(home, options=options)
         self.die_at: tuple[str, str, int] | None = None
 
     def bury(self) -> None:
@@ -57,12 +58,13 @@ class Within:
         self._left = WRITES
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        if not self.is_armed or event != "c_call" or threading.current_thread().name != "kingly-writer":
+        if not self.is_armed or threading.current_thread().name not in WRITERS:
             return
-        if isinstance(getattr(argument, "__self__", None), sqlite3.Connection | sqlite3.Cursor):
-            self._left -= argument.__name__ == "execute"
-            if self._left == 0:
-                die()
+        is_sqlite = isinstance(getattr(argument, "__self__", None), sqlite3.Connection | sqlite3.Cursor)
+        is_psycopg = event == "call" and frame.f_code.co_qualname == "Connection.execute"
+        self._left -= is_psycopg or (event == "c_call" and is_sqlite and argument.__name__ == "execute")
+        if self._left == 0:
+            die()
 
 
 def mortal(answer: Callable[..., JsonObject], method: str, point: str, count: int) -> Callable[..., JsonObject]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.ports import LocalStore
@@ -88,6 +89,57 @@ def postgres_server(*, fsync: bool = False) -> Iterator[Server]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Files:
+    """The home of a hub, whose files are backed up and restored while nobody has them open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self._kept = folder / "hub", folder / "hub.backup"
+        self.options: tuple[str, ...] = ()
+
+    def back_up(self) -> None:
+        self._kept.unlink(missing_ok=True)
+        backup.create(self.home, self._kept)
+
+    def restore(self) -> None:
+        if self._kept.exists():
+            backup.restore(self.home, self._kept, replace=True, lock_wait_s=1)
+
+    def opened(self) -> LocalStore:
+        return DiskStore(self.home, durability="process")
+
+
+class Database:
+    """The memory of a hub on PostgreSQL: a database of its own, which is backed up and restored as a whole while nobody
+    is connected to it."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.home = folder / "hub"
+        self._admin, self._address = server.address, server.address.replace("/postgres", "/live")
+        self.options: tuple[str, ...] = ("--store", self._address)
+        self._has_backup = False
+        self._run("DROP DATABASE IF EXISTS live WITH (FORCE)", "CREATE DATABASE live")
+
+    def back_up(self) -> None:
+        self._run("DROP DATABASE IF EXISTS kept", "CREATE DATABASE kept TEMPLATE live")
+        self._has_backup = True
+
+    def restore(self) -> None:
+        if self._has_backup:
+            self._run("DROP DATABASE live WITH (FORCE)", "CREATE DATABASE live TEMPLATE kept")
+
+    def opened(self) -> LocalStore:
+        from kingly_memory.hub.postgres.store import PostgresStore
+
+        return PostgresStore(self._address)  # type: ignore[return-value]  # as much of one as a hub needs
+
+    def _run(self, *statements: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self._admin, autocommit=True) as connection:
+            for one in statements:
+                connection.execute(one)
 
 
 def opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> Callable[[], LocalStore]:

@@ -18,6 +18,7 @@ from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.models import Standing
 from tests.hub.machines import Team, texts
+from tests.hub.stores import Database, Files
 from tests.store_samples import ask
 
 SCOPE = scope_name("default", "app")
@@ -128,15 +129,16 @@ STEPS = ("store", "update", "forget", "bring back", "sync", "open again", "back 
 HOMES = ("laptop", "desktop", "tablet")
 PLACES = (*HOMES, "hub")
 KEYS = ("port", "host", "path")
+FIRST = [("store", 0), *(("back up", place) for place in range(len(PLACES)))]
 
 
 class Interleaving:
     """Three homes and one hub. `said` has what the homes said of each key since anything was put back to a backup, the
     last at the end; `unsure` are keys that somebody forgot, or of which a stranger said something."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.team = Team(folder)
+    def __init__(self, folder: Path, at_hub: Files | Database) -> None:
+        self.folder, self.at_hub = folder, at_hub
+        self.team = Team(folder, at_hub.opened)
         self.homes: dict[str, tuple[AsyncExitStack, MemoryRouter]] = {}
         self.said: dict[str, list[str]] = {}
         self.unsure: set[str] = set()
@@ -178,7 +180,7 @@ class Interleaving:
         self.number += 1
         text, backed_up = f"text number {self.number}", self.folder / f"{place}.backup"
         if place == "hub":
-            self.at_the_hub(step, key, text, backed_up)
+            self.do_at_the_hub(step, text)
             return
         stack, memory = self.homes[place]
         is_there = await memory.get(key) is not None
@@ -205,14 +207,13 @@ class Interleaving:
                 self.said.clear()
             await self.open(place)
 
-    def at_the_hub(self, step: str, key: str, text: str, backed_up: Path) -> None:
-        if step == "back up":
-            backed_up.unlink(missing_ok=True)
-            backup.create(self.folder / "hub", backed_up)
-        elif step in ("restore", "open again"):
+    def do_at_the_hub(self, step: str, text: str) -> None:
+        if step in ("back up", "restore", "open again"):
             self.team.store.close()
-            if step == "restore" and backed_up.exists():
-                backup.restore(self.folder / "hub", backed_up, replace=True, lock_wait_s=1)
+            if step == "back up":
+                self.at_hub.back_up()
+            elif step == "restore":
+                self.at_hub.restore()
             self.team.start()
         elif step == "meddle":
             rows = self.team.store.reader.page(ask(project=SCOPE), (Standing.LIVE,), 1_000, None)
@@ -228,6 +229,5 @@ class Interleaving:
 def test_whatever_is_restored_and_however_it_interleaves_all_have_the_same_in_the_end(
     steps: list[tuple[str, int]],
 ) -> None:
-    first = [("store", 0), *(("back up", place) for place in range(len(PLACES)))]
     with TemporaryDirectory() as folder:
-        asyncio.run(Interleaving(Path(folder)).play([*first, *steps]))
+        asyncio.run(Interleaving(Path(folder), Files(Path(folder))).play([*FIRST, *steps]))
