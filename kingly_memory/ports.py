@@ -200,14 +200,14 @@ class DocumentRows(DocumentReader, Protocol):
         """Let a document with a ttl begin it anew."""
         ...
 
-    def sweep(self, space: str, prefix: Namespace, now_s: float) -> int:
+    def sweep(self, space: str, prefix: Namespace, now_s: float) -> list[tuple[str, Place]]:
         """Remove documents of the namespaces that begin with those labels that have ended, a thousand at most. Returns
-        how many those were."""
+        their spaces and places."""
         ...
 
-    def tidy(self, now_s: float, operations_before_s: float) -> int:
+    def tidy(self, now_s: float, operations_before_s: float) -> list[tuple[str, Place]]:
         """Remove documents that have ended, whoever's they are, a thousand at most, and what was noted of older
-        operations. Returns how many documents those were."""
+        operations. Returns the spaces and places of the documents."""
         ...
 
     def purge(self, space: str) -> int:
@@ -825,7 +825,8 @@ class RemoteMarks(NamedTuple):
 
 class RemoteDocument(NamedTuple):
     """A document as it stood `at` a moment, on its way to a hub or from one. `document` is None where it was removed,
-    or `purged`. `content` is what travels: its value as JSON, with what it is found by (`text`).
+    or `purged`, or has `ended` by itself: then the hub need not keep it any longer. `content` is what travels: its
+    value as JSON, with what it is found by (`text`).
 
     `based_on` is the state that the sender knew the hub to have: None for none, empty where the hub was put back to
     an earlier one, so that nobody knows.
@@ -839,6 +840,7 @@ class RemoteDocument(NamedTuple):
     text: str = ""
     based_on: str | None = None
     purged: bool = False
+    ended: bool = False
 
     @property
     def digest(self) -> str:

@@ -240,7 +240,7 @@ class Documents(Family):
         those were. Raises InvalidInput, StoreError."""
         place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
         swept = 0
-        while some := await engine.write(lambda tx: tx.documents.sweep(engine.space, place, now_s)):
+        while some := await engine.write(documents.sweep(engine.space, place, now_s)):
             swept += some
         return swept
 

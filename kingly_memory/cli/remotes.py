@@ -96,12 +96,13 @@ def add(options: Options, out: Output) -> Answer:
 
 
 remotes_list_lines = Table(
-    ("NAME", "IN USE", "SINCE", "EARLIER", "DELIVERED", "WAITING", "DEAD", "ADDRESS"),
+    ("NAME", "IN USE", "SINCE", "EARLIER", "SHARED", "DELIVERED", "WAITING", "DEAD", "ADDRESS"),
     lambda one: (
         one.label,
         "yes" if one.in_use else "no",
         None if one.since is None else one.since.astimezone().date().isoformat(),
         "too" if one.earlier else None,
+        ", ".join(name or "all documents" for name in one.shared) or None,
         one.delivered,
         one.waiting,
         one.dead,

@@ -142,11 +142,16 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
     only a line of the feed is written: its sender may have passed by what has changed since."""
     row = tx.row(place.id)
     if row is None:
-        _save(tx, place, text, (), 1)
+        if not request.ended:
+            _save(tx, place, text, (), 1)
         return text.state
     memory, before = row.memory, row.memory.metadata
     here, known = _Text(before["said"], memory.updated_at), [*before["earlier"], before["state"]]
-    if text.state in known:
+    if request.ended and here.state == request.based_on:  # nobody has to hear of it: it ends everywhere by itself
+        _drop(tx, place.id, here.said)
+        tx.erase(place.id)
+        return text.state
+    if request.ended or text.state in known:
         if text.digest != here.digest:
             _drop(tx, place.id, text.said)
         tx.note_seen(memory)

@@ -107,7 +107,9 @@ ANYBODY = Grant("anybody here")
 
 
 def _needed(request: Request) -> Role:
-    if isinstance(request, ForgetMemory) or (isinstance(request, PutDocument) and request.document is None):
+    if isinstance(request, ForgetMemory) or (
+        isinstance(request, PutDocument) and request.document is None and not request.ended
+    ):
         return Role.PURGE if request.purge else Role.FORGET
     return Role.READ if request.reads else Role.WRITE
 

@@ -238,6 +238,7 @@ class PutDocument(Request):
         Text | None, Field(description="The `state` that was replaced; empty: by time alone; left out: there was none")
     ] = None
     purge: Annotated[bool, Field(description="Leave no byte of it in the server's files either")] = False
+    ended: Annotated[bool, Field(description="It ended by itself: let go of it, where it is `based_on` still")] = False
 
 
 class GetDocument(Request):

@@ -28,11 +28,10 @@ def take(transaction: Transaction, remote: str, one: RemoteDocument, now: dateti
     delivery, known = transaction.delivery(outbox_of_documents(remote), item), transaction.facet("remote", remote)
     if delivery is not None and (delivery.waits or delivery.remote_id == one.state):
         return False
-    found = one.document
-    place = shared.place_of(transaction, item) if found is None else (found.namespace, found.key)
+    document = one.document
+    place = shared.place_of(transaction, item) if document is None else (document.namespace, document.key)
     if place is None or not shared.is_shared(known, space, place[0]):
         return False
-    document = None if found is None or found.is_over(now) else found
     here = documents.there(rows, space, *place, now)
     if document is None and here is None:
         return False

@@ -130,7 +130,20 @@ def _replayed(write: Write, noted: list[Any] | None) -> Outcome:
 
 def tidy(now_s: float) -> Callable[[Transaction], int]:
     """Remove some documents that have ended, and what was noted of old operations. Returns how many documents."""
-    return lambda transaction: transaction.documents.tidy(now_s, now_s - OPERATIONS_KEPT_S)
+
+    def change(transaction: Transaction) -> int:
+        return shared.end(transaction, transaction.documents.tidy(now_s, now_s - OPERATIONS_KEPT_S), now_s)
+
+    return change
+
+
+def sweep(space: str, prefix: Namespace, now_s: float) -> Callable[[Transaction], int]:
+    """The same for some documents of those namespaces."""
+
+    def change(transaction: Transaction) -> int:
+        return shared.end(transaction, transaction.documents.sweep(space, prefix, now_s), now_s)
+
+    return change
 
 
 def search(

@@ -167,7 +167,8 @@ def backfill(remote: str, space: str, now_s: float, after: str) -> Callable[[Tra
 class KnownRemote:
     """A remote as the home knows it. `label` is what it is called here, where it is in use and has a name; `name` is
     the store's own. `since`: when the project added it, None where it is not; `earlier`: whether its earlier
-    memories go there too; `is_strange`: this home never had anything to send to it."""
+    memories go there too; `shared`: the namespaces whose documents do; `is_strange`: this home never had anything to
+    send to it."""
 
     name: str
     endpoint: str
@@ -178,6 +179,7 @@ class KnownRemote:
     dead: int
     since: datetime | None = None
     earlier: bool = False
+    shared: tuple[str, ...] = ()
     is_strange: bool = False
 
     def to_json(self) -> JsonObject:
@@ -187,6 +189,7 @@ class KnownRemote:
             "in_use": self.in_use,
             "since": None if self.since is None else self.since.isoformat(timespec="seconds"),
             "earlier": self.earlier,
+            "shared": list(self.shared),
             "delivered": self.delivered,
             "waiting": self.waiting,
             "dead": self.dead,
@@ -211,6 +214,7 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> t
             dead=counts["dead"],
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
             earlier=known is not None and space in known["earlier"],
+            shared=tuple("/".join(one) for one in (known or {}).get("shared", {}).get(space, ())),
             is_strange=known is None,
         )
         found.append(one)

@@ -269,7 +269,7 @@ class Claim:
         found = transaction.delivery(outbox, item_id)
         subject = None if found is None else shared.told(transaction, self.remote, item_id, found.remote_id)
         if found is None or subject is None:
-            transaction.set_delivery(outbox, item_id, None)
+            shared.let_go(transaction, self.remote, item_id)
             return None
         if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             transaction.set_delivery(outbox, item_id, found)

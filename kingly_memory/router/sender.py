@@ -336,6 +336,9 @@ class Sender:
             return after if is_memory else replace(after, first_sent=0)
 
         settled = outbox.settle(transaction, item, self.owner, move)
+        is_over = isinstance(item.subject, RemoteDocument) and item.subject.ended
+        if is_over and settled is not None and settled.state is DeliveryState.DELIVERED:
+            shared.let_go(transaction, self._name, item.id)
         if settled is None or not is_memory:
             return False
         if not item.forgotten:

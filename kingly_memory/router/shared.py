@@ -2,13 +2,13 @@
 
 The facet `remote:<name>` has in `shared` the beginnings of those namespaces, for each space. A document that is to go
 there has a facet of its own, `document:<its name>.<digest of its space>`, with its space and its place; since it was
-removed, with the moment of that instead of the place. Under the same name its delivery lies in the outbox of documents.
-The remote id of a delivery is the state in which this machine last knew the hub to have the document.
+removed or ended, with the moment of that instead of the place. Under the same name its delivery lies in the outbox of
+documents, whose remote id is the state in which this machine last knew the hub to have the document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -86,6 +86,25 @@ def arrive(transaction: Transaction, space: str, now_s: float) -> None:
         note(transaction, space, place, now_s)
 
 
+def end(transaction: Transaction, ended: Sequence[tuple[str, Place]], now_s: float) -> int:
+    """Documents have ended and were removed: hubs may let go of them. Returns how many those are."""
+    for space, place in ended if transaction.owners("remote") else ():
+        item = item_of(space, name_of(*place))
+        if transaction.facet(DOCUMENT, item) is not None:
+            transaction.set_facet(DOCUMENT, item, {"space": space, "ended_at": now_s})
+            for remote in transaction.owners("remote"):
+                if transaction.delivery(outbox_of_documents(remote), item) is not None:
+                    _want(transaction, remote, item, now_s)
+    return len(ended)
+
+
+def let_go(transaction: Transaction, remote: str, item: str) -> None:
+    """There is nothing more to tell a remote of a document, nor to know of it where that holds for all of them."""
+    transaction.set_delivery(outbox_of_documents(remote), item, None)
+    if all(transaction.delivery(outbox_of_documents(one), item) is None for one in transaction.owners("remote")):
+        transaction.set_facet(DOCUMENT, item, None)
+
+
 def _is_sharing(transaction: Transaction, space: str) -> bool:
     return any(prefixes(transaction.facet("remote", one), space) for one in transaction.owners("remote"))
 
@@ -145,6 +164,9 @@ def told(transaction: Transaction, remote: str, item: str, based_on: str | None)
     if "removed_at" in said:
         at = datetime.fromtimestamp(said["removed_at"], UTC)
         return RemoteDocument(name, space, at, based_on=based_on, purged=said.get("purged", False))
+    if "ended_at" in said and based_on:
+        at = datetime.fromtimestamp(said["ended_at"], UTC)
+        return RemoteDocument(name, space, at, based_on=based_on, ended=True)
     place = place_of(transaction, item)
     document = None if place is None else transaction.documents.document(space, *place)
     if document is None or not is_shared(transaction.facet("remote", remote), space, document.namespace):

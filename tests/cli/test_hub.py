@@ -139,3 +139,31 @@ def test_a_hub_that_must_not_run_says_why(options: list[str], words: str) -> Non
     assert ran.code == 2
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.requirement("N7")
+def test_documents_of_a_shared_namespace_go_from_one_home_to_another_by_either_dialect(
+    run: Run, hub: str, token_file: Path, tmp_path: Path
+) -> None:
+    laptop, desktop = (("--home", str(tmp_path / name), "--project", "app") for name in ("laptop", "desktop"))
+    value = 'é🦉"\\' * 100_000
+    alone = run("documents", "share", "users", *laptop)
+    assert (alone.code, "no hub was added to this project" in alone.err) == (2, True)
+    for name, address, place in (("one", hub, laptop), ("two", f"{hub}/mcp", desktop)):
+        assert run("remotes", "add", name, address, "--token-file", str(token_file), *place).code == 0
+    assert run("documents", "put", "users/lydia", "long", json.dumps(value), *laptop).code == 0
+    assert run("documents", "put", "private", "diary", "mine", *laptop).code == 0
+    shared = run("documents", "share", "users", *laptop)
+    assert shared.out == "users is shared; 1 document on the way to the hub\n"
+    assert (
+        run("documents", "share", "", *desktop).out == "every namespace is shared; 0 documents on the way to the hub\n"
+    )
+    for place in (laptop, desktop):
+        assert run("sync", *place).code == 0
+    assert run("documents", "get", "users/lydia", "long", "--json", *desktop).json["value"] == value
+    assert "private" not in run("documents", "namespaces", *desktop).out
+    assert "all documents" in run("remotes", *desktop).out
+    assert (
+        run("documents", "unshare", "users", *laptop).out == "users is shared no longer; what the hub has stays there\n"
+    )
+    assert run("documents", "unshare", "users", *laptop).out == "users was not shared\n"

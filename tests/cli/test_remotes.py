@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.models import JsonObject
 from tests.cli_runner import Run, hurry, runner
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
@@ -83,14 +84,25 @@ def test_doctor_notes_what_waits_elsewhere_with_the_remedy(run: Run) -> None:
 
 @pytest.mark.usefixtures("mistyped")
 def test_remotes_alone_lists_what_the_home_knows(run: Run) -> None:
-    known = {"endpoint": NOBODY, "name": None, "in_use": False, "delivered": 0, "waiting": 1, "dead": 0}
-    known |= {"since": None, "earlier": False}
+    known: JsonObject = {"endpoint": NOBODY, "name": None, "in_use": False, "delivered": 0, "waiting": 1, "dead": 0}
+    known |= {"since": None, "earlier": False, "shared": []}
     for words in (["remotes"], ["remotes", "list"]):
         assert run(*words, "--json").json == {"remotes": [known]}
         assert run("--json", *words).json == {"remotes": [known]}
     heads, row = run("remotes").out.splitlines()
-    assert heads.split() == ["NAME", "IN", "USE", "SINCE", "EARLIER", "DELIVERED", "WAITING", "DEAD", "ADDRESS"]
-    assert row.split() == ["-", "no", "-", "-", "0", "1", "0", NOBODY]
+    assert heads.split() == [
+        "NAME",
+        "IN",
+        "USE",
+        "SINCE",
+        "EARLIER",
+        "SHARED",
+        "DELIVERED",
+        "WAITING",
+        "DEAD",
+        "ADDRESS",
+    ]
+    assert row.split() == ["-", "no", "-", "-", "-", "0", "1", "0", NOBODY]
 
 
 def test_a_home_without_remotes_says_so(run: Run) -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.adapters.remote import wire
+from kingly_memory.documents import name_of
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub import feed
+from kingly_memory.router import shared
 from tests.hub.machines import Team, Wire
 from tests.hub.stores import STORES, opener
 from tests.hub.test_sync import synced
@@ -91,6 +93,50 @@ async def test_what_is_not_shared_neither_leaves_a_machine_nor_comes_to_one(
         await share(laptop)
         await synced(laptop, desktop)
         assert (await desktop.documents.get("users", "b")).value == "no longer shared"  # type: ignore[union-attr]
+
+
+async def test_nothing_is_sent_of_a_namespace_that_is_no_longer_shared_also_where_it_waited(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "AT_ONCE", 1)
+    async with team.machine("laptop") as laptop:
+        await share(laptop)
+        team.wires["laptop"].is_down = True
+        for key in ("a", "b"):
+            await laptop.documents.put("users", key, "zanzibarium")
+        assert (await laptop.sync(timeout=5)).reason == "the hub is down"
+        await laptop._engine.write(shared.unshare("app", ("users",), None))  # and ends before the rest
+        team.wires["laptop"].is_down = False
+        await synced(laptop)
+        assert "put_document" not in team.wires["laptop"].called
+        assert "documents" not in await laptop.status()
+
+
+async def test_a_namespace_that_is_shared_while_a_page_is_read_is_read_from_the_beginning(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for prefix in ("users", "notes"):
+            await share(laptop, prefix=prefix)
+            await laptop.documents.put(prefix, "a", prefix)
+        await share(desktop)
+        await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/a": "users"}
+        await laptop.documents.put("users", "b", "more")
+        await synced(laptop)
+        call, is_first = team.wires["desktop"].call, True
+
+        async def sharing(tool: str, params: Any, **how: Any) -> Any:
+            nonlocal is_first
+            answer = await call(tool, params, **how)
+            if params.get("documents") and is_first:
+                is_first = False
+                await share(desktop, prefix="notes")
+            return answer
+
+        monkeypatch.setattr(team.wires["desktop"], "call", sharing)
+        await synced(desktop)
+        assert await all_of(desktop) == {"notes/a": "notes", "users/a": "users", "users/b": "more"}
 
 
 async def test_a_namespace_is_shared_with_a_hub_or_not_at_all(tmp_path: Path) -> None:
@@ -184,6 +230,10 @@ async def test_a_document_that_ends_ends_everywhere_and_comes_to_nobody_after_th
         assert (here.expires_at, here.ttl_s) == (there.expires_at, there.ttl_s)
         team.clock.tick(61)
         assert await all_of(desktop) == {}
+        assert parts_of(team) == 1
+        await laptop.documents.sweep("users")
+        await synced(laptop, desktop)
+        assert parts_of(team) == 0
         async with team.machine("third") as third:
             await share(third)
             await synced(third)
@@ -244,12 +294,10 @@ async def test_a_sending_that_broke_off_is_sent_again_and_leaves_nothing_at_the_
     monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop)
-        call, sent = team.wires["laptop"].call, 0
+        call = team.wires["laptop"].call
 
         async def broken(tool: str, params: Any, **how: Any) -> Any:
-            nonlocal sent
-            sent += tool == "put_document"
-            if sent == 3:
+            if params.get("part") == 2 and "aaa" in params.get("content", ""):
                 raise RemoteUnavailable("cut off", reached=True)
             return await call(tool, params, **how)
 
@@ -319,7 +367,7 @@ async def test_an_answer_that_was_lost_makes_no_second_text(team: Team, monkeypa
         async def losing(tool: str, params: Any, **how: Any) -> Any:
             answer = await call(tool, params, **how)
             if tool == "put_document":
-                raise RemoteUnavailable("lost", reached=True)
+                raise RemoteUnavailable("lost", reached=True, retry_after_s=1)  # the link stays
             return answer
 
         monkeypatch.setattr(wire_of, "call", losing)
@@ -329,9 +377,61 @@ async def test_an_answer_that_was_lost_makes_no_second_text(team: Team, monkeypa
         team.clock.tick(1)
         await desktop.documents.put("users", "note", "second")
         await desktop.sync(timeout=5)
+        began = len(wire_of.called)
+        await laptop.sync(timeout=5)
+        assert "list_changes" in wire_of.called[began:]  # and what is new there is passed by: something waits here
         monkeypatch.setattr(wire_of, "call", call)
         await synced(laptop, desktop)
         assert await all_of(laptop) == await all_of(desktop) == {"users/note": "second"}
+
+
+async def test_a_change_that_waits_is_not_overwritten_by_what_the_hub_has(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        await laptop.documents.put("users", "note", "first")
+        await synced(laptop, desktop)
+        call = team.wires["desktop"].call
+
+        async def deaf(tool: str, params: Any, **how: Any) -> Any:
+            if tool == "put_document":
+                raise RemoteUnavailable("not yet", reached=True)
+            return await call(tool, params, **how)
+
+        monkeypatch.setattr(team.wires["desktop"], "call", deaf)
+        await laptop.documents.put("users", "note", "of the laptop")
+        await laptop.sync(timeout=5)
+        team.clock.tick(1)
+        await desktop.documents.put("users", "note", "of the desktop")
+        await desktop.sync(timeout=5)
+        assert await all_of(desktop) == {"users/note": "of the desktop"}
+        monkeypatch.setattr(team.wires["desktop"], "call", call)
+        await synced(desktop, laptop)
+        assert await all_of(laptop) == await all_of(desktop)
+        assert sorted((await all_of(laptop)).values()) == ["of the desktop", "of the laptop"]
+
+
+async def test_texts_of_one_moment_follow_each_other(team: Team) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop)
+        for value in ("one", "two", "one"):
+            await laptop.documents.put("users", "note", value)
+            await synced(laptop, desktop)
+        assert await all_of(desktop) == {"users/note": "one"}
+
+
+async def test_a_document_of_which_a_part_is_missing_does_not_count(team: Team) -> None:
+    async with team.machine("laptop"):
+        call = team.wires["laptop"].call
+        said = {"name": name_of(["users"], "note"), "at": "2026-01-01T00:00:00+00:00", "digest": "0" * 32, "parts": 2}
+        told = {**said, "document": {"place": ["users", "note"]}, "content": "the end"}
+        assert await call("put_document", {**told, "part": 1}) == {"missing": True}
+        with pytest.raises(RemoteUnavailable, match="not all parts"):
+            wire.check_put({"missing": True})
+        assert (await call("list_changes", {"documents": True}))["changes"] == []
+        assert await call("put_document", {**told, "part": 0}) == {"held": True}
+        assert "memory_id" in await call("put_document", {**told, "part": 1})
 
 
 async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(
@@ -345,14 +445,17 @@ async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(
         call = wire_of.call
 
         async def refusing(tool: str, params: Any, **how: Any) -> Any:
+            if tool == "put_document" and "list_changes" not in wire_of.called[began:]:
+                raise RemoteUnavailable("not yet", reached=True)  # so that the hub's was passed by
             if tool == "put_document":
                 raise RemoteRefused("this needs the role write", clear=True)
             return await call(tool, params, **how)
 
         monkeypatch.setattr(wire_of, "call", refusing)
         await desktop.documents.put("users", "note", "of the desktop")
+        began = len(wire_of.called)
         await share(desktop)
-        for _ in range(3):
+        for _ in range(4):
             await desktop.sync(timeout=5)
         now = await all_of(desktop)
         assert now.pop("users/note") == "of the laptop"
@@ -365,6 +468,7 @@ async def test_a_project_of_another_name_takes_its_shared_documents_along(team: 
         await share(laptop, desktop)
         await laptop.documents.put("users", "note", "first")
         await synced(laptop)
+        team.clock.jump(-3600)
         await laptop.projects.rename("app", "shop")
         await synced(laptop, desktop)
         assert await all_of(desktop) == {"users/note": "first"}

@@ -87,6 +87,35 @@ async def test_a_hub_that_was_put_back_gets_again_what_it_lost(tmp_path: Path) -
 
 
 @pytest.mark.requirement("A9")
+async def test_a_hub_that_was_put_back_gets_again_the_documents_that_it_lost(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for memory in (laptop, desktop):
+            await memory.documents.share("users")
+        for key in ("changed", "gone", "same"):
+            await laptop.documents.put("users", key, "old")
+        await laptop.sync(timeout=5)
+        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        team.clock.tick(1)
+        await laptop.documents.put("users", "changed", "new")
+        await laptop.documents.put("users", "later", "new")
+        await laptop.documents.delete("users", "gone")
+        for memory in (laptop, desktop):
+            await memory.sync(timeout=5)
+        team.store.close()
+        backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
+        team.start()
+        for memory in (desktop, laptop, desktop):
+            await memory.sync(timeout=5)
+        async with team.machine("third") as third:
+            await third.documents.share("users")
+            await third.sync(timeout=5)
+            for memory in (laptop, desktop, third):
+                now = {one.key: one.value for one in await memory.documents.list("users")}
+                assert now == {"changed": "new", "later": "new", "same": "old"}
+
+
+@pytest.mark.requirement("A9")
 async def test_a_hub_that_was_put_back_gets_again_what_it_lost_under_another_token(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("laptop", token_mark="first") as memory:

@@ -122,16 +122,16 @@ class DocumentRows(DocumentReader):
     def extend(self, space: str, namespace: Namespace, key: str, now_s: float) -> None:
         self._connection.execute(sql.EXTEND_DOCUMENT, (space, _column(namespace), key, now_s))
 
-    def sweep(self, space: str, prefix: Namespace, now_s: float) -> int:
-        ended = self._ask(sql.ENDED_WITHIN, (*_within(space, prefix, now_s), _AT_ONCE))
-        self._drop(ended)
-        return len(ended)
+    def sweep(self, space: str, prefix: Namespace, now_s: float) -> list[tuple[str, Place]]:
+        return self._end(self._ask(sql.ENDED_WITHIN, (*_within(space, prefix, now_s), _AT_ONCE)))
 
-    def tidy(self, now_s: float, operations_before_s: float) -> int:
-        ended = self._ask(sql.ENDED_DOCUMENTS, (now_s, _AT_ONCE))
-        self._drop(ended)
+    def tidy(self, now_s: float, operations_before_s: float) -> list[tuple[str, Place]]:
         self._connection.execute(sql.DROP_OPERATIONS, (operations_before_s,))
-        return len(ended)
+        return self._end(self._ask(sql.ENDED_DOCUMENTS, (now_s, _AT_ONCE)))
+
+    def _end(self, ended: Sequence[tuple[int, str, str, str]]) -> list[tuple[str, Place]]:
+        self._drop([(at,) for at, *_ in ended])
+        return [(space, (_labels(namespace), key)) for _, space, namespace, key in ended]
 
     def _drop(self, found: Sequence[tuple[int]]) -> None:
         places = json.dumps([place for (place,) in found])

@@ -598,8 +598,8 @@ DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM jso
 LAST_VERSIONS = (
     "SELECT space, max(version) FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?)) GROUP BY space"
 )
-ENDED_WITHIN = f"SELECT rowid FROM km_documents WHERE {_WITHIN} AND expires_s <= ?4 LIMIT ?5"
-ENDED_DOCUMENTS = "SELECT rowid FROM km_documents WHERE expires_s <= ? LIMIT ?"
+ENDED_WITHIN = f"SELECT rowid, space, namespace, key FROM km_documents WHERE {_WITHIN} AND expires_s <= ?4 LIMIT ?5"
+ENDED_DOCUMENTS = "SELECT rowid, space, namespace, key FROM km_documents WHERE expires_s <= ? LIMIT ?"
 EXTEND_DOCUMENT = f"UPDATE km_documents SET expires_s = ?4 + ttl_s WHERE {_HERE} AND ttl_s IS NOT NULL"
 OPERATION = "SELECT outcome FROM km_operations WHERE space = ? AND operation = ?"
 NOTE_OPERATION = "INSERT INTO km_operations VALUES (?, ?, ?, ?)"

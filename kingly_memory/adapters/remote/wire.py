@@ -102,7 +102,7 @@ def document_params(document: RemoteDocument) -> Iterator[JsonObject]:
     said: JsonObject = {"name": document.name, "at": document.at.isoformat(), "based_on": document.based_on}
     one, content = document.document, document.content
     if one is None:
-        yield {**said, "purge": document.purged}
+        yield {**said, "purge": document.purged, "ended": document.ended}
         return
     times = {"created_at": moment_text(one.created_at), "expires_at": moment_text(one.expires_at), "ttl_s": one.ttl_s}
     said |= {"document": {"place": [*one.namespace, one.key], **times}, "digest": document.digest}
