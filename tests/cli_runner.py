@@ -85,4 +85,6 @@ def process(*arguments: str, stdin: bytes = b"", **changes: str) -> Ran:
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a delivery that fails be tried again at once."""
     Settings()  # which makes the constructor
-    monkeypatch.setitem(Settings.__init__.__kwdefaults__, "pace", Pace(send_pause_s=0))
+    usual = Settings.__init__.__kwdefaults__
+    assert usual is not None
+    monkeypatch.setitem(usual, "pace", Pace(send_pause_s=0))

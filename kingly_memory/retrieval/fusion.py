@@ -17,6 +17,10 @@ LEAST = 0.15
 """Similarity from which a memory that no word points to is a candidate: with static vectors half of all questions about
 something else reach 0.2 in a small project, and half of the right answers in other words do not."""
 
+LEAST_OF_WORDS, HALF = 0.4, 0.5
+"""Share of their weight that words keep in any case, and the share of a question that the best hit has to hold for all
+of it: the less it holds, the more its words were met by chance, and the more meaning says."""
+
 # --- words and vectors ----------------------------------------------------------------------------------------------
 
 
@@ -32,9 +36,12 @@ def blended(
 
     `worded` and `near` are relevances by words and similarities by meaning, 0-1. What only one list has is worth its
     share of that; what only the vectors have must reach LEAST. A memory that has no vector yet is taken to be as near
-    as the nearest, by the share of the question that it holds.
+    as the nearest, by the share of the question that it holds. Words weigh less where none of the worded holds half of
+    the question.
     """
     best = max(near.values(), default=0.0)
+    held = min(max(worded.values(), default=0.0) / HALF, 1.0)
+    words_weight *= LEAST_OF_WORDS + (1 - LEAST_OF_WORDS) * held
     relevance: dict[str, float] = {}
     for one in {*worded, *(one for one, similarity in near.items() if similarity >= LEAST)}:
         words = worded.get(one, 0.0)
