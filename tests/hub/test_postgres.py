@@ -23,7 +23,7 @@ from kingly_memory.hub.engine import Engine, scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.hub.serve import run_hub
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Standing
+from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import KEY_LIMIT
 from tests.hub.stores import Server, postgres_server
@@ -161,6 +161,32 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
         assert len(order) == len(set(order))
         assert set(order) == written
     assert orders[0] == orders[1] == orders[2]
+
+
+def test_memories_are_counted_as_they_come_and_go_without_looking_at_all_of_them(
+    hubs: list[Hub], asked: list[tuple[str, Any]]
+) -> None:
+    def counted() -> int:
+        asked.clear()
+        told = hubs[1].store.reader.counted_spaces()
+        assert [statement for statement, _ in asked if "km_memory" in statement] == []
+        assert told.get(APP, 0) == len(hubs[1].store.reader.page(Query("", APP), (Standing.LIVE,), 99, None))
+        return told.get(APP, 0)
+
+    hub = hubs[0]
+    one, other = (hub("store_memory", content=text, idempotency_key=text)["memory_id"] for text in ("tea", "milk"))
+    hub("store_memory", content="tea", idempotency_key="tea")
+    hub("update_memory", memory_id=one, content="tea at four")
+    assert counted() == 2
+    hub("forget_memory", memory_id=one)
+    hub("forget_memory", store_key="unheard of")
+    assert counted() == 1
+    hub("update_memory", memory_id=one, content="tea at five")
+    assert counted() == 2
+    hub("forget_memory", memory_id=one, purge=True)
+    hub("forget_memory", memory_id=other, purge=True)
+    hub("forget_memory", memory_id=other, purge=True)
+    assert counted() == 0
 
 
 def test_what_waits_together_is_committed_together(hubs: list[Hub], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The tables of a hub on PostgreSQL, made by numbered steps that several hubs may take at the same time.
 
-Every space has a row in `km_scope` with the counter of its feed. A change locks that row first: so changes of a space
-follow each other, whichever hub makes them, and whoever reads the feed up to a number misses nothing below it.
+Every space has a row in `km_scope` with the counter of its feed and how many live memories it has. A change locks that
+row first: so changes of a space follow each other, whichever hub makes them, and whoever reads the feed up to a number
+misses nothing below it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _LOCK = 0x6B6D_0001
 
 STEPS = (
     (
-        "CREATE TABLE km_scope (space text PRIMARY KEY, sequence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
+        "CREATE TABLE km_scope (space text PRIMARY KEY, sequence bigint NOT NULL DEFAULT 0, "
+        "live bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50)",
         "CREATE TABLE km_memory (id text PRIMARY KEY, position bigint GENERATED ALWAYS AS IDENTITY, "
         "space text NOT NULL, key text, standing text NOT NULL, type text NOT NULL, context_id text, "
         "sequence bigint NOT NULL DEFAULT 0, record text NOT NULL)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -214,6 +215,8 @@ class PostgresTransaction:
         locked = "SELECT space, sequence FROM km_scope WHERE space = ANY(%s) ORDER BY space FOR UPDATE"
         self._before: dict[str, int] = dict(self._all(locked, named))
         self._last = dict(self._before)
+        self._more = Counter[str]()
+        """How many live memories more each space has."""
 
     def row(self, memory_id: str) -> Row | None:
         for columns in self._all(f"SELECT {_ROW} FROM km_memory WHERE id = %s", memory_id):
@@ -232,17 +235,20 @@ class PostgresTransaction:
             self._next(memory.scope.space), rows.record(memory), memory.id,
         )  # fmt: skip
         before = self.row(memory.id) if memory.revision > 1 else None
+        self._more[memory.scope.space] += standing is Standing.LIVE
         if before is None:
             columns = "space, key, standing, type, context_id, sequence, record, id"
             self._run(f"INSERT INTO km_memory({columns}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *values)
         else:
+            self._more[before.memory.scope.space] -= before.standing is Standing.LIVE
             if before.memory.revision < memory.revision:
                 self.keep_revision(before.memory)
             columns = "space = %s, key = %s, standing = %s, type = %s, context_id = %s, sequence = %s, record = %s"
             self._run(f"UPDATE km_memory SET {columns} WHERE id = %s", *values)
 
     def erase(self, memory_id: str) -> None:
-        self._run("DELETE FROM km_memory WHERE id = %s", memory_id)
+        for space, standing in self._all("DELETE FROM km_memory WHERE id = %s RETURNING space, standing", memory_id):
+            self._more[space] -= standing == Standing.LIVE
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
 
     def unlearn(self, memory: Memory) -> None:
@@ -274,9 +280,11 @@ class PostgresTransaction:
             )  # fmt: skip
 
     def finish(self) -> None:
-        """Say how far the feeds have come."""
-        for space, last in self._last.items() - self._before.items():
-            self._run("UPDATE km_scope SET sequence = %s WHERE space = %s", last, space)
+        """Say how far the feeds have come, and how many memories there are."""
+        for space, last in self._last.items():
+            if last != self._before[space] or self._more[space]:
+                changed = "UPDATE km_scope SET sequence = %s, live = live + %s WHERE space = %s"
+                self._run(changed, last, self._more[space], space)
 
     def _next(self, space: str) -> int:
         """A place in the feed of that space, behind all others."""
@@ -349,5 +357,4 @@ class Reader:
         return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
 
     def counted_spaces(self) -> Mapping[str, int]:
-        found = self._asked("SELECT space, count(*) FROM km_memory WHERE standing = 'live' GROUP BY space", ())
-        return dict(found)
+        return dict(self._asked("SELECT space, live FROM km_scope WHERE live > 0", ()))
