@@ -313,6 +313,18 @@ def test_items_end_by_default_by_their_own_ttl_or_never_and_are_swept(make: Make
     assert swept(store) == 1
 
 
+def test_nothing_is_left_of_an_item_that_was_deleted_or_swept(tmp_path: Path, clock: ManualClock) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", remote=False, settings=QUICK, clock=clock) as memory:
+        store = KinglyStore(memory, index=INDEX)
+        store.put(("n",), "deleted", {"text": "a"})
+        store.put(("n",), "brief", {"text": "a"}, ttl=1)
+        assert len(memory.documents.list()) == 4
+        KinglyStore(memory).delete(("n",), "deleted")
+        clock.jump(61)
+        assert store.sweep_ttl() == 1
+        assert (memory.documents.list(), memory.documents.sweep()) == ((), 0)
+
+
 @pytest.mark.parametrize(
     ("configured", "asked", "is_there"), [(True, None, True), (True, False, False), (False, True, False)]
 )
