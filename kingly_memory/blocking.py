@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.attention.focus import Unfocused
     from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unpinned
-    from kingly_memory.router.condition import ArchivePage
-    from kingly_memory.router.known_remotes import KnownRemote
+    from kingly_memory.router.delivery.known_remotes import KnownRemote
+    from kingly_memory.router.delivery.outbox import OutboxEntry
     from kingly_memory.router.learning import Lesson
-    from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.projects import Moved, Project
     from kingly_memory.router.purging import Purged
-    from kingly_memory.router.remotes import SyncReport
-    from kingly_memory.router.sweep import SweepReport
-    from kingly_memory.router.sweep_changes import Undone
+    from kingly_memory.router.remotes.connections import SyncReport
+    from kingly_memory.router.sweep.changes import Undone
+    from kingly_memory.router.sweep.condition import ArchivePage
+    from kingly_memory.router.sweep.steward import SweepReport
     from kingly_memory.router.threads.verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadView
     from kingly_memory.settings import Settings

@@ -19,8 +19,8 @@ from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, JsonObject, Memory, RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
+from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.routes import Routes
 from kingly_memory.router.runtime import Runtime
 from kingly_memory.router.services import Departures, RemotePart
 from kingly_memory.router.view import Station

@@ -17,7 +17,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cli.main import main
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.place import hub_token
-from kingly_memory.router import delivery, known_remotes, outbox
+from kingly_memory.router.delivery import known_remotes, outbox
+from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.settings import Pace, Settings
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, behind, memory, put

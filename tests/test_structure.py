@@ -87,7 +87,7 @@ def inner_imports(path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def room(module: str) -> str:
-    """The part that counts as one: `adapters.local.sql` is in `adapters.local`, `router.link` in `router`."""
+    """The part that counts as one: `adapters.local.sql` is in `adapters.local`, `router.delivery.link` in `router`."""
     parts = module.split(".")
     return ".".join(parts[:2]) if parts[0] == "adapters" else parts[0]
 

@@ -22,7 +22,8 @@ from kingly_memory.documents import (
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter, check_filter
 from kingly_memory.ports import Transaction
-from kingly_memory.router import documents, shared
+from kingly_memory.router import documents
+from kingly_memory.router.delivery import shared
 from kingly_memory.router.documents import Outcome, Write
 from kingly_memory.validation import Ttl
 

@@ -17,10 +17,10 @@ from kingly_memory.models import JsonObject, Memory, Standing, project_and_user,
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.ports import Space
-    from kingly_memory.router.condition import ArchivePage, Condition
     from kingly_memory.router.purging import Purged
-    from kingly_memory.router.sweep import SweepReport
-    from kingly_memory.router.sweep_changes import Undone
+    from kingly_memory.router.sweep.changes import Undone
+    from kingly_memory.router.sweep.condition import ArchivePage, Condition
+    from kingly_memory.router.sweep.steward import SweepReport
 
 
 class LifecycleVerbs(Family):
@@ -271,7 +271,7 @@ class LifecycleVerbs(Family):
 
     @cached_property
     def _condition(self) -> Condition:
-        from kingly_memory.router.condition import Condition
+        from kingly_memory.router.sweep.condition import Condition
 
         engine = self._engine
         return Condition(engine.reader, engine.space, engine.rules)

@@ -15,9 +15,9 @@ from kingly_memory.models import OUTBOX_STATES, JsonObject, LinkState
 
 if TYPE_CHECKING:
     from kingly_memory.models import Backup
-    from kingly_memory.router.known_remotes import KnownRemote
-    from kingly_memory.router.outbox import OutboxEntry
-    from kingly_memory.router.remotes import SyncReport
+    from kingly_memory.router.delivery.known_remotes import KnownRemote
+    from kingly_memory.router.delivery.outbox import OutboxEntry
+    from kingly_memory.router.remotes.connections import SyncReport
 
 _REMOTE_NAME = Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")
 
@@ -54,7 +54,7 @@ class RemoteVerbs(Family):
 
         That is each remote, or the one of that name. Raises InvalidInput.
         """
-        from kingly_memory.router.remotes import SyncReport
+        from kingly_memory.router.remotes.connections import SyncReport
 
         await self._engine.opened()
         timeout_s = validation.seconds("timeout", timeout)
@@ -117,7 +117,7 @@ class RemoteVerbs(Family):
         They are due now, at every remote or at the one of that name. Returns how many. Raises InvalidInput, also for a
         name under which nothing is stored.
         """
-        from kingly_memory.router import outbox
+        from kingly_memory.router.delivery import outbox
 
         engine, now_s = self._engine, self._engine.now_s()
         routes, named = engine.view.routes(remote), await engine.read(lambda: engine.view.ids_of(ids or ()))
@@ -140,7 +140,7 @@ class RemoteVerbs(Family):
         They go to no remote, or not to the one of that name. Returns how many deliveries were taken out. Raises
         InvalidInput, also for a name under which nothing is stored.
         """
-        from kingly_memory.router import outbox
+        from kingly_memory.router.delivery import outbox
 
         engine = self._engine
         routes, named = engine.view.routes(remote), await engine.read(lambda: engine.view.ids_of(ids))
@@ -164,7 +164,7 @@ class RemoteVerbs(Family):
         Nothing becomes due there any more. Says what was known of it. Raises InvalidInput for one that is in use here
         or not known; StoreError, after which it can be repeated.
         """
-        from kingly_memory.router import known_remotes
+        from kingly_memory.router.delivery import known_remotes
 
         named = validation.required("address", address)
         found = known_remotes.forgettable(await self.remotes(), named, self._engine.runtime.name_at(named))

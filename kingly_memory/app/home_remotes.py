@@ -19,7 +19,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place, added_remotes
 from kingly_memory.remote_names import AddedRemote, RemotePlace, added, homes, named
-from kingly_memory.router import known_remotes
+from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:

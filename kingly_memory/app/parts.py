@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
-    from kingly_memory.router.routes import Routes
+    from kingly_memory.router.delivery.routes import Routes
     from kingly_memory.router.services import Departures, RemotePart
-    from kingly_memory.router.sweep import Lock
+    from kingly_memory.router.sweep.steward import Lock
 
 
 class SharedStore(DiskStore):
@@ -191,7 +191,7 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
 
 
 def _routes(place: Place, remotes: Sequence[Reached]) -> Routes:
-    from kingly_memory.router.routes import Route, Routes
+    from kingly_memory.router.delivery.routes import Route, Routes
 
     known = (
         Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place)) for one in remotes
@@ -256,7 +256,7 @@ def _token_mark(remote: RemotePlace) -> str:
 def sweep_lock(place: Place) -> Lock:
     """The lock that decides which process sweeps this home. Taking it makes a home that is not there yet, and raises
     StoreUnwritable or StoreUntrusted."""
-    from kingly_memory.router.sweep import Lock
+    from kingly_memory.router.sweep.steward import Lock
 
     one = Leadership(place.home / "sweep.lock")
 

@@ -16,7 +16,7 @@ from kingly_memory.errors import StoreError
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, project_and_user
 from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
-from kingly_memory.router import usage
+from kingly_memory.router.lifecycle import usage
 from kingly_memory.router.view import View
 from kingly_memory.router.visible import Visible
 from kingly_memory.settings import Settings

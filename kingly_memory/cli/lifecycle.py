@@ -21,10 +21,10 @@ from kingly_memory.place import Place
 from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
-    from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.projects import Moved
     from kingly_memory.router.purging import Purged
-    from kingly_memory.router.sweep import SweepReport
+    from kingly_memory.router.sweep.condition import ArchivePage
+    from kingly_memory.router.sweep.steward import SweepReport
 
 ACTIONS_SHOWN = 20
 USERS_SHOWN = 5

@@ -32,7 +32,7 @@ from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.remote_names import AddedRemote
-    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.delivery.outbox import OutboxEntry
 
 
 _DURABILITY = {

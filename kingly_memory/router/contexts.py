@@ -21,7 +21,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
-from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.visible import Visible
 from kingly_memory.validation import Draft
 from kingly_memory.writing import token_count, words

@@ -13,7 +13,7 @@ from kingly_memory.documents import Document, FoundDocument, Namespace, VersionC
 from kingly_memory.filters import Filter, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms
-from kingly_memory.router import shared
+from kingly_memory.router.delivery import shared
 
 OPERATIONS_KEPT_S = 30 * 86_400.0
 """An operation that is told again after that time is done again."""

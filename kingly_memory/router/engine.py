@@ -19,16 +19,16 @@ from kingly_memory.router import contexts, write
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
+from kingly_memory.router.delivery.routes import UNNAMED, called
+from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.linking import Associations
-from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.request import AS_FOUND, Request
 from kingly_memory.router.search.search import Search
-from kingly_memory.router.sweep import SweepReport
-from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.sweep.steward import SweepReport
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.validation import Draft

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kingly_memory.cognition import links
 from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
-from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.outbox import link_item, marks_item
+from kingly_memory.router.delivery.moves import outbox_of_links
+from kingly_memory.router.delivery.outbox import link_item, marks_item
 
 
 def erase(transaction: Transaction, memory_id: MemoryId) -> None:

@@ -11,8 +11,9 @@ from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import experiences, lifetimes, usage, write
-from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router import experiences, write
+from kingly_memory.router.lifecycle import lifetimes, usage
+from kingly_memory.router.lifecycle.archive import Archived, shelve
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Tiers

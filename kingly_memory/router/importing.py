@@ -14,8 +14,9 @@ from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedItem, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
 from kingly_memory.ports import DocumentRows, Transaction
-from kingly_memory.router import documents, linking, shared, write
+from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
+from kingly_memory.router.delivery import shared
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported, mended

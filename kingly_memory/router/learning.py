@@ -13,9 +13,10 @@ from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionConfig, CompressionLevel, MemoryCompressor
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import LanguageModel, Transaction
-from kingly_memory.router import archive, linking, write
-from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
+from kingly_memory.router import linking, write
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.lifecycle import archive
+from kingly_memory.router.lifecycle.archive import LEARNED, WHOLE_TEXT, Archived
 from kingly_memory.router.write import Stored
 from kingly_memory.validation import Draft, Imported
 

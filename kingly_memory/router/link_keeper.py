@@ -14,9 +14,9 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
-from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
-from kingly_memory.router.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due
-from kingly_memory.router.routes import UNNAMED, called
+from kingly_memory.router.delivery.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due
+from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
 
 log = logging.getLogger("kingly_memory.link")

@@ -22,9 +22,12 @@ from kingly_memory.lifecycle.lifetimes import later_of
 from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, Space, StoreReader, Transaction
-from kingly_memory.router import activity, delivery, known_remotes, lifetimes, shared, write
+from kingly_memory.router import activity, write
+from kingly_memory.router.delivery import known_remotes, shared
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.outbox import SENT_AS, every_remote
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import SENT_AS, every_remote
+from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.purging import chosen
 from kingly_memory.router.thread_lookup import THREAD, into, texts
 from kingly_memory.router.write import WriteContext

@@ -16,9 +16,12 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import contexts, delivery, shared, summaries, write
+from kingly_memory.router import contexts, write
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery import shared
+from kingly_memory.router.delivery.outbox import every_remote
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import every_remote
+from kingly_memory.router.lifecycle import summaries
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import ATTENTION
 from kingly_memory.router.view import pages

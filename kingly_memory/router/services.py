@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import Memory
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
-from kingly_memory.router.routes import UNNAMED, Route
+from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")

@@ -36,10 +36,10 @@ from kingly_memory.router.visible import Visible
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link as MemoryLink
-    from kingly_memory.router.known_remotes import KnownRemote
-    from kingly_memory.router.link import Link
-    from kingly_memory.router.outbox import OutboxEntry
-    from kingly_memory.router.routes import Route, Routes
+    from kingly_memory.router.delivery.known_remotes import KnownRemote
+    from kingly_memory.router.delivery.link import Link
+    from kingly_memory.router.delivery.outbox import OutboxEntry
+    from kingly_memory.router.delivery.routes import Route, Routes
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
@@ -212,7 +212,7 @@ class View:
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""
-        from kingly_memory.router.delivery import receipt_of
+        from kingly_memory.router.delivery.moves import receipt_of
 
         row = self._store.reader.row(memory_id)
         if row is None:
@@ -241,7 +241,7 @@ class View:
 
     def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
         """What remotes call those of the memories that they have."""
-        from kingly_memory.router import known_remotes
+        from kingly_memory.router.delivery import known_remotes
 
         return known_remotes.remote_ids(self._store.reader, memory_ids, self._station.remotes)
 
@@ -293,7 +293,7 @@ class View:
         }
         if station.routes is not None and not station.routes.is_plain:
             status["remotes"] = {route.label: self._of_remote(route) for route in station.remotes}
-        from kingly_memory.router import known_remotes
+        from kingly_memory.router.delivery import known_remotes
 
         if elsewhere := known_remotes.elsewhere(reader, station.remotes):
             status["elsewhere"] = elsewhere
@@ -318,8 +318,8 @@ class View:
         }
         if not remotes:
             return told
-        from kingly_memory.router import known_remotes
-        from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
+        from kingly_memory.router.delivery import known_remotes
+        from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
 
         reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
         space = self._station.space
@@ -362,7 +362,7 @@ class View:
 
     def offline_reasons(self) -> dict[str, str] | None:
         """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
-        from kingly_memory.router.link import probe_is_due  # who names no remote needs to know none
+        from kingly_memory.router.delivery.link import probe_is_due  # who names no remote needs to know none
 
         links = {route.label: self._link(route) for route in self._station.remotes}
         is_open = (
@@ -373,7 +373,7 @@ class View:
         return {label: f"offline: {link.last_error}" for label, link in links.items()}
 
     def _link(self, route: Route) -> Link:
-        from kingly_memory.router.link import Link, as_shown
+        from kingly_memory.router.delivery.link import Link, as_shown
 
         found = self._store.reader.facets("link", [route.link])
         return as_shown(Link.from_json(found[route.link]) if found else Link())
@@ -381,7 +381,7 @@ class View:
     def outbox(self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
         first, at most 1,000 entries. Raises InvalidInput."""
-        from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
+        from kingly_memory.router.delivery.outbox import entry  # no other reading needs to know deliveries
 
         for state in states:
             if state not in OUTBOX_STATES:
@@ -414,7 +414,7 @@ class View:
 
     def remotes(self) -> tuple[KnownRemote, ...]:
         """Every remote that the home knows or that is in use here."""
-        from kingly_memory.router import known_remotes
+        from kingly_memory.router.delivery import known_remotes
 
         return known_remotes.known_remotes(self._store.reader, self._station.remotes, self._station.space)
 
@@ -422,7 +422,7 @@ class View:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""
         known = self._station.remotes
         if not known:
-            from kingly_memory.router import known_remotes
+            from kingly_memory.router.delivery import known_remotes
 
             if waiting := known_remotes.elsewhere(self._store.reader, ()):
                 there = " and ".join(one["endpoint"] for one in waiting)

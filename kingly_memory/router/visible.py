@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router import archive
+from kingly_memory.router.lifecycle import archive
 
 
 class Visible:

@@ -28,12 +28,14 @@ from kingly_memory.models import (
     spaces_read,
 )
 from kingly_memory.ports import Delivery, Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, experiences, lifetimes, summaries, usage
+from kingly_memory.router import contexts, experiences
 from kingly_memory.router.contexts import Due
-from kingly_memory.router.delivery import receipt_of
-from kingly_memory.router.known_remotes import add, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import earlier_delivery, every_remote, first_delivery
-from kingly_memory.router.routes import Routes
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.known_remotes import add, is_earlier, know, remotes_of
+from kingly_memory.router.delivery.moves import receipt_of
+from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote, first_delivery
+from kingly_memory.router.delivery.routes import Routes
+from kingly_memory.router.lifecycle import archive, lifetimes, summaries, usage
 from kingly_memory.settings import Lifetimes, Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedResults
-    from kingly_memory.router.sweep import SweepReport
+    from kingly_memory.router.sweep.steward import SweepReport
     from kingly_memory.router.threads.views import Merged, Recalled, Split, ThreadView
 
 SHOWN_CHARACTERS = 4_000

@@ -16,7 +16,7 @@ from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, Memory, MemoryType, Standing
-from kingly_memory.router import outbox
+from kingly_memory.router.delivery import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.router_bench import REMOTE, PromptStore, facet_of, router_over

@@ -15,7 +15,7 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.documents import name_of
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub import feed
-from kingly_memory.router import shared
+from kingly_memory.router.delivery import shared
 from tests.hub.machines import Team, Wire
 from tests.hub.stores import STORES, opener
 from tests.hub.test_sync import synced

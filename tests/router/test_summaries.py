@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.lifecycle.summaries import SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import sweep
+from kingly_memory.router.sweep import steward as sweep
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted

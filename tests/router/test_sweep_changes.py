@@ -13,7 +13,8 @@ from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.plan import Plan, Policies, plan
 from kingly_memory.lifecycle.policies import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router import delivery, known_remotes, outbox
+from kingly_memory.router.delivery import known_remotes, outbox
+from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.subjects import Subjects
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -28,8 +28,10 @@ from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.lifecycle.plan import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import sweep, usage, write
-from kingly_memory.router.sweep import SweepReport
+from kingly_memory.router import write
+from kingly_memory.router.lifecycle import usage
+from kingly_memory.router.sweep import steward as sweep
+from kingly_memory.router.sweep.steward import SweepReport
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock

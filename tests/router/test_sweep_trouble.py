@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
-from kingly_memory.router import sweep
+from kingly_memory.router.sweep import steward as sweep
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import router_over

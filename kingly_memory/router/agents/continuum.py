@@ -31,11 +31,12 @@ from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, kept_place
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.fusion import NAMED, VECTORS
-from kingly_memory.router import feedback, sweep_changes, write
+from kingly_memory.router import feedback, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.activity import Activity, memory_stats
-from kingly_memory.router.sweep import SweepReport
-from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.lifecycle.usage import UsageBuffer
+from kingly_memory.router.sweep import changes as sweep_changes
+from kingly_memory.router.sweep.steward import SweepReport
 from kingly_memory.router.write import Stored
 from kingly_memory.validation import RESULTS_LIMIT
 

@@ -32,8 +32,8 @@ from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Sta
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.access import Access
-from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.experiences import FACET, PLACES, owner
+from kingly_memory.router.lifecycle.archive import Archived, shelve
 from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 

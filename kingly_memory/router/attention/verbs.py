@@ -19,12 +19,13 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Transaction
-from kingly_memory.router import lifetimes, thread_lookup, write
+from kingly_memory.router import thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.attention.focus import Unfocused
-from kingly_memory.router.known_remotes import told_of
-from kingly_memory.router.outbox import want_marks
+from kingly_memory.router.delivery.known_remotes import told_of
+from kingly_memory.router.delivery.outbox import want_marks
+from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, Named
 from kingly_memory.router.write import Stored, WriteContext
 

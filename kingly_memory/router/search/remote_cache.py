@@ -12,7 +12,7 @@ from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, JsonObject, Memory, Query, Standing, space_named
 from kingly_memory.ports import Clock, Delivery, LocalStore, RemoteHit, Row, Transaction
-from kingly_memory.router import lifetimes
+from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft, draft, moment
 

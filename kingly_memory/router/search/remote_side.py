@@ -12,8 +12,8 @@ from typing import TypeVar
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
 from kingly_memory.models import LinkState
 from kingly_memory.ports import Remote
+from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.search.remote_cache import RemoteCache
 
 log = logging.getLogger("kingly_memory.search")

@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
-from kingly_memory.router.delivery import MOST_REFUSALS
+from kingly_memory.router.delivery.moves import MOST_REFUSALS
 from kingly_memory.settings import Pace
 from tests.ultimate.engine import Manners
 from tests.ultimate.server import UltimateServer

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.local import rows
 from kingly_memory.models import DeliveryState
 from kingly_memory.ports import Delivery
-from kingly_memory.router import delivery
-from kingly_memory.router.link import Link, broken, mended, probe_is_due
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.link import Link, broken, mended, probe_is_due
 
 NOW = 1_000_000.0
 LEASE_S = 60.0

@@ -18,9 +18,11 @@ from hypothesis import settings
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Delivery, DocumentRows, Row, Transaction
-from kingly_memory.router import delivery, known_remotes, outbox, write
-from kingly_memory.router.delivery import Leased
-from kingly_memory.router.routes import Route, Routes
+from kingly_memory.router import write
+from kingly_memory.router.delivery import known_remotes, outbox
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.moves import Leased
+from kingly_memory.router.delivery.routes import Route, Routes
 from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft, draft

@@ -16,7 +16,7 @@ from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.models import DeliveryState, LinkState, Memory
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.ports import Transaction
-from kingly_memory.router.sender import SendWindow
+from kingly_memory.router.remotes.sender import SendWindow
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, Scene, at_work, facet_of, held, router_over
 

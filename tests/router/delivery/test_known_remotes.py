@@ -17,8 +17,8 @@ from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.models import DeliveryState, JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import known_remotes
-from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.delivery import known_remotes
+from kingly_memory.router.delivery.moves import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, Remotes, facet_at, federated, held, name_of
 from tests.store_samples import behind

@@ -15,8 +15,8 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Memory, Source
 from kingly_memory.ports import Delivery, RemoteLink
-from kingly_memory.router.delivery import outbox_of_links
-from kingly_memory.router.outbox import link_item
+from kingly_memory.router.delivery.moves import outbox_of_links
+from kingly_memory.router.delivery.outbox import link_item
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import remote_at

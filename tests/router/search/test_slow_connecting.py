@@ -16,7 +16,7 @@ from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailab
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import Remote
-from kingly_memory.router.link import Link
+from kingly_memory.router.delivery.link import Link
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide

@@ -64,10 +64,13 @@ from kingly_memory.ports import (
     StoreReader,
     Transaction,
 )
-from kingly_memory.router import document_intake, lifetimes, purging, shared, summaries, write
-from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router import purging, write
+from kingly_memory.router.delivery import shared
+from kingly_memory.router.delivery.moves import outbox_of_links
+from kingly_memory.router.delivery.outbox import link_item
 from kingly_memory.router.erasing import erase
-from kingly_memory.router.outbox import link_item
+from kingly_memory.router.lifecycle import lifetimes, summaries
+from kingly_memory.router.remotes import document_intake
 from kingly_memory.router.search.remote_cache import drafted
 from kingly_memory.router.services import Services
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS

@@ -10,7 +10,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import lifetimes
+from kingly_memory.router.lifecycle import lifetimes
 
 FACET = "archived"
 LEARNED = "compression"

@@ -30,10 +30,11 @@ from kingly_memory.observe import (
     MemorySent,
 )
 from kingly_memory.ports import BatchRemote, Clock, Delivery, RemoteDocument, RemoteLink, RemoteMarks, Transaction
-from kingly_memory.router import delivery, outbox, shared
-from kingly_memory.router.delivery import Leased, outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery import outbox, shared
+from kingly_memory.router.delivery.moves import Leased, outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery.routes import UNNAMED
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.routes import UNNAMED
 from kingly_memory.router.services import RemotePart, Services
 
 if TYPE_CHECKING:

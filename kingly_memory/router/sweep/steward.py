@@ -26,11 +26,12 @@ from kingly_memory.lifecycle.policies import (
 from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.plain import Plain
 from kingly_memory.ports import StoreReader
-from kingly_memory.router import compaction, sweep_changes
-from kingly_memory.router.compaction import CompactionPlan, FacetChange
 from kingly_memory.router.services import Services
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
+from kingly_memory.router.sweep import changes as sweep_changes
+from kingly_memory.router.sweep import compaction
+from kingly_memory.router.sweep.changes import Behind, Sweep, Undone
+from kingly_memory.router.sweep.compaction import CompactionPlan, FacetChange
 from kingly_memory.router.write import WriteContext
 
 SHOWN = 100

@@ -17,11 +17,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import KEPT, REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router import delivery
-from kingly_memory.router.delivery import outbox_of_documents, outbox_of_links
-from kingly_memory.router.link import SEEN
-from kingly_memory.router.outbox import FORMER, changes_before, first_delivery
-from kingly_memory.router.routes import UNNAMED, Route, Routes
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.link import SEEN
+from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery.outbox import FORMER, changes_before, first_delivery
+from kingly_memory.router.delivery.routes import UNNAMED, Route, Routes
 
 AT_ONCE = 200
 """Deliveries that are made or removed in one transaction, so that stores are not kept waiting."""

@@ -18,8 +18,9 @@ from datetime import datetime
 from kingly_memory.documents import APART_FOR, Document, apart, as_json
 from kingly_memory.models import DeliveryState
 from kingly_memory.ports import RemoteDocument, Transaction
-from kingly_memory.router import documents, shared
-from kingly_memory.router.delivery import outbox_of_documents
+from kingly_memory.router import documents
+from kingly_memory.router.delivery import shared
+from kingly_memory.router.delivery.moves import outbox_of_documents
 
 
 def take(transaction: Transaction, remote: str, one: RemoteDocument, now: datetime) -> bool:

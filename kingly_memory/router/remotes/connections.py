@@ -16,15 +16,15 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, LinkState, RemoteUse
 from kingly_memory.plain import Plain
 from kingly_memory.ports import Delivery
-from kingly_memory.router import known_remotes, outbox
-from kingly_memory.router.link import as_shown
+from kingly_memory.router.delivery import known_remotes, outbox
+from kingly_memory.router.delivery.link import as_shown
+from kingly_memory.router.delivery.routes import Route, Routes
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.routes import Route, Routes
+from kingly_memory.router.remotes.sender import Sender
+from kingly_memory.router.remotes.sync import Reading
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.sender import Sender
 from kingly_memory.router.services import RemotePart, Services
-from kingly_memory.router.sync import Reading
 
 log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import OVERTAKEN
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Receipt
 from kingly_memory.ports import Delivery, RemoteDocument, RemoteLink, RemoteMarks
-from kingly_memory.router.routes import Routes
+from kingly_memory.router.delivery.routes import Routes
 
 MOST_REFUSALS = 10
 """That many which are not clear are as good as a clear one: who answers is there, and does not want it."""

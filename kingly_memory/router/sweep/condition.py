@@ -11,9 +11,10 @@ from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router import archive, known_remotes
 from kingly_memory.router.activity import Activity, memory_stats
-from kingly_memory.router.archive import Archived, ArchiveEntry
+from kingly_memory.router.delivery import known_remotes
+from kingly_memory.router.lifecycle import archive
+from kingly_memory.router.lifecycle.archive import Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
 
 

@@ -21,11 +21,13 @@ from kingly_memory.lifecycle.policies import Expire, Move, Promote, Subject, Ver
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, archive, delivery, linking, write
-from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.compaction import FacetChange
+from kingly_memory.router import activity, linking, write
+from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.erasing import erase
+from kingly_memory.router.lifecycle import archive
+from kingly_memory.router.lifecycle.archive import Archived, shelve
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
+from kingly_memory.router.sweep.compaction import FacetChange
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.write import WriteContext
 from kingly_memory.validation import Imported

@@ -14,7 +14,7 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import SUMMARY, Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive
+from kingly_memory.router.lifecycle import archive
 
 FACET = "told"
 KEPT = 20

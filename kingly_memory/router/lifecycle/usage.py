@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, lifetimes
+from kingly_memory.router import activity
+from kingly_memory.router.lifecycle import lifetimes
 
 
 class _Uses:

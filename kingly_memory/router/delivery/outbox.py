@@ -29,8 +29,8 @@ from kingly_memory.ports import (
     Row,
     Transaction,
 )
-from kingly_memory.router import delivery
-from kingly_memory.router.delivery import Leased, outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.moves import Leased, outbox_of_documents, outbox_of_links
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 log = logging.getLogger("kingly_memory.outbox")
@@ -263,7 +263,7 @@ class Claim:
         return None
 
     def _document(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
-        from kingly_memory.router import shared  # commands that store load this module
+        from kingly_memory.router.delivery import shared  # commands that store load this module
 
         outbox = outbox_of_documents(self.remote)
         found = transaction.delivery(outbox, item_id)

@@ -16,8 +16,8 @@ from kingly_memory.digests import sha256
 from kingly_memory.documents import Namespace, Place, as_json, name_of, texts_in
 from kingly_memory.models import DeliveryState, JsonObject
 from kingly_memory.ports import Delivery, RemoteDocument, Transaction
-from kingly_memory.router import delivery
-from kingly_memory.router.delivery import outbox_of_documents
+from kingly_memory.router.delivery import moves as delivery
+from kingly_memory.router.delivery.moves import outbox_of_documents
 from kingly_memory.validation import mended
 
 DOCUMENT = "document"
