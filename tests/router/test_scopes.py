@@ -60,6 +60,7 @@ async def furnished(memory: MemoryRouter) -> dict[str, list[Any]]:
         **{key: [names] for key in ("keys_or_ids", "ids")},
         "chain_id": [thought.chain_id, *names],
         "namespace": [["notes"]],
+        "prefix": [["notes"]],
         "key": ["machine"],
         "session": ["chat"],
         "agent_id": ["planner"],
