@@ -187,9 +187,9 @@ async def test_a_sync_is_killed_at_both_ends_and_goes_on_where_it_was(
 @pytest.mark.faults
 @pytest.mark.requirement("A2", "A3", "A9")
 def test_the_same_holds_where_the_database_of_a_hub_is_restored(postgres: Server, tell: Tell) -> None:
-    chance, of_them = random.Random(1), [one for one in STEPS if one != "forget"]  # see tests/hub/test_sync.py
+    chance = random.Random(1)
     for _ in range(RUNS):
-        steps = [(chance.choice(of_them), chance.randrange(12)) for _ in range(14)]
+        steps = [(chance.choice(STEPS), chance.randrange(12)) for _ in range(14)]
         with TemporaryDirectory() as folder:
             asyncio.run(Interleaving(Path(folder), Database(postgres, Path(folder))).play([*FIRST, *steps]))
     tell(15, f"three homes and a hub on PostgreSQL, backups restored: {RUNS} runs, the same on all")

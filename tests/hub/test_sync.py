@@ -112,6 +112,35 @@ async def test_a_key_stored_apart_on_two_machines_is_one_memory_whose_later_text
                 assert (await said(memory, "port"))[0] == "The port is 3"
 
 
+@pytest.mark.requirement("N2", "N7")
+@pytest.mark.parametrize("tried", [False, True])
+@pytest.mark.parametrize("first", ["laptop", "desktop"])
+async def test_what_was_forgotten_before_the_hub_heard_of_it_takes_nothing_from_others(
+    team: Team, first: str, tried: bool
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        for wire in team.wires.values():
+            wire.is_down = True
+        await laptop.store("The port is 1", key="port")
+        if tried:
+            await laptop.sync(timeout=1)
+        team.clock.tick(1)
+        await desktop.store("The port is 2", key="port")
+        team.clock.tick(1)
+        await laptop.forget("port")
+        for wire in team.wires.values():
+            wire.is_down = False
+        machines = (laptop, desktop) if first == "laptop" else (desktop, laptop)
+        await synced(*machines)
+        async with team.machine("third") as third:
+            for memory in (laptop, desktop, third):
+                assert [one.content for one in await memory.list()] == ["The port is 2"]
+            await laptop.forget("port")
+            await synced(laptop, desktop, third)
+            for memory in (laptop, desktop, third):
+                assert len(await memory.list()) == 0
+
+
 @pytest.mark.requirement("N2")
 async def test_forgetting_on_one_machine_is_forgotten_on_all_and_a_purge_leaves_a_tombstone(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:

@@ -7,6 +7,7 @@
 | a later text | an earlier one, or it is forgotten | the current revision; the one here becomes an earlier one |
 | an earlier text | a later one, or it is forgotten | an earlier revision; of what is forgotten, nothing |
 | a text under a key | another memory with the key | as above, of the memory that is here |
+| a text under a key | one with the key that was forgotten, and which the hub does not mean | the current revision |
 | a text under a key | a memory with the key that stays here (≤ 0.3) | a memory of its own, without the key |
 | a forgotten one | a text | forgotten here, too |
 | a purged one | anything | purged here, too |
@@ -210,13 +211,16 @@ class Intake:
         if memory_id is None or is_unusable or (row is not None and row.is_tombstone):
             return False
         delivery = transaction.delivery(self.remote, memory_id)
-        if delivery is not None and delivery.waits:
+        is_anothers = row is not None and _is_anothers(row, delivery, one)
+        if delivery is not None and delivery.waits and not is_anothers:
             return False
         if said is not None:
             earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
             said = replace(said, id=memory_id)
             is_news = (
-                self._begin(transaction, said, earlier) if row is None else self._say(transaction, said, earlier, row)
+                self._begin(transaction, said, earlier)
+                if row is None
+                else self._say(transaction, said, earlier, row, is_anothers=is_anothers)
             )
         elif row is None or (row.standing is Standing.FORGOTTEN and not one.purged):
             return False
@@ -316,15 +320,19 @@ class Intake:
         summaries.note(transaction, said)
         return True
 
-    def _say(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row) -> bool:
+    def _say(
+        self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row, *, is_anothers: bool
+    ) -> bool:
         """Write what is new of a memory that is known here. Its later text is current; texts that are unknown here
-        become earlier revisions, which take numbers below that of the current one."""
+        become earlier revisions, which take numbers below that of the current one. `is_anothers`: what was forgotten
+        here is not what the hub means."""
         context, before, is_forgotten = self.context, row.memory, row.standing is Standing.FORGOTTEN
         holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
         key = before.key if said.key is None or holder not in (None, before.id) else said.key
         said = replace(said, id=before.id, key=key, created_at=before.created_at)
         is_same = _is_same(said, before)
         is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)
+        is_later |= is_anothers
         if is_forgotten and not is_later:
             return False
         if is_forgotten and is_same:
@@ -429,6 +437,14 @@ def _says_as_there(row: Row, said: Memory | None) -> bool:
         return said is None and row.standing is Standing.FORGOTTEN
     here = row.memory
     return _is_same(replace(said, id=here.id, key=here.key, created_at=here.created_at), here)
+
+
+def _is_anothers(row: Row, delivery: Delivery | None, one: Changed) -> bool:
+    """Whether the hub means another memory than that which was forgotten here under its key: nobody has forgotten that
+    one."""
+    is_ours = row.memory.id in (one.name, one.remote_id, *one.met)
+    is_known = delivery is not None and delivery.remote_id == one.remote_id
+    return row.standing is Standing.FORGOTTEN and not is_known and not is_ours
 
 
 def _at_rest(change: int, remote_id: str | None) -> Delivery:
