@@ -42,7 +42,7 @@ LEAST_BUDGET_S = 0.01
 COMMON = 5_000
 """A word in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
 REPAIRS, LIKELY_REPAIRS = 8, 8
-"""Words of a question that are repaired at most, and words of the own project that are tried for each."""
+"""Words of a question that are repaired or completed at most, and words of the own project that are tried for each."""
 VOCABULARY_LIMIT, SPREAD = 20_000, 2
 """Words that one may be compared with, and how many characters these may be shorter or longer."""
 COMPLETED, SHORTEST_CUT = 0.9, 3
@@ -156,7 +156,7 @@ class LocalSearch(Visible):
         counted = self._counted(query, [one for several in forms.values() for one in several], deadline_s)
         unknown = [word for word in asked if not any(counted[one] for one in forms[word])]
         completed: dict[str, Mapping[str, int]] = {}
-        for word in unknown:
+        for word in unknown[:REPAIRS]:
             if longer := self._completions(query, word, deadline_s):
                 completed[word] = longer
                 forms[word] = tuple(longer)
@@ -198,7 +198,8 @@ class LocalSearch(Visible):
     def _completions(self, query: Query, word: str, deadline_s: float) -> Mapping[str, int]:
         """The words of the own project that begin with one which it does not have, the most frequent first, each with
         its rows: the word is an abbreviation (`inv`), or was cut short (`reconcil`)."""
-        if len(word) < SHORTEST_CUT or not word.isalpha() or spelling.is_common(word):
+        is_whole = len(word) < SHORTEST_CUT or not word.isalpha() or spelling.is_common(word)
+        if is_whole or time.monotonic() >= deadline_s:
             return {}
         longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
         counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s) if longer else {}

@@ -278,6 +278,12 @@ def test_a_word_of_another_project_does_not_complete_one(store: DiskStore) -> No
     assert not answer.hits
 
 
+def test_of_many_unknown_words_eight_are_completed(store: DiskStore) -> None:
+    put(store, memory(" ".join(f"{letter}bcdefgh" for letter in "klmnopqrst")))
+    answer = search(store, " ".join(f"{letter}bcde" for letter in "klmnopqrst"))
+    assert len(answer.repaired) == 8
+
+
 def test_a_word_that_the_project_has_is_not_completed(store: DiskStore) -> None:
     put(store, memory("the inv field of a row"), memory("the invoice"))
     answer = search(store, "inv")
