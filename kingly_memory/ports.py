@@ -628,7 +628,8 @@ class StoreReader(MemoryReader, Protocol):
         ...
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
-        """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
+        """Rows whose content holds pieces literally: of scripts without word breaks one or more, most of them first; of
+        anything else, such as emoji, every one, the latest first."""
         ...
 
     def frequencies(

@@ -241,7 +241,7 @@ class Settings(_Checked):
         "what finds memories by meaning too: `wordllama`, `none`, or `auto`, which is wordllama when it is installed",
         ("auto", "wordllama", "none"),
     )
-    words_weight: float = _setting(0.7, "share of the words in local relevance where there are vectors too", _SHARE)
+    words_weight: float = _setting(0.7, "most that words count in local relevance where there are vectors too", _SHARE)
     mode_aware: bool = _setting(True, "whether the mode `auto` is inferred from the question's words")
     default_mode: str = _setting(
         RetrievalMode.PRECISE.value,

@@ -374,10 +374,8 @@ def _unbroken(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[A
     fields, field_values = matching.field_condition(query)
     conditions = " AND ".join(filter(None, [*columns, fields]))
     held = " + ".join([sql.HAS_PIECE] * len(pieces))
-    yield (
-        sql.PIECES_HELD.format(held=held, conditions=conditions),
-        [*map(rows.dump_text, pieces), *column_values, *field_values],
-    )
+    latest = sql.PIECES_HELD.format(held=held, conditions=conditions)
+    yield latest, [*_written(pieces), *column_values, *field_values]
     pairs = (one + other[-1] for one, other in pairwise(pieces) if len(one) == len(other) and one[1:] == other[:-1])
     if long := [one for one in (*pieces, *pairs) if len(one) >= _TRIGRAM]:
         indexed = sql.PIECES.format(conditions=conditions)
@@ -388,8 +386,12 @@ def _by_reading(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list
     """By reading what the project holds, the latest first: for emoji and the like."""
     fields, values = matching.field_condition(query)
     conditions = " AND ".join(filter(None, [*[sql.LITERAL_PIECE] * len(pieces), fields]))
-    written = [one for piece in pieces for one in (rows.dump_text(piece), piece)]
-    yield sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *written, *values]
+    yield sql.LITERAL.format(conditions=conditions), [matching.match_expression(query), *_written(pieces), *values]
+
+
+def _written(pieces: Sequence[str]) -> Iterator[str]:
+    """As `sql.LITERAL_PIECE` asks for each: how it is written in JSON, and itself."""
+    return (one for piece in pieces for one in (rows.dump_text(piece), piece))
 
 
 def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:

@@ -372,9 +372,8 @@ PIECES_HELD = (
     "LIMIT 5000) AS d JOIN Cache AS c ON c.rowid = d.id JOIN km_memory AS m ON m.position = d.id WHERE {conditions}) "
     "WHERE held > 0 ORDER BY held DESC, at DESC LIMIT ?"
 )
-HAS_PIECE = "(instr(c.value, ?) > 0)"
-"""No index knows single letters and pairs of them: of the latest 5,000 in such scripts all that may be shown are read,
-as their JSON is written."""
+"""No index knows single letters and pairs of them: of the latest 5,000 in such scripts all that may be shown are
+read."""
 LITERAL = (
     f"SELECT c.rowid FROM km_text {_WITH_COLUMNS.format(index='km_text')} "
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
@@ -384,6 +383,7 @@ LITERAL_PIECE = (
     "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END END"
 )
 """Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
+HAS_PIECE = f"coalesce({LITERAL_PIECE}, 0)"
 WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
 LONGER = (
     "SELECT word FROM km_vocabulary WHERE length IN (SELECT value FROM json_each(?)) AND word BETWEEN ? AND ? LIMIT ?"

@@ -255,6 +255,11 @@ def test_a_question_without_spaces_finds_what_answers_it_in_other_words(
     assert hits[0].memory.content == answer
 
 
+def test_pieces_are_those_of_the_content_alone(store: DiskStore) -> None:
+    put(store, memory("雨", metadata={"说": "办公室"}), memory("办公室"))
+    assert contents(store.reader.containing(ask(), ["办公", "公室"], 9, soon())) == ["办公室"]
+
+
 def test_of_memories_in_such_scripts_those_that_hold_most_of_the_question_come_first(store: DiskStore) -> None:
     put(store, memory("数据库每天备份到机房"), *(memory(f"备份 {number}") for number in range(60)))
     found = store.reader.containing(ask(), ["数据库", "备份", "机房"], 3, soon()).found
