@@ -39,6 +39,8 @@ class NoteCandidate(NamedTuple):
     passage: str | None = None
     is_synced: bool = False
     """Of a remote's: whether it came over the feed of a hub to which the project was added."""
+    superseded_by: MemoryId | None = None
+    """The candidate that says anew what this one says, which its note tells."""
 
     @property
     def thread_id(self) -> str:
@@ -161,7 +163,7 @@ def inject(
         else:
             omission = Omission.NO_ROOM
             for part in _parts(one, shown, budget.item_characters):
-                noted = list(_note(len(threads) + 1, one, part, first_of))
+                noted = list(_note(one, part, first_of, list(threads)))
                 if room.take(noted):
                     omission = None
                     break
@@ -223,9 +225,10 @@ def _parts(one: NoteCandidate, shown: str, most: int) -> Iterator[str]:
         yield passage
 
 
-def _note(number: int, one: NoteCandidate, shown: str, first_of: Mapping[str, int]) -> Iterator[str]:
-    """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far. A
-    thread that is called as its memory is not named; a long id is named once."""
+def _note(one: NoteCandidate, shown: str, first_of: Mapping[str, int], before: Sequence[MemoryId]) -> Iterator[str]:
+    """A line that says where the note comes from, then the note. `before` are the memories of the notes so far, and
+    `first_of` the first note of each thread. A thread that is called as its memory is not named; a long id is named
+    once."""
     memory = one.memory
     by_agent = "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
     known = {Origin.USER: "said by the user", Origin.REMOTE: "from a remote"}
@@ -234,7 +237,9 @@ def _note(number: int, one: NoteCandidate, shown: str, first_of: Mapping[str, in
     thread = one.thread_id
     if thread != memory.id and len(thread) <= _LONGEST_THREAD:
         about.append(f"thread of [{first_of[thread]}]" if thread in first_of else f"thread {thread}")
-    yield _one_line(f"[{number}] {', '.join(about)}")
+    if (newer := one.superseded_by) is not None:
+        about.append(f"superseded by {f'[{before.index(newer) + 1}]' if newer in before else newer}")
+    yield _one_line(f"[{len(before) + 1}] {', '.join(about)}")
     if memory.title:
         title = _one_line(memory.title)
         beginning = _one_line(shown[: 2 * len(memory.title) + _BEGINNING]).lstrip(MARKS)

@@ -190,3 +190,13 @@ async def test_the_tool_says_what_is_in_and_under_which_thread(tmp_path: Path) -
     assert found["message"] == f"Put in 1 of 1 memories looked at, about {found['tokens']} tokens."
     assert (again["text"], again["left_out"]) == ("", {"this session has seen it": 1})
     assert rated["relevance_score"] < 1
+
+
+@pytest.mark.requirement("N14", "N27")
+async def test_a_fact_that_has_changed_since_stands_behind_the_newer_one_and_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await said(memory, "Deploys need two reviews", "The api listens on port 9091", "The api listens on port 9191")
+        found = await memory.inject("which port does the api listen on?")
+        assert [note[-4:] for note in notes(found)] == ["9191", "9091"]
+        heads = [line for line in found.text.split("\n") if line.startswith("| [")]
+        assert ["superseded by [1]" in head for head in heads] == [False, True]

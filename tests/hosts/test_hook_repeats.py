@@ -65,6 +65,14 @@ def test_a_memory_that_was_revised_since_is_shown_again(project: Path) -> None:
     assert prompted(project) == ""
 
 
+@pytest.mark.requirement("N14")
+def test_what_has_changed_since_is_marked_when_a_session_starts(project: Path) -> None:
+    store(project, "The api listens on port 9091", key="port")
+    store(project, "The api listens on port 9191")
+    heads = [line for line in begun(project, "startup").split("\n") if re.match(r"\| \[\d", line)]
+    assert ["superseded by [1]" in head for head in heads] == [False, True]
+
+
 @pytest.mark.parametrize("source", ["compact", "clear"])
 def test_a_session_that_has_lost_its_context_is_shown_it_again(project: Path, source: str) -> None:
     store(project, RULE)

@@ -70,15 +70,28 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     for memory in _of_named_threads(_strongest(focuses), around):
         found.setdefault(memory.id, Hit(memory, 0.0, HERE))
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
-    ranked = sorted(found.values(), key=lambda hit: hit.relevance, reverse=True)
+    ranked = _newer_first(sorted(found.values(), key=lambda hit: hit.relevance, reverse=True))
     threads = _threads_of(around, [hit.memory for hit in ranked], focuses)
     meant = asked(spelt(query, wording.repaired).text)
-    candidates = []
-    for hit in ranked:
-        memory, thread, passage = hit.memory, threads.get(hit.memory.id), _passage(hit)
-        if memory.id in first or priority(hit.relevance, thread, focuses).boost:
-            fits = max(pertinence(meant, text) for text in (wording_of(memory), passage) if text)
-            candidates.append(NoteCandidate(memory, fits, hit.relevance, thread, passage, _is_synced(memory, around)))
+    fits: dict[str, float] = {}
+    for hit in reversed(ranked):  # what says a fact anew fits as well as what it takes the place of, which is behind it
+        own = max(pertinence(meant, text) for text in (wording_of(hit.memory), _passage(hit)) if text)
+        fits[hit.memory.id] = max(own, fits.get(hit.memory.id, 0.0))
+        if hit.superseded_by is not None:
+            fits[hit.superseded_by] = max(fits[hit.memory.id], fits.get(hit.superseded_by, 0.0))
+    candidates = [
+        NoteCandidate(
+            hit.memory,
+            fits[hit.memory.id],
+            hit.relevance,
+            threads.get(hit.memory.id),
+            _passage(hit),
+            _is_synced(hit.memory, around),
+            hit.superseded_by,
+        )
+        for hit in ranked
+        if hit.memory.id in first or priority(hit.relevance, threads.get(hit.memory.id), focuses).boost
+    ]
     return Gathered(candidates, focuses, query.asked)
 
 
@@ -90,9 +103,23 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
         listed.setdefault(memory.id, memory)
     threads = _threads_of(around, list(listed.values()), focuses)
     candidates = [
-        NoteCandidate(one, thread=threads.get(one.id), is_synced=_is_synced(one, around)) for one in listed.values()
+        NoteCandidate(
+            hit.memory,
+            thread=threads.get(hit.memory.id),
+            is_synced=_is_synced(hit.memory, around),
+            superseded_by=hit.superseded_by,
+        )
+        for hit in _newer_first([Hit(memory, 0.0, HERE) for memory in listed.values()])
     ]
     return Gathered(candidates, focuses)
+
+
+def _newer_first(hits: Sequence[Hit]) -> Sequence[Hit]:
+    if len(hits) < 2:  # noqa: PLR2004  # a pair
+        return hits
+    from kingly_memory.retrieval.succession import newer_first
+
+    return newer_first(hits)
 
 
 def _is_synced(memory: Memory, around: Surroundings) -> bool:
