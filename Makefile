@@ -10,7 +10,7 @@ LOCKED = $(PIP) --require-hashes --requirement constraints.txt \
 	&& $(PIP) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long check audit sbom conformance crash faults power bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit sbom conformance hosts crash faults power bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ sbom: $(READY) ## a bill of materials of the package with all its extras, as Cyc
 
 conformance: $(READY) ## frameworks' own tests on our stores, and what an installer makes of us (asks the package index)
 	$(RUN) -m pytest -m conformance --numprocesses 2 --dist loadfile
+
+hosts: $(READY) ## whole loops with assistants' own programs (needs npm) against a model on loopback
+	@mkdir -p .hosts && cp tests/hosts/live/package.json .hosts
+	@cd .hosts && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund
+	$(RUN) -m pytest -m hosts
 
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
@@ -91,5 +96,5 @@ constraints: ## look up current versions and rewrite constraints.txt, with the h
 	rm -rf .venv-constraints
 
 clean: ## remove everything that make and the tools made
-	rm -rf .venv .venv-constraints .venv-peers .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-constraints .venv-peers .hosts .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

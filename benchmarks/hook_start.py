@@ -12,7 +12,7 @@ from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, fig
 from benchmarks.processes import COMMAND, MOST_STARTS
 from benchmarks.searching import load
 from kingly_memory import MemoryRouter
-from kingly_memory.hosts.hooks import AGENT
+from kingly_memory.hosts.hooks import HOST
 
 PROMPT_WORDS = 20
 """Words of a prompt: those of a note, in the midst of what people write around them."""
@@ -23,7 +23,7 @@ async def measure(plan: Plan) -> list[Figure]:
     project = plan.folder / "hooked"
     notes = plan.writer.notes(min(plan.sizes))
     note = notes[len(notes) // 2]
-    async with MemoryRouter.open(project / ".kingly" / "memory", agent=AGENT, settings=by_words()) as memory:
+    async with MemoryRouter.open(project / ".kingly" / "memory", agent=HOST, settings=by_words()) as memory:
         await load(memory, notes)
         asked_about = await memory.store(note.content, origin="user", tags=note.tags)
     fitting = " ".join(("Please have a look at this:", *note.content.split()[:PROMPT_WORDS]))

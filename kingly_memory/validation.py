@@ -299,7 +299,7 @@ def label(name: str, value: object) -> str | None:
         return None
     if not isinstance(value, str):
         raise InvalidInput(name, f"expected text, not {_name(value)}")
-    return _label(name, value)
+    return _label(name, str(value))  # of a str's subclass the plain text: others get the same one from the cache
 
 
 @lru_cache(maxsize=512)  # the same few tags, agents and contexts are said of many memories

@@ -89,6 +89,12 @@ def test_kinds_of_the_design_are_accepted_as_types(kind: str, kept_as: MemoryTyp
     assert drafted(type=kind).type is kept_as
 
 
+@pytest.mark.requirement("KNG-085")
+def test_a_tag_that_is_more_than_a_text_is_kept_as_a_text() -> None:
+    tags = [drafted(tags=[tag]).tags[0] for tag in (Origin.IMPORT, "import")]
+    assert (tags, {type(tag) for tag in tags}) == (["import", "import"], {str})
+
+
 @given(st.text(min_size=1).filter(str.strip))
 def test_content_is_kept_byte_for_byte(text: str) -> None:
     assert drafted(text).content == text

@@ -27,12 +27,12 @@ def inject(options: Options, out: Output) -> Answer:
     from kingly_memory.adapters.local.trusted import check_trusted
     from kingly_memory.app import parts
     from kingly_memory.app.reading import open_reader
-    from kingly_memory.hosts.hooks import AGENT
+    from kingly_memory.hosts.hooks import HOST
     from kingly_memory.router.attention.inject import checked, injected
 
     place = place_of(options, out)
     if place.agent is None:
-        place = replace(place, agent=AGENT)
+        place = replace(place, agent=HOST)
     said = arguments(options.command.verb, options, place)
     prompt, budget, session = checked(said["prompt"], options.budget_tokens, options.session)
     settings = Settings.from_environment(home=place.home)

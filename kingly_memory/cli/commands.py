@@ -350,6 +350,7 @@ OWN = (
                 "event EVENT",
                 "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
             ),
+            _takes("host HOST", "whose event it is: claude-code (default), codex, gemini or copilot"),
             _takes(
                 "--wait",
                 "capture before returning; otherwise Stop and SessionEnd leave that to a process in the background",
@@ -361,7 +362,7 @@ OWN = (
         "Set up an assistant or editor; without its name, show every setting and where it comes from.",
         "configuration:config",
         (
-            _takes("host HOST", "claude-code, claude-desktop, cursor, vscode or codex"),
+            _takes("host HOST", "claude-code, claude-desktop, cursor, vscode, codex, gemini, copilot or opencode"),
             _takes("--write", "merge it into the host's file, which is kept as a backup"),
             _takes("--remove", "take out of the host's file what --write has put there"),
             _takes("--path FILE", "that file, if it is another one than the usual"),

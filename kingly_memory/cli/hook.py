@@ -1,4 +1,5 @@
-"""`kingly-memory hook EVENT`: a host calls it, and whatever happens it ends well, in time and without a word too many.
+"""`kingly-memory hook EVENT [HOST]`: a host calls it, and whatever happens it ends well, in time, in as few words as
+can be.
 
 A host takes other exit codes for a veto: 2 would throw the user's prompt away. At a turn's end and a session's end the
 hook starts a worker that captures, and returns: a host without a user at its terminal ends, with all its process group,
@@ -44,14 +45,16 @@ def hook(options: SimpleNamespace, out: Output) -> int:
 
 
 def run(arguments: Sequence[str], began: float) -> int:
-    """The quick way past the parser for `hook EVENT`; anything more goes through it, and fails open as well.
+    """The quick way past the parser for `hook EVENT HOST`; anything more goes through it, and fails open as well.
 
     `arguments` are the whole command line. `began` on the monotonic clock is when the deadline starts to count.
     """
     verb, *others = arguments
-    if verb == "hook" and len(others) == 1 and not others[0].startswith("-"):
+    if verb == "hook" and len(others) in (1, 2) and not any(one.startswith("-") for one in others):
+        event, host = [*others, None][:2]
+        quick = SimpleNamespace(event=event, host=host, home=None, project=None, user=None, agent=None, wait=False)
         with redirect_stderr(None):
-            _answer(SimpleNamespace(event=others[0], home=None, project=None, user=None, agent=None, wait=False), began)
+            _answer(quick, began)
         return 0
     from kingly_memory.cli.parser import parse
 
@@ -105,7 +108,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
         settings = Settings.from_environment()
         watch = Watch(event, began + deadline_s(event, settings))
         watch.start()
-        call = hooks.called(event, sys.stdin.buffer.read(hooks.INPUT_BYTES + 1))
+        call = hooks.called(event, sys.stdin.buffer.read(hooks.INPUT_BYTES + 1), options.host or hooks.HOST)
         watch.deadline_s = began + deadline_s(call.event, settings)  # perhaps only the JSON names the event
         place = _place(call, options)
         watch.home = place.home
@@ -149,7 +152,7 @@ def _start_worker(call: hooks.Call, options: SimpleNamespace) -> None:
     given = ((f"--{name}", getattr(options, name)) for name in ("home", "project", "user", "agent"))
     worker = subprocess.Popen(  # noqa: S603  # this program
         # -P: else Python would look for our modules in the working directory first, which is the host's project.
-        [sys.executable, "-P", "-m", "kingly_memory", "hook", call.event, "--wait",
+        [sys.executable, "-P", "-m", "kingly_memory", "hook", call.event, call.host, "--wait",
          *(f"{name}={value}" for name, value in given if value is not None)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -167,7 +170,7 @@ def _place(call: hooks.Call, options: SimpleNamespace) -> Place:
     place = Place.resolve(
         options.home, False, project=options.project, user=options.user, agent=options.agent, start=folder
     )
-    return place if place.agent is not None else replace(place, agent=hooks.AGENT)
+    return place if place.agent is not None else replace(place, agent=call.host)
 
 
 def _write(said: JsonObject) -> bool:

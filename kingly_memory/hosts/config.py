@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from itertools import dropwhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hosts.hooks import CAPTURING, EVENTS
+from kingly_memory.hosts.hooks import CAPTURING, EVENTS, HOST, NAMES
 from kingly_memory.models import JsonObject
 from kingly_memory.place import nearest_project
 
@@ -68,9 +68,13 @@ class _Host(NamedTuple):
     """The name in its file under which servers stand."""
     file: Callable[[Path], Path]
     """From the project's folder to the file."""
-    named_type: bool = False
+    more: Mapping[str, Any] = {}
+    """What else it wants to be told of a server."""
     in_workspace: bool = False
     """It starts servers somewhere else than in the project."""
+    hooks: Callable[[Path], Path] | None = None
+    """To the file that has its hooks."""
+    events: tuple[str, ...] = ()
 
 
 def _claude_desktop_file(_: Path) -> Path:
@@ -78,12 +82,38 @@ def _claude_desktop_file(_: Path) -> Path:
     return Path.home() / folder / "Claude" / "claude_desktop_config.json"
 
 
+_STDIO = {"type": "stdio"}
 _HOSTS: Mapping[str, _Host] = {
-    "claude-code": _Host("mcpServers", lambda project: project / ".mcp.json", named_type=True),
+    HOST: _Host(
+        "mcpServers",
+        lambda project: project / ".mcp.json",
+        _STDIO,
+        hooks=lambda project: project / ".claude" / "settings.local.json",
+        events=EVENTS,
+    ),
     "claude-desktop": _Host("mcpServers", _claude_desktop_file),
     "cursor": _Host("mcpServers", lambda project: project / ".cursor" / "mcp.json", in_workspace=True),
-    "vscode": _Host("servers", lambda project: project / ".vscode" / "mcp.json", named_type=True, in_workspace=True),
-    "codex": _Host(CODEX_SECTION, lambda _: Path.home() / ".codex" / "config.toml"),
+    "vscode": _Host("servers", lambda project: project / ".vscode" / "mcp.json", _STDIO, in_workspace=True),
+    "codex": _Host(
+        CODEX_SECTION,
+        lambda _: Path.home() / ".codex" / "config.toml",
+        hooks=lambda _: Path.home() / ".codex" / "hooks.json",
+        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # it gives SessionEnd no time
+    ),
+    "gemini": _Host(
+        "mcpServers",
+        lambda project: project / ".gemini" / "settings.json",
+        hooks=lambda project: project / ".gemini" / "settings.json",
+        events=("UserPromptSubmit", "SessionStart", "Stop", "SessionEnd"),  # its PreCompress comes with every prompt
+    ),
+    "copilot": _Host(
+        "mcpServers",
+        lambda _: Path.home() / ".copilot" / "mcp-config.json",
+        {"type": "local", "tools": ["*"]},
+        hooks=lambda _: Path.home() / ".copilot" / "hooks" / "kingly-memory.json",
+        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # its SessionEnd names no transcript
+    ),
+    "opencode": _Host("mcp", lambda project: project / "opencode.json", {"type": "local", "enabled": True}),
 }
 HOSTS = tuple(_HOSTS)
 SECTIONS = frozenset(host.section for host in _HOSTS.values())
@@ -96,17 +126,27 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     """
     if host not in _HOSTS:
         raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
-    known, project, own = _HOSTS[host], project_of(start), wish
-    where = path or known.file(project)
-    is_shared = _is_shared(start / where, project)
-    if is_shared:
-        wish = replace(wish, command=wish.shared)
-    if path is not None and host == "claude-code" and path.name.startswith("settings"):
-        return (Snippet(path, Format.JSON, hooks(wish), is_shared),)
-    server = Snippet(where, Format.TOML if host == "codex" else Format.JSON, _servers(host, wish), is_shared)
-    if host != "claude-code" or path is not None:
-        return (server,)
-    return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(own)))
+    known, project = _HOSTS[host], project_of(start)
+    server_file: Path | None = known.file(project)
+    hooks_file = None if known.hooks is None else known.hooks(project)
+    if path is not None:
+        is_settings = host == HOST and path.name.startswith("settings")
+        hooks_file = path if is_settings or hooks_file == server_file else None
+        server_file = None if is_settings else path
+    found: dict[Path, JsonObject] = {}
+    for file, content in ((server_file, _servers), (hooks_file, hooks)):
+        if file is not None:
+            own = replace(wish, command=wish.shared) if _is_shared(start / file, project) else wish
+            found[file] = {**found.get(file, {}), **content(own, host)}
+    return tuple(
+        Snippet(
+            file,
+            Format.TOML if CODEX_SECTION in content else Format.JSON,
+            content,
+            _is_shared(start / file, project),
+        )
+        for file, content in found.items()
+    )
 
 
 def project_of(start: Path) -> Path:
@@ -114,9 +154,14 @@ def project_of(start: Path) -> Path:
     return nearest_project(start) or start
 
 
-def hooks(wish: Wish) -> JsonObject:
-    """The hooks for Claude Code's settings and for a plugin's hooks.json."""
-    return {"hooks": {event: [{"hooks": [_hook(event, wish)]}] for event in EVENTS}}
+def hooks(wish: Wish, host: str = HOST) -> JsonObject:
+    """The hooks as that host wants them; of Claude Code also for a plugin's hooks.json."""
+    if host == "copilot":
+        return {"version": 1, "hooks": {event: [_hook(event, wish, host)] for event in _HOSTS[host].events}}
+    names = NAMES.get(host, {})
+    return {
+        "hooks": {names.get(event, event): [{"hooks": [_hook(event, wish, host)]}] for event in _HOSTS[host].events}
+    }
 
 
 def installed_command() -> tuple[str, ...]:
@@ -144,14 +189,15 @@ def _is_shared(path: Path, project: Path) -> bool:
 
 def is_our_hook(entry: object) -> bool:
     """True for a hook that we have written, with whatever path and variables, and nothing else in its command."""
-    command = entry.get("command") if isinstance(entry, dict) else None
+    command = entry.get("command", entry.get("bash")) if isinstance(entry, dict) else None
     if not isinstance(command, str):
         return False
     words = list(dropwhile(_ASSIGNMENT.match, _words(command)))
     if words[1:4] == _AS_MODULE:
         words = [SERVER, *words[3:]]
     program, verb, event, *more = [*words, "", "", ""]
-    return (Path(program).name, verb, any(more)) == (SERVER, "hook", False) and event.isalpha()
+    is_known = event.isalpha() and [one for one in more if one] in ([], *([host] for host in HOSTS))
+    return (Path(program).name, verb) == (SERVER, "hook") and is_known
 
 
 def _words(command: str) -> Sequence[str]:
@@ -164,28 +210,27 @@ def _words(command: str) -> Sequence[str]:
         return ()
 
 
-def _hook(event: str, wish: Wish) -> JsonObject:
+def _hook(event: str, wish: Wish, host: str) -> JsonObject:
     """For a shell and not as a list of arguments: a host that does not know those would run the bare command.
 
     Variables and not options: reading options would take a hook longer than its search.
     """
     variables = [f"{name}={shlex.quote(value)}" for name, value in wish.variables.items() if name in _HOOK_VARIABLES]
-    return {
-        "type": "command",
-        "command": " ".join([*variables, shlex.join([*wish.command, "hook", event])]),
-        "timeout": CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S,
-    }
+    whose = [] if host == HOST else [host]
+    command = " ".join([*variables, shlex.join([*wish.command, "hook", event, *whose])])
+    timeout_s = CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S
+    if host == "copilot":
+        return {"type": "command", "bash": command, "timeoutSec": timeout_s}
+    return {"type": "command", "command": command, "timeout": timeout_s * 1000 if host == "gemini" else timeout_s}
 
 
-def _servers(host: str, wish: Wish) -> JsonObject:
+def _servers(wish: Wish, host: str) -> JsonObject:
     """The section of servers with ours, which the host starts in the project or tells where that is."""
-    known = _HOSTS[host]
-    program, *arguments = wish.command
+    known, command = _HOSTS[host], [*wish.command, "mcp", *wish.options]
     home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if known.in_workspace else {}
-    started = {
-        **({"type": "stdio"} if known.named_type else {}),
-        "command": program,
-        "args": [*arguments, "mcp", *wish.options],
-        "env": {"KINGLY_AGENT": host, **home, **wish.variables},
-    }
-    return {known.section: {SERVER: started}}
+    variables = {"KINGLY_AGENT": host, **home, **wish.variables}
+    if host == "opencode":
+        started: JsonObject = {"command": command, "environment": variables}
+    else:
+        started = {"command": command[0], "args": command[1:], "env": variables}
+    return {known.section: {SERVER: {**known.more, **started}}}

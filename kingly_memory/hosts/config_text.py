@@ -30,7 +30,8 @@ def merged(text: str, content: JsonObject, format: Format) -> str:
 
 def stripped(text: str, format: Format) -> str:
     """The file without what we write into it: the same text when that is nothing, "" when that is all."""
-    return _rewritten(text, format, {}, {"hooks", *SECTIONS})
+    left = _rewritten(text, format, {}, {"hooks", *SECTIONS})
+    return "" if format is Format.JSON and left and _parsed_json(left) == {"version": 1} else left
 
 
 def written(content: JsonObject, format: Format) -> str:
@@ -59,6 +60,9 @@ def _changed(before: JsonObject, content: JsonObject, sections: Collection[str])
     """With our part of those sections as `content` has it, and without the sections that held nothing else."""
     after = dict(before)
     for section in (one for one in {**before, **content} if one in sections):
+        if section == "version":  # of a file that holds hooks alone
+            after[section] = content[section]
+            continue
         if section == "hooks":
             new = _hooks(_inner(before, section), content.get(section, {}))
         else:
@@ -105,7 +109,7 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
     kept: list[Any] = []
     place: int | None = None
     for group in groups:
-        entries = group.get("hooks") if isinstance(group, dict) else None
+        entries = group.get("hooks", [group]) if isinstance(group, dict) else None
         others = [one for one in entries if not is_our_hook(one)] if isinstance(entries, list) else None
         if others == entries:
             kept.append(group)

@@ -21,10 +21,13 @@ DETACHED = ("Stop", "SessionEnd")
 them. A compaction has time to wait."""
 CAPTURING = ("PreCompact", *DETACHED)
 EVENTS = (*RECALLING, *CAPTURING)
+NAMES = {"gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent"}}
+"""What hosts call events for which they have other names than Claude Code."""
 LOSING = ("compact", "clear")
 """Sources of a session's start that leave nothing of what was put in before."""
-AGENT = "claude-code"
-"""Who speaks unless the command line or KINGLY_AGENT says otherwise: these events are its."""
+HOST = "claude-code"
+"""Whose event it is where the command names no host. A host is the agent who speaks, unless the command line or
+KINGLY_AGENT says otherwise."""
 LOG = "hooks.jsonl"
 """What went wrong, in the user's data folder: see `hook_log`."""
 INPUT_BYTES = 8 * 1024 * 1024
@@ -35,13 +38,14 @@ class UnusableInput(KinglyMemoryError):
     """A hook was called in a way that it does not know. Quotes nothing of what it was given."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem}; compare the host's configuration with `kingly-memory config claude-code`")
+        super().__init__(f"{problem}; compare the host's configuration with what `kingly-memory config HOST` prints")
 
 
 class Call(NamedTuple):
     """One call of a hook by a host."""
 
     event: str
+    host: str
     session: str | None
     folder: Path | None
     prompt: str
@@ -59,7 +63,7 @@ class HookAnswer(NamedTuple):
     remember: Callable[[], None] = lambda: None
 
 
-def called(event: str, data: bytes) -> Call:
+def called(event: str, data: bytes, host: str = HOST) -> Call:
     """The call behind an event's name and the JSON that came with it. An event without a name is the one that the JSON
     says. Raises UnusableInput."""
     if event and event not in EVENTS:
@@ -70,14 +74,16 @@ def called(event: str, data: bytes) -> Call:
     event = event or _text(given, "hook_event_name")
     if event not in EVENTS:
         raise UnusableInput("the event is none of " + ", ".join(EVENTS))
-    if given.get("hook_event_name", event) != event:
+    if given.get("hook_event_name", event) not in (event, _name(event, host)):
         raise UnusableInput(f"the hook for {event} was called for another event")
     folder, transcript = _text(given, "cwd"), _text(given, "transcript_path")
     return Call(
         event=event,
+        host=host,
         session=_session(_text(given, "session_id")),
         folder=Path(folder) if folder.startswith("/") and "\0" not in folder else None,
-        prompt=_text(given, "prompt"),
+        # Gemini CLI puts what a session's start was told into its first prompt.
+        prompt=_text(given, "prompt").rpartition("</hook_context>")[2],
         transcript=Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
         goes_on=given.get("stop_hook_active") is True,
         source=_text(given, "source"),
@@ -119,7 +125,14 @@ def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:
         text, remember = for_prompt(call.prompt, call.session, place, settings)
     if not text:
         return HookAnswer(None, remember)
-    return HookAnswer({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}, remember)
+    said: JsonObject = {"additionalContext": text}
+    if call.host != "copilot":  # which alone reads it there
+        said = {"hookSpecificOutput": {"hookEventName": _name(call.event, call.host), **said}}
+    return HookAnswer(said, remember)
+
+
+def _name(event: str, host: str) -> str:
+    return NAMES.get(host, {}).get(event, event)
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -25,7 +25,10 @@ LINE_BYTES = 1024 * 1024
 
 _NOT_SAID = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Marks of entries that the host or a subagent wrote."""
-_HOST_TAGS = "system-reminder|command-[a-z]+|local-command-[a-z]+|bash-[a-z]+|task-notification|user-prompt-submit-hook"
+_HOST_TAGS = (
+    "system-reminder|command-[a-z]+|local-command-[a-z]+|bash-[a-z]+|task-notification|user-prompt-submit-hook"
+    "|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|skill|session_context|hook_context"
+)
 
 
 class TranscriptUnreadable(KinglyMemoryError):
@@ -104,13 +107,24 @@ def _messages(line: bytes) -> Iterator[Message]:
         return
     if not isinstance(entry, dict) or any(entry.get(mark) for mark in _NOT_SAID):
         return
-    speaker, message = entry.get("type"), entry.get("message")
-    if speaker not in ("user", "assistant") or not isinstance(message, dict):
-        return
-    text = _said(_text(message.get("content"))).strip()
+    match entry:
+        case {"type": "user" | "assistant" as speaker, "message": {"content": content}}:  # Claude Code
+            name = entry.get("uuid")
+        case {
+            "type": "response_item",
+            "payload": {"role": "user" | "assistant" as speaker, "content": content},
+        }:  # Codex
+            name = entry["payload"].get("id")
+        case {"type": "user" | "gemini" as speaker, "content": content}:  # Gemini CLI
+            name = entry.get("id")
+        case {"type": "user.message" | "assistant.message" as speaker, "data": {"content": content}}:  # Copilot CLI
+            name = entry.get("id")
+        case _:
+            return
+    text = _said(_text(content)).strip()
     if text:
-        name = entry.get("uuid")
-        yield Message(name if isinstance(name, str) else "", speaker, text, _moment(entry.get("timestamp")))
+        who: Speaker = "user" if speaker.startswith("user") else "assistant"
+        yield Message(name if isinstance(name, str) else "", who, text, _moment(entry.get("timestamp")))
 
 
 def _text(content: Any) -> str:
@@ -122,7 +136,7 @@ def _text(content: Any) -> str:
     blocks = [one for one in content if isinstance(one, dict)]
     if any(one.get("type") == "tool_result" for one in blocks):
         return ""
-    said = [one.get("text") for one in blocks if one.get("type") == "text"]
+    said = [one.get("text") for one in blocks if one.get("type", "text") in ("text", "input_text", "output_text")]
     return "\n".join(one for one in said if isinstance(one, str))
 
 
@@ -131,7 +145,7 @@ def _said(text: str) -> str:
     own = without_fenced(text)
     if "<" in own:
         own = re.sub(rf"<({_HOST_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", "", own, flags=re.DOTALL)
-    return "" if own.startswith("[Request interrupted") else own
+    return "" if own.startswith(("[Request interrupted", "# AGENTS.md instructions")) else own
 
 
 def _moment(value: Any) -> datetime | None:

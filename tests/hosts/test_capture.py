@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -180,6 +181,64 @@ def test_only_what_user_and_assistant_said_is_read(tmp_path: Path) -> None:
     )
     said = [one.text for one in read_since(path, 0).messages]
     assert said == ["a question", "an answer", "with a picture", "before  after", "cut", "Look:\nand on"]
+
+
+@pytest.mark.requirement("N26")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(
+            [
+                {"type": "session_meta", "payload": {"id": "s"}},
+                {"type": "response_item", "payload": {"type": "message", "role": "developer", "content": "be brief"}},
+                *(
+                    {"type": "response_item", "payload": {"role": who, "content": [{"type": kind, "text": said}]}}
+                    for who, kind, said in [
+                        ("user", "input_text", "# AGENTS.md instructions for /work\n<INSTRUCTIONS>I prefer tabs."),
+                        ("user", "input_text", "<environment_context>\n<cwd>/work</cwd>\n</environment_context>"),
+                        ("user", "input_text", "I prefer pathlib."),
+                        ("assistant", "output_text", "I went with a queue."),
+                    ]
+                ),
+                {"type": "event_msg", "payload": {"type": "item_completed", "item": {"type": "UserMessage"}}},
+            ],
+            id="codex",
+        ),
+        pytest.param(
+            [
+                {"sessionId": "s", "kind": "main"},
+                {"$set": {"messages": [{"type": "user", "content": [{"text": "I prefer tabs."}]}]}},
+                {
+                    "type": "user",
+                    "content": [{"text": "<hook_context>I prefer tabs.</hook_context>\n\nI prefer pathlib."}],
+                },
+                {"type": "user", "content": [{"functionResponse": {"name": "x"}}]},
+                {"type": "gemini", "content": "I went with a queue.", "thoughts": ["I prefer tabs."]},
+            ],
+            id="gemini",
+        ),
+        pytest.param(
+            [
+                {"type": "session.start", "data": {"sessionId": "s"}},
+                {"type": "system.message", "data": {"role": "system", "content": "I prefer tabs."}},
+                {
+                    "type": "user.message",
+                    "data": {"content": "I prefer pathlib.", "transformedContent": "I prefer tabs."},
+                },
+                {"type": "assistant.message", "data": {"content": "I went with a queue."}},
+                {"type": "tool.execution_complete", "data": {"result": {"content": "I prefer tabs."}}},
+            ],
+            id="copilot",
+        ),
+    ],
+)
+def test_of_the_transcripts_of_other_hosts_too_only_what_user_and_assistant_said_is_read(
+    lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "transcript.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    said = [(one.speaker, one.text) for one in transcripts.read_since(path, 0).messages]
+    assert said == [("user", "I prefer pathlib."), ("assistant", "I went with a queue.")]
 
 
 def test_a_line_that_is_still_being_written_is_read_the_next_time(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def server_of(host: str, wish: Wish = WISH) -> JsonObject:
     """The entry of our server in that host's words."""
     first = snippets(host, wish, start=Path("/nowhere"))[0]
-    [section] = first.content.values()
-    entry: JsonObject = section[SERVER]
+    entry: JsonObject
+    [entry] = (section[SERVER] for section in first.content.values() if SERVER in section)
     return entry
 
 
@@ -64,6 +64,8 @@ def backups(folder: Path) -> list[Path]:
         ("cursor", "work/.cursor/mcp.json", "mcpServers"),
         ("vscode", "work/.vscode/mcp.json", "servers"),
         ("codex", "user/.codex/config.toml", "mcp_servers"),
+        ("copilot", "user/.copilot/mcp-config.json", "mcpServers"),
+        ("opencode", "work/opencode.json", "mcp"),
     ],
 )
 def test_each_host_has_its_file_and_its_word_for_servers(
@@ -76,11 +78,49 @@ def test_each_host_has_its_file_and_its_word_for_servers(
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_starts_the_server_by_its_command_and_says_who_speaks(host: str) -> None:
     entry = server_of(host)
-    assert (entry["command"], entry["args"], entry["env"]["KINGLY_AGENT"]) == ("kingly-memory", ["mcp"], host)
+    command = entry["command"] if host == "opencode" else [entry["command"], *entry["args"]]
+    variables = entry["environment" if host == "opencode" else "env"]
+    assert (command, variables["KINGLY_AGENT"]) == (["kingly-memory", "mcp"], host)
 
 
 def test_hosts_that_start_servers_elsewhere_are_told_the_home() -> None:
-    assert {host for host in HOSTS if "KINGLY_HOME" in server_of(host)["env"]} == {"cursor", "vscode"}
+    assert {host for host in HOSTS if "KINGLY_HOME" in json.dumps(server_of(host))} == {"cursor", "vscode"}
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize(
+    ("host", "file", "names", "entry"),
+    [
+        (
+            "codex",
+            "user/.codex/hooks.json",
+            {"UserPromptSubmit", "SessionStart", "PreCompact", "Stop"},
+            {"type": "command", "command": "kingly-memory hook Stop codex", "timeout": 30},
+        ),
+        (
+            "gemini",
+            "work/.gemini/settings.json",
+            {"BeforeAgent", "SessionStart", "AfterAgent", "SessionEnd"},
+            {"type": "command", "command": "kingly-memory hook Stop gemini", "timeout": 30_000},
+        ),
+        (
+            "copilot",
+            "user/.copilot/hooks/kingly-memory.json",
+            {"UserPromptSubmit", "SessionStart", "PreCompact", "Stop"},
+            {"type": "command", "bash": "kingly-memory hook Stop copilot", "timeoutSec": 30},
+        ),
+    ],
+)
+def test_each_host_calls_hooks_by_its_own_names_and_in_its_own_units(
+    host: str, file: str, names: set[str], entry: JsonObject, project: Path
+) -> None:
+    last = snippets(host, WISH, start=project)[-1]
+    stop = last.content["hooks"]["AfterAgent" if host == "gemini" else "Stop"][0]
+    ours = stop if host == "copilot" else stop["hooks"][0]
+    assert (str(last.path).endswith(f"/{file}"), set(last.content["hooks"]), ours) == (True, names, entry)
+    assert is_our_hook(ours)
+    text = merged_json('{"hooks": {"Other": [{"bash": "beep"}]}}', last.content)
+    assert json.loads(stripped_json(text))["hooks"] == {"Other": [{"bash": "beep"}]}
 
 
 def test_options_of_the_command_line_end_up_with_the_server_and_the_hooks(run: Run, project: Path) -> None:
@@ -124,7 +164,7 @@ def test_what_is_printed_can_be_pasted(run: Run, project: Path, host: str) -> No
     for one in run("config", host, "--json").json["files"]:
         _, _, after = said.partition(f"{one['path']}:\n")
         text = after.partition("\n\n/")[0]
-        assert (tomllib.loads(text) if host == "codex" else json.loads(text)) == one["content"]
+        assert (tomllib.loads(text) if one["path"].endswith(".toml") else json.loads(text)) == one["content"]
 
 
 def test_the_installed_command_is_named_by_its_place_when_only_this_environment_finds_it(
@@ -270,7 +310,7 @@ def test_writing_makes_the_file_and_writing_again_changes_nothing(
     assert [(one["changed"], one["backup"]) for one in first] == [(True, None)] * len(expected)
     for name, content in expected.items():
         text = Path(name).read_text()
-        assert (tomllib.loads(text) if host == "codex" else json.loads(text)) == content
+        assert (tomllib.loads(text) if name.endswith(".toml") else json.loads(text)) == content
     again = run("config", host, "--write", "--json").json["files"]
     assert [one["changed"] for one in again] == [False] * len(expected)
     assert backups(tmp_path) == []

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from io import BytesIO, TextIOWrapper
@@ -82,6 +82,27 @@ def test_a_prompt_gets_the_notes_that_fit_it(project: Path) -> None:
     assert ran.json["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
     assert "| Deploys need two reviews" in noted(ran)
     assert "cafeteria" not in noted(ran)
+
+
+@pytest.mark.requirement("N27")
+@pytest.mark.parametrize(
+    ("host", "named", "answered"),
+    [
+        ("codex", "UserPromptSubmit", lambda said: said["hookSpecificOutput"]["additionalContext"]),
+        ("gemini", "BeforeAgent", lambda said: said["hookSpecificOutput"]["additionalContext"]),
+        ("copilot", "UserPromptSubmit", lambda said: said["additionalContext"]),
+    ],
+)
+def test_each_host_is_answered_in_its_own_shape_and_is_the_agent_who_speaks(
+    host: str, named: str, answered: Callable[[Any], str], project: Path
+) -> None:
+    process("store", "Deploys of the depot need two reviews", "--agent", host)
+    process("store", "Deploys of the depot need a rest", "--agent", "somebody")
+    prompt = "<hook_context>about other things</hook_context>\n\nwho reviews deploys of the depot?"
+    given = json.dumps(event(named, project, prompt=prompt)).encode()
+    said = json.loads(process("hook", "UserPromptSubmit", host, stdin=given, KINGLY_HOOK_DEADLINE_S="600").out)
+    assert said.get("hookSpecificOutput", {}).get("hookEventName", named) == named
+    assert ("need two reviews" in answered(said), "need a rest" in answered(said)) == (True, False)
 
 
 def test_the_folder_of_the_session_says_which_project_is_meant(project: Path, tmp_path: Path) -> None:
@@ -181,7 +202,7 @@ def test_recalling_makes_no_home(name: str, project: Path, user_home: Path) -> N
     assert failures(user_home) == []
 
 
-def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path) -> None:
+def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path, user_home: Path) -> None:
     calls = []
     for index in range(8):
         name = f"transcript-{index}.jsonl"
@@ -191,6 +212,7 @@ def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path) 
         given = event("Stop", project, session_id=f"s{index}", transcript_path=str(project / name))
         calls.append(started(("Stop", "--wait"), given, KINGLY_AGENT="claude-code" if index % 2 else "cursor"))
     assert [ended(call) for call in calls] == [("", "", 0)] * 8
+    assert failures(user_home) == []
     reader = open_reader(Place.resolve(start=project))
     assert sorted(memory.content for memory, _ in reader.export()) == [
         f"We decided that service {index} uses port 80{index}." for index in range(8)
