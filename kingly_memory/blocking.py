@@ -164,11 +164,13 @@ class SyncDocuments(Face):
         )
 
     def share(self, prefix: str | Sequence[str]) -> int:
-        """Share the documents of a namespace, and what lies below it, with the hubs of this project.
+        """Share the documents of a namespace, and what lies below it, with the hubs of this project, and the logs of
+        sessions whose names begin with it.
 
         Those that are there and those that will be go to each hub that was added to the project by now, and come from
-        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many are on
-        their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can be repeated.
+        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many
+        documents and items are on their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can
+        be repeated.
         """
         return self._call(lambda: self._awaiting.share(prefix))
 
@@ -217,8 +219,8 @@ class SyncProjects(Face):
         """Make a project part of another one.
 
         Where both have a memory of one key, they become one: what was said later is its text, and everything else that
-        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own.
-        Raises InvalidInput, StoreError.
+        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own,
+        and logs of one session become one, by when their items were appended. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.merge(source, into))
 
@@ -238,9 +240,9 @@ class SyncSessionLog(Face):
     def session(self) -> str:
         return self._awaiting.session
 
-    def append(self, items: Iterable[object]) -> int:
-        """Append items in one transaction; they are durable when this returns. Returns the position of the last item.
-        Raises InvalidInput, and then none was appended; StoreError.
+    def append(self, items: Iterable[object]) -> tuple[str, ...]:
+        """Append items in one transaction; they are durable when this returns. Returns their ids. Raises InvalidInput,
+        and then none was appended; StoreError.
         """
         return self._call(lambda: self._awaiting.append(items))
 
@@ -248,8 +250,8 @@ class SyncSessionLog(Face):
         """The last items, the oldest of them first; all of them without a limit. Raises InvalidInput, StoreError."""
         return self._call(lambda: self._awaiting.last(limit=limit))
 
-    def items(self, limit: int | None = None, *, before: int | None = None) -> tuple[LogItem, ...]:
-        """The same with the position and time of each, those before a position. Raises InvalidInput, StoreError."""
+    def items(self, limit: int | None = None, *, before: str | None = None) -> tuple[LogItem, ...]:
+        """The same with the id and time of each, those before an id. Raises InvalidInput, StoreError."""
         return self._call(lambda: self._awaiting.items(limit=limit, before=before))
 
     def pop(self) -> Any | None:
@@ -260,14 +262,14 @@ class SyncSessionLog(Face):
         """Remove all items for good. Returns how many those were. Raises StoreError."""
         return self._call(self._awaiting.clear)
 
-    def replace(self, position: int, items: Iterable[object]) -> int:
-        """Put items in the place of all from that position on, in one transaction. Returns the position of the last
-        item. Raises InvalidInput, StoreError.
+    def replace(self, items: Iterable[object], *, first: str | None = None) -> tuple[str, ...]:
+        """Put items in the place of all, or of those from the id `first` on, in one transaction. Returns their ids.
+        Raises InvalidInput, StoreError.
         """
-        return self._call(lambda: self._awaiting.replace(position, items))
+        return self._call(lambda: self._awaiting.replace(items, first=first))
 
-    def copy(self, to: str, *, until: int | None = None) -> int:
-        """Append the items, up to a position, to the log of another session: a branch of a conversation. Returns how
+    def copy(self, to: str, *, until: str | None = None) -> int:
+        """Append the items, up to that id, to the log of another session: a branch of a conversation. Returns how
         many those were. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.copy(to, until=until))
@@ -641,8 +643,8 @@ class SyncMemoryRouter(Portal):
     ) -> Sequence[OutboxEntry]:
         """List what the remote has not acknowledged.
 
-        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, at most 1,000
-        entries. Raises InvalidInput.
+        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, then shared
+        documents and log items, at most 1,000 entries. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.outbox(states=states, remote=remote))
 

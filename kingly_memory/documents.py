@@ -1,14 +1,18 @@
 """Documents and log items: JSON that agents and frameworks keep under a name of their own. No memory, and in no recall.
 
 A document lies under a namespace and a key and is found by both, by its fields or by its words. An item lies in the log
-of a session, in order. What was put in comes back exactly.
+of a session, in order. What was put in comes back exactly. In the store and between machines an item is a document,
+too: its id is the key, and the session's name, as a path, the namespace behind the empty label `LOG`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass
@@ -21,8 +25,10 @@ MOST_BYTES = 16 * 2**20
 DEEPEST = 100
 """Levels of objects and lists inside each other: Python's own reader ends at some hundreds."""
 
-BEHIND_ALL = 2**62
-"""A position behind every item of a log."""
+LOG = ""
+"""The first label of a log's namespace. No document has an empty one."""
+ITEM_ID = re.compile("[0-8][0-9]{15}[.]")
+"""Begins the id of an item: its moment in microseconds."""
 Namespace = tuple[str, ...]
 """The labels of a path."""
 Place = tuple[Namespace, str]
@@ -88,14 +94,15 @@ class Remove:
 
 
 class LogItem(NamedTuple):
-    """An item and its place in the session's log; places rise, and one that was popped is given again."""
+    """An item of a session's log. Its `id` is the same on every machine, and so is the order of ids; none is given
+    again."""
 
-    position: int
+    id: str
     item: Any
     at: datetime
 
     def to_json(self) -> JsonObject:
-        return {"position": self.position, "at": moment_text(self.at), "item": self.item}
+        return {"id": self.id, "at": moment_text(self.at), "item": self.item}
 
 
 class LogSession(NamedTuple):
@@ -117,6 +124,30 @@ class VersionConflict(KinglyMemoryError):
 def name_of(namespace: Sequence[str], key: str) -> str:
     """What a document is called between machines: a digest, so that what was purged leaves no name."""
     return sha256(as_json([*namespace, key]).encode()).hexdigest()[:32]
+
+
+def namespace_of(session: str) -> Namespace:
+    """Where the items of a session's log lie."""
+    return (LOG, *session.split("/"))
+
+
+def session_of(namespace: Sequence[str]) -> str:
+    return "/".join(namespace[1:])
+
+
+def shown_place(labels: Sequence[str] | None) -> str:
+    """What people are told of where a document or an item lies; none of one that was removed, which leaves no name."""
+    if not labels:
+        return "a removed document or log item"
+    return f"an item of the log {session_of(labels[:-1])}" if labels[0] == LOG else "/".join(labels)
+
+
+def ids_behind(last: str | None, now: datetime) -> Iterator[str]:
+    """Ids of items that are appended behind the last one. An item is later than all that its machine has, whatever the
+    clocks say, and machines that are apart make no two alike."""
+    first = max(int(now.timestamp() * 1_000_000), 0 if last is None else int(last[:16]) + 1)
+    who = os.urandom(4).hex()
+    return (f"{moment:016d}.{who}" for moment in count(first))
 
 
 def apart(key: str, at: datetime) -> str:
@@ -154,6 +185,11 @@ def read_json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def text_of(document: Document) -> str:
+    """What a document is found by, where nothing else was said. No word finds an item of a log."""
+    return "" if document.namespace[0] == LOG else texts_in(document.value)
 
 
 def _check_inside(field: str, value: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
@@ -112,21 +112,10 @@ class ImportedContext:
 
 @dataclass(frozen=True, slots=True)
 class ImportedDocument:
-    """A document of another home. Searches find it by that text; None stands for all texts in it."""
+    """A document of another home, or an item of a log. Searches find it by that text; None: as usual."""
 
     document: Document
     found_by: str | None = None
-    user: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedItem:
-    """The item that stands at that place in the log of a session, counted from 1."""
-
-    session: str
-    place: int
-    item: Any
-    at: datetime | None = None
     user: str | None = None
 
 
@@ -138,7 +127,7 @@ class ImportedFocus:
     user: str | None = None
 
 
-Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedItem | ImportedFocus
+Beside = ImportedLink | ImportedContext | ImportedDocument | ImportedFocus
 """What an export holds beside memories, and behind them. Each names its `user`, if it belongs to one."""
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from kingly_memory.documents import Document, LogItem, LogSession, Namespace, Place
+    from kingly_memory.documents import Document, LogSession, Namespace, Place
     from kingly_memory.errors import RemoteRefused
 
 T = TypeVar("T")
@@ -167,15 +167,20 @@ class DocumentReader(Protocol):
         """What was noted of an operation."""
         ...
 
-    def log(self, space: str, session: str, before: int, limit: int) -> list[LogItem]:
-        """The last items before that position, the last one first, without those that cannot be read."""
+    def log(self, space: str, session: str, before: str | None, limit: int | None) -> list[Document]:
+        """The last items of a session before the one of that id, the last one first, without those that cannot be
+        read."""
+        ...
+
+    def log_end(self, space: str, session: str) -> str | None:
+        """The id of a session's last item."""
         ...
 
     def sessions(self, space: str) -> list[LogSession]: ...
 
     def places(self, space: str, prefix: Namespace, limit: int, after: tuple[Namespace, str] | None) -> list[Place]:
-        """Where documents of the namespaces that begin with those labels lie, by namespace and key, from the first one
-        behind `after`; also of those that have ended."""
+        """Where documents and log items of the namespaces that begin with those labels lie, by namespace and key, from
+        the first one behind `after`; also of those that have ended."""
         ...
 
     def count(self, space: str) -> int:
@@ -222,16 +227,8 @@ class DocumentRows(DocumentReader, Protocol):
 
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None: ...
 
-    def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
-        """Append items, each as JSON. Returns the position of the last item of the log, 0 for an empty one."""
-        ...
-
-    def cut(self, space: str, session: str, position: int) -> int:
-        """Remove the items from that position on. Returns how many those were."""
-        ...
-
-    def copy(self, space: str, session: str, to: str, until: int) -> int:
-        """Append a session's items up to that position to another session. Returns how many those were."""
+    def cut(self, space: str, session: str, first: str) -> list[str]:
+        """Remove a session's items from that id on. Returns their ids."""
         ...
 
 

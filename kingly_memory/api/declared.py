@@ -1879,7 +1879,7 @@ VERBS = (
         tool=None,
         toolset="",
         title="documents share",
-        says="Share the documents of a namespace, and what lies below it, with the hubs of this project.",
+        says="Share the documents of a namespace, and what lies below it, with the hubs of this project, and the logs of sessions whose names begin with it.",
         takes=lambda: (
             Parameter(
                 name="prefix",

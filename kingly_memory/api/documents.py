@@ -190,11 +190,13 @@ class Documents(Family):
 
     @verb("documents share")
     async def share(self, prefix: Annotated[str | Sequence[str], SHARED]) -> int:
-        """Share the documents of a namespace, and what lies below it, with the hubs of this project.
+        """Share the documents of a namespace, and what lies below it, with the hubs of this project, and the logs of
+        sessions whose names begin with it.
 
         Those that are there and those that will be go to each hub that was added to the project by now, and come from
-        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many are on
-        their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can be repeated.
+        there to every machine that shares the namespace, too. The empty prefix is all of them. Returns how many
+        documents and items are on their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can
+        be repeated.
         """
         place, engine = _namespace(prefix), self._engine
         now_s, count, last = engine.now_s(), 0, None

@@ -54,8 +54,8 @@ class Projects(Family):
         """Make a project part of another one.
 
         Where both have a memory of one key, they become one: what was said later is its text, and everything else that
-        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own.
-        Raises InvalidInput, StoreError.
+        either said is in its history. Of two documents of one name the earlier gets the project's name behind its own,
+        and logs of one session become one, by when their items were appended. Raises InvalidInput, StoreError.
         """
         return await self._move("source", source, validation.required("into", into))
 

@@ -101,8 +101,8 @@ class RemoteVerbs(Family):
     ) -> Sequence[OutboxEntry]:
         """List what the remote has not acknowledged.
 
-        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, at most 1,000
-        entries. Raises InvalidInput.
+        It waits for the remotes (or the one of that name) or was refused by them: oldest memory first, then shared
+        documents and log items, at most 1,000 entries. Raises InvalidInput.
         """
         return await self._engine.read(lambda: self._engine.view.outbox(states, remote))
 

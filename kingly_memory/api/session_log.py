@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import LIMIT, Arg, verb
-from kingly_memory.documents import BEHIND_ALL, LogItem, json_text, read_json
+from kingly_memory.documents import LogItem, json_text, read_json
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ports import Transaction
+from kingly_memory.router import documents
 from kingly_memory.router.engine import Engine
 
 MOST_ITEMS = 100_000
@@ -23,66 +23,53 @@ class SessionLog(Family):
         super().__init__(engine)
         self.session = session
 
-    async def append(self, items: Iterable[object]) -> int:
-        """Append items in one transaction; they are durable when this returns. Returns the position of the last item.
-        Raises InvalidInput, and then none was appended; StoreError."""
-        return await self._replaced(None, items)
+    async def append(self, items: Iterable[object]) -> tuple[str, ...]:
+        """Append items in one transaction; they are durable when this returns. Returns their ids. Raises InvalidInput,
+        and then none was appended; StoreError."""
+        return await self._append(items, None)
 
     async def last(self, limit: int | None = None) -> list[Any]:
         """The last items, the oldest of them first; all of them without a limit. Raises InvalidInput, StoreError."""
         return [one.item for one in await self.items(limit)]
 
-    async def items(self, limit: int | None = None, *, before: int | None = None) -> tuple[LogItem, ...]:
-        """The same with the position and time of each, those before a position. Raises InvalidInput, StoreError."""
-        most = BEHIND_ALL if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
-        until = BEHIND_ALL if before is None else validation.count("before", before, most=BEHIND_ALL)
-        engine = self._engine
+    async def items(self, limit: int | None = None, *, before: str | None = None) -> tuple[LogItem, ...]:
+        """The same with the id and time of each, those before an id. Raises InvalidInput, StoreError."""
+        most = None if limit is None else validation.count("limit", limit, least=0, most=MOST_ITEMS)
+        until, engine = validation.label("before", before), self._engine
         found = await engine.read(lambda: engine.reader.documents.log(engine.space, self.session, until, most))
-        return tuple(reversed(found))
+        return tuple(LogItem(one.key, one.value, one.created_at) for one in reversed(found))
 
     async def pop(self) -> Any | None:
         """Take the last item off; None when there is none. Items that cannot be read go with it. Raises StoreError."""
-        space, session = self._engine.space, self.session
-
-        def change(transaction: Transaction) -> Any | None:
-            found = transaction.documents.log(space, session, BEHIND_ALL, 1)
-            transaction.documents.cut(space, session, found[0].position if found else 0)
-            return found[0].item if found else None
-
-        return await self._engine.write(change)
+        engine = self._engine
+        return await engine.write(documents.pop(engine.space, self.session, engine.clock.now()))
 
     async def clear(self) -> int:
         """Remove all items for good. Returns how many those were. Raises StoreError."""
-        space, session = self._engine.space, self.session
-        return await self._engine.write(lambda tx: tx.documents.cut(space, session, 0))
+        engine = self._engine
+        now = engine.clock.now()
+        return await self._engine.write(lambda tx: documents.cut(tx, engine.space, self.session, "", now))
 
-    async def replace(self, position: int, items: Iterable[object]) -> int:
-        """Put items in the place of all from that position on, in one transaction. Returns the position of the last
-        item. Raises InvalidInput, StoreError."""
-        return await self._replaced(validation.count("position", position, most=BEHIND_ALL), items)
+    async def replace(self, items: Iterable[object], *, first: str | None = None) -> tuple[str, ...]:
+        """Put items in the place of all, or of those from the id `first` on, in one transaction. Returns their ids.
+        Raises InvalidInput, StoreError."""
+        return await self._append(items, validation.label("first", first) or "")
 
-    async def copy(self, to: str, *, until: int | None = None) -> int:
-        """Append the items, up to a position, to the log of another session: a branch of a conversation. Returns how
+    async def copy(self, to: str, *, until: str | None = None) -> int:
+        """Append the items, up to that id, to the log of another session: a branch of a conversation. Returns how
         many those were. Raises InvalidInput, StoreError."""
         other = validation.required("to", to)
         if other == self.session:
             raise InvalidInput("to", "is this session itself; name another one")
-        last = BEHIND_ALL if until is None else validation.count("until", until, most=BEHIND_ALL)
-        space, session = self._engine.space, self.session
-        return await self._engine.write(lambda tx: tx.documents.copy(space, session, other, last))
+        last, engine = validation.label("until", until), self._engine
+        return await self._engine.write(documents.copy(engine.space, self.session, other, last, engine.clock.now()))
 
-    async def _replaced(self, position: int | None, items: Iterable[object]) -> int:
+    async def _append(self, items: Iterable[object], first: str | None) -> tuple[str, ...]:
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise InvalidInput("items", "are no list; put one item into a list: [item]")
-        added = [json_text("items", one) for one in items]
-        space, session, now_s = self._engine.space, self.session, self._engine.now_s()
-
-        def change(transaction: Transaction) -> int:
-            if position is not None:
-                transaction.documents.cut(space, session, position)
-            return transaction.documents.append(space, session, added, now_s)
-
-        return await self._engine.write(change)
+        added, engine = [json_text("items", one) for one in items], self._engine
+        change = documents.append(engine.space, self.session, added, engine.clock.now(), first)
+        return tuple(await self._engine.write(change))
 
 
 # --- on the command line ----------------------------------------------------------------------------------------------

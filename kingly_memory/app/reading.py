@@ -23,7 +23,7 @@ from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
-    from kingly_memory.documents import Document, LogItem
+    from kingly_memory.documents import Document, Namespace
     from kingly_memory.imported import ExportedMemory, ExportedThread
     from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.router.search.local import LocalSearch
@@ -211,21 +211,18 @@ class LocalReader(View):
                 yield from (one for one in beside if one.source == memory_id and one.target in there)
 
     def documents(self) -> Iterator[tuple[Document, str]]:
-        """Every document of the project that has not ended, and the text that it is found by."""
-        rows, space, last = self._reader.documents, self._place.space, None
-        while page := rows.documents(space, (), self._now_s(), DOCUMENTS_READ, last):
-            for one in page:
-                yield one, rows.found_by(space, one.namespace, one.key)
-            last = page[-1].namespace, page[-1].key
+        """Every document of the project that has not ended, and the text that it is found by; and every item of its
+        logs."""
+        from kingly_memory.documents import LOG
 
-    def items(self) -> Iterator[tuple[str, int, LogItem]]:
-        """Every item of every session's log: the session, its place in it, and the item."""
-        from kingly_memory.documents import BEHIND_ALL
-
-        for one in self._reader.documents.sessions(self._place.space):
-            found = self._reader.documents.log(self._place.space, one.session, BEHIND_ALL, one.items)
-            for place, item in enumerate(reversed(found), start=1):
-                yield one.session, place, item
+        rows, space = self._reader.documents, self._place.space
+        beginnings: tuple[Namespace, ...] = ((), (LOG,))
+        for prefix in beginnings:
+            last: tuple[Namespace, str] | None = None
+            while page := rows.documents(space, prefix, self._now_s(), DOCUMENTS_READ, last):
+                for one in page:
+                    yield one, rows.found_by(space, one.namespace, one.key)
+                last = page[-1].namespace, page[-1].key
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""

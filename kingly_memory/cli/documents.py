@@ -20,7 +20,7 @@ _DOCUMENTS = Table(
     lambda one: ("/".join(one.namespace), one.key, one.version, one.updated_at, one.value),
     "no document",
 )
-log_show_lines = Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.position, one.at, one.item), "{session} has no item")
+log_show_lines = Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.id, one.at, one.item), "{session} has no item")
 log_list_lines = Table(
     ("SESSION", "ITEMS", "LAST"), lambda one: (one.session, one.items, one.last_at), "no session has a log"
 )
@@ -57,7 +57,8 @@ def documents_namespaces_lines(found: Sequence[tuple[str, ...]], _: Options) -> 
 
 
 def documents_share_lines(due: int, options: Options) -> list[str]:
-    return [f"{options.prefix or 'every namespace'} is shared; {counted(due, 'document')} on the way to the hub"]
+    told = counted(due, "document or log item", "documents and log items")
+    return [f"{options.prefix or 'every namespace'} is shared; {told} on the way to the hub"]
 
 
 def documents_unshare_lines(was_shared: bool, options: Options) -> list[str]:
@@ -65,8 +66,8 @@ def documents_unshare_lines(was_shared: bool, options: Options) -> list[str]:
     return [f"{what} is shared no longer; what the hub has stays there" if was_shared else f"{what} was not shared"]
 
 
-def log_append_lines(end: int, options: Options) -> list[str]:
-    return [f"{options.session} has items up to {end}"]
+def log_append_lines(ids: Sequence[str], options: Options) -> list[str]:
+    return [f"appended {counted(len(ids), 'item')} to {options.session}"]
 
 
 def log_pop_lines(item: Any, _: Options) -> list[str]:

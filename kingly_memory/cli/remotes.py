@@ -175,7 +175,7 @@ def sync(options: Options, out: Output) -> Answer:
 
 def outbox_list_lines(entries: Sequence[OutboxEntry], options: Options) -> list[str]:
     is_named = any(one.remote for one in entries)
-    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
+    heads = ("WHAT", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
 
     def row(one: OutboxEntry) -> Sequence[object]:
         due = "by the next store or sync" if one.is_offline else "now"
@@ -187,11 +187,11 @@ def outbox_list_lines(entries: Sequence[OutboxEntry], options: Options) -> list[
 
 
 def outbox_retry_lines(count: int, _: Options) -> list[str]:
-    return [f"{counted(count, 'memory')} will be sent again"]
+    return [f"{counted(count, 'delivery')} will be tried again"]
 
 
 def outbox_drop_lines(count: int, _: Options) -> list[str]:
-    return [f"{counted(count, 'memory')} will not be sent; kept on this machine"]
+    return [f"{counted(count, 'delivery')} given up; what they were of stays on this machine"]
 
 
 # --- status -----------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ OLD_DELIVERY_S = 86_400.0
 """A delivery that waits longer is worth a look."""
 _BESIDE = {
     "links": ("link between memories", "links between memories"),
-    "documents": ("change of a shared document", "changes of shared documents"),
+    "documents": ("change of a shared document or log", "changes of shared documents and logs"),
 }
 """What waits for a remote beside memories."""
 

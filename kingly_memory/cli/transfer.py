@@ -109,7 +109,6 @@ def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool
         (jsonl.context_line(*said, user) for said in reader.contexts(contexts)),
         (jsonl.link_line(link.to_json(), user) for link in reader.links_from(ids)),
         (jsonl.document_line(*found, user) for found in reader.documents()),
-        (jsonl.item_line(*found, user) for found in reader.items()),
     )
     for line in others:
         yield line + "\n", False

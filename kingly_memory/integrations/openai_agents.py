@@ -108,7 +108,7 @@ class KinglySession:
         """What the SDK's OpenAIResponsesCompactionSession looks for: else it clears, then adds, and a process that ends
         between loses the conversation."""
         router = self._router(None)
-        await _finished(_asked(router, lambda memory: memory.log(self.session_id).replace(1, items)))
+        await _finished(_asked(router, lambda memory: memory.log(self.session_id).replace(items)))
         return True
 
     async def _add(self, items: list[Item], router: Router) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import sha256
-from kingly_memory.documents import Document, FoundDocument, Namespace, VersionConflict
+from kingly_memory.documents import (
+    Document,
+    FoundDocument,
+    Namespace,
+    VersionConflict,
+    as_json,
+    ids_behind,
+    namespace_of,
+)
 from kingly_memory.filters import Filter, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms
@@ -126,6 +134,64 @@ def _replayed(write: Write, noted: list[Any] | None) -> Outcome:
     created_at, updated_at = (datetime.fromtimestamp(one, UTC) for one in times)
     ends_at = None if ends_s is None else datetime.fromtimestamp(ends_s, UTC)
     return Document(write.namespace, write.key, write.value, version, created_at, updated_at, ends_at, write.ttl_s)
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+def append(
+    space: str, session: str, items: Sequence[str], now: datetime, first: str | None = None
+) -> Callable[[Transaction], list[str]]:
+    """Append items, each as JSON; with `first` in the place of those from that id on. Returns their ids."""
+
+    def change(transaction: Transaction) -> list[str]:
+        if first is not None:
+            cut(transaction, space, session, first, now)
+        return _append(transaction, space, session, [(one, now) for one in items], now)
+
+    return change
+
+
+def copy(space: str, session: str, to: str, until: str | None, now: datetime) -> Callable[[Transaction], int]:
+    """Append the items of a session, up to that id, to another one."""
+
+    def change(transaction: Transaction) -> int:
+        found = transaction.documents.log(space, session, None if until is None else f"{until}\0", None)
+        return len(
+            _append(transaction, space, to, [(as_json(one.value), one.created_at) for one in reversed(found)], now)
+        )
+
+    return change
+
+
+def pop(space: str, session: str, now: datetime) -> Callable[[Transaction], Any | None]:
+    """Take off the last item that can be read, with those behind it."""
+
+    def change(transaction: Transaction) -> Any | None:
+        found = transaction.documents.log(space, session, None, 1)
+        cut(transaction, space, session, found[0].key if found else "", now)
+        return found[0].value if found else None
+
+    return change
+
+
+def cut(transaction: Transaction, space: str, session: str, first: str, now: datetime) -> int:
+    """Remove the items from that id on."""
+    removed = transaction.documents.cut(space, session, first)
+    for key in removed:
+        shared.note(transaction, space, (namespace_of(session), key), now.timestamp(), removed_at=now)
+    return len(removed)
+
+
+def _append(
+    transaction: Transaction, space: str, session: str, items: Sequence[tuple[str, datetime]], now: datetime
+) -> list[str]:
+    rows, place, ids = transaction.documents, namespace_of(session), list[str]()
+    for key, (item, at) in zip(ids_behind(rows.log_end(space, session), now), items, strict=False):
+        rows.put(space, Document(place, key, None, 0, at, at), item, "")
+        shared.note(transaction, space, (place, key), now.timestamp())
+        ids.append(key)
+    return ids
 
 
 def tidy(now_s: float) -> Callable[[Transaction], int]:

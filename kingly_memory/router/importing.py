@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from kingly_memory.cognition import links
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
-from kingly_memory.documents import BEHIND_ALL, json_text, texts_in
+from kingly_memory.documents import LOG, json_text, text_of
 from kingly_memory.ids import derived_id
-from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedItem, ImportedLink
+from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
-from kingly_memory.ports import DocumentRows, Transaction
+from kingly_memory.ports import Transaction
 from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.delivery import shared
@@ -54,9 +53,7 @@ def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callab
             if isinstance(one, ImportedLink):
                 counts.update(_link(transaction, one, context))
             elif isinstance(one, ImportedDocument):
-                counts["documents"] += _put(transaction, one, context)
-            elif isinstance(one, ImportedItem):
-                counts["items"] += _append(transaction.documents, one, context)
+                counts["items" if one.document.namespace[0] == LOG else "documents"] += _put(transaction, one, context)
             elif isinstance(one, ImportedFocus):
                 counts["topics"] += _set_focus(transaction, one, context.space)
         return counts
@@ -132,7 +129,7 @@ def _note_context(transaction: Transaction, one: ImportedContext, context: Write
 
 
 def _put(transaction: Transaction, one: ImportedDocument, context: WriteContext) -> bool:
-    """Write a document as the file has it, unless it has ended, or what is here says the same or was written later."""
+    """Write a document or an item as the file has it, unless it has ended, or what is here is the same or later."""
     rows, document, space = transaction.documents, one.document, context.space
     value = json_text("value", document.value)
     old = documents.there(rows, space, document.namespace, document.key, context.now)
@@ -140,17 +137,7 @@ def _put(transaction: Transaction, one: ImportedDocument, context: WriteContext)
     if is_here or document.is_over(context.now):
         return False
     version = max(document.version, documents.next_version(rows, space, old))
-    text = mended(texts_in(document.value)) if one.found_by is None else one.found_by
+    text = mended(text_of(document)) if one.found_by is None else one.found_by
     rows.put(space, document._replace(version=version), value, text)
     shared.note(transaction, space, (document.namespace, document.key), context.now_s)
-    return True
-
-
-def _append(rows: DocumentRows, one: ImportedItem, context: WriteContext) -> bool:
-    """Append an item to its log, unless that has one in its place: it was imported before."""
-    last = rows.log(context.space, one.session, BEHIND_ALL, 1)
-    if last and one.place <= last[0].position:
-        return False
-    at: datetime = one.at or context.now
-    rows.append(context.space, one.session, [json_text("item", one.item)], at.timestamp())
     return True

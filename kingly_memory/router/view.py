@@ -380,7 +380,9 @@ class View:
 
     def outbox(self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
-        first, at most 1,000 entries. Raises InvalidInput."""
+        first and documents last, at most 1,000 entries. Raises InvalidInput."""
+        from kingly_memory.documents import shown_place
+        from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
         from kingly_memory.router.delivery.outbox import entry  # no other reading needs to know deliveries
 
         for state in states:
@@ -393,24 +395,31 @@ class View:
             label = None if self._station.routes is None or self._station.routes.is_plain else route.label
             link = self._link(route)
             probe = link.next_probe if link.state is LinkState.OFFLINE else None
-            page = reader.outbox_page(route.name, states, OUTBOX_PAGE)
-            found += [(memory_id, facet, label, probe) for memory_id, facet in page]
-        found = sorted(found, key=itemgetter(0))[:OUTBOX_PAGE]
-        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, *_ in found}}
+            for number, outbox in enumerate((route.name, outbox_of_documents(route.name))):
+                page = reader.outbox_page(outbox, states, OUTBOX_PAGE)
+                found += [(number, item_id, facet, label, probe) for item_id, facet in page]
+        found = sorted(found, key=itemgetter(0, 1))[:OUTBOX_PAGE]
+        rows = {one: reader.row(one) for number, one, *_ in found if not number}
+        documents = reader.facets(DOCUMENT, [one for number, one, *_ in found if number])
         listed = []
-        for memory_id, facet, label, probe in found:
-            row = rows[memory_id]
-            if row is not None and row.memory.scope.space == self._station.space:
-                listed.append(entry(row.memory, facet, now_s, label, probe))
+        for _, item_id, facet, label, probe in found:
+            row, document = rows.get(item_id), documents.get(item_id, {})
+            whose = document.get("space") if row is None else row.memory.scope.space
+            key = shown_place(document.get("place")) if row is None else row.memory.key
+            if whose == self._station.space:
+                listed.append(entry(item_id, key, facet, now_s, remote=label, next_probe=probe))
         return listed
 
-    def ids_of(self, keys_or_ids: Sequence[str]) -> list[MemoryId]:
-        """The ids of memories that may wait for a remote. Raises NothingUnder."""
-        rows = {name: self.find(name) for name in keys_or_ids}
+    def ids_of(self, keys_or_ids: Sequence[str]) -> list[str]:
+        """The ids of memories and documents that may wait for a remote. Raises NothingUnder."""
+        from kingly_memory.router.delivery.moves import DOCUMENT
+
+        documents = self._store.reader.facets(DOCUMENT, keys_or_ids)
+        rows = {name: self.find(name) for name in keys_or_ids if name not in documents}
         for name, row in rows.items():
             if row is None:
                 raise NothingUnder(name, "is in the outbox")
-        return [row.memory.id for row in rows.values() if row is not None]
+        return [*documents, *(row.memory.id for row in rows.values() if row is not None)]
 
     def remotes(self) -> tuple[KnownRemote, ...]:
         """Every remote that the home knows or that is in use here."""

@@ -24,12 +24,13 @@ async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
 async def test_items_come_back_in_order_and_exactly(router: MemoryRouter) -> None:
     turns = [{"role": "user", "content": "Grüße 👋", "extra": [1, None, {"x": 1.5}]}, "plain", 3, None]
     log = router.log("talk")
-    assert await log.append(turns) == 4
-    assert await log.append([]) == 4
+    ids = await log.append(turns)
+    assert list(ids) == sorted(set(ids))
+    assert await log.append([]) == ()
     assert await log.last() == turns
     assert await log.last(2) == [3, None]
     assert await log.last(0) == []
-    assert [one.position for one in await log.items(2, before=4)] == [2, 3]
+    assert [one.id for one in await log.items(2, before=ids[3])] == list(ids[1:3])
     assert not list(await router.search("plain"))
 
 
@@ -37,7 +38,8 @@ async def test_the_last_item_is_taken_off_until_there_is_none(router: MemoryRout
     log = router.log("talk")
     await log.append(["a", "b"])
     assert [await log.pop(), await log.pop(), await log.pop()] == ["b", "a", None]
-    assert await log.append(["c"]) == 1
+    await log.append(["c"])
+    assert await log.last() == ["c"]
 
 
 async def test_sessions_do_not_know_each_other(router: MemoryRouter, clock: ManualClock) -> None:
@@ -50,18 +52,20 @@ async def test_sessions_do_not_know_each_other(router: MemoryRouter, clock: Manu
 
 async def test_an_end_is_replaced_and_a_beginning_is_copied(router: MemoryRouter) -> None:
     log = router.log("talk")
-    await log.append(["a", "b", "c"])
-    assert await log.copy("branch", until=2) == 2
-    assert await log.replace(2, ["x", "y", "z"]) == 4
+    _, second, _ = await log.append(["a", "b", "c"])
+    assert await log.copy("branch", until=second) == 2
+    assert len(await log.replace(["x", "y", "z"], first=second)) == 3
     await router.log("branch").append(["other"])
     assert await log.last() == ["a", "x", "y", "z"]
     assert await router.log("branch").last() == ["a", "b", "other"]
+    await log.replace(["new"])
+    assert await log.last() == ["new"]
 
 
 async def test_what_many_append_at_once_is_all_there(router: MemoryRouter) -> None:
     log = router.log("talk")
-    ends = await asyncio.gather(*(log.append([(number, 0), (number, 1)]) for number in range(40)))
-    assert sorted(ends) == list(range(2, 82, 2))
+    ids = await asyncio.gather(*(log.append([(number, 0), (number, 1)]) for number in range(40)))
+    assert [one.id for one in await log.items()] == sorted(one for two in ids for one in two)
     found = await log.last()
     assert [first for first, _ in found[::2]] == [first for first, _ in found[1::2]]
     assert len(found) == 80
@@ -71,13 +75,13 @@ async def test_an_item_that_cannot_be_read_is_stepped_over(
     router: MemoryRouter, store: PromptStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = router.log("talk")
-    await log.append(["a", "b", "c"])
+    *_, last = await log.append(["a", "b", "c"])
     with sqlite3.connect(store.home / "store" / "cache.db") as connection:
-        connection.execute("UPDATE km_log SET item = '{' WHERE position = 3")
+        connection.execute("UPDATE km_documents SET value = '{' WHERE key = ?", (last,))
     assert await log.last(2) == ["a", "b"]
     assert await log.pop() == "b"
     assert await log.last() == ["a"]
-    assert "item 3 of a log cannot be read" in caplog.text
+    assert "an item cannot be read and is left out" in caplog.text
 
 
 @pytest.mark.parametrize("items", [{"role": "user"}, "hello", b"ab", None, 3])

@@ -110,7 +110,7 @@ def test_a_damaged_store_that_was_replaced_is_a_problem_until_it_is_moved_away(r
     ("damage", "named"),
     [
         ("UPDATE km_documents SET value = replace(value, 'Oslo', 'Rome')", "document users/lydia"),
-        ("UPDATE km_log SET item = replace(item, 'said', 'sung')", "item chat 1"),
+        ("UPDATE km_documents SET value = replace(value, 'said', 'sung')", "document /chat/"),
         ("UPDATE km_revision SET record = replace(record, 'two', 'six')", "earlier revision"),
         ("UPDATE km_facet SET value = replace(value, '1', '2') WHERE name = 'usage'", "facet usage of"),
         ("UPDATE km_memory SET space = 'wort'", "was replaced"),

@@ -75,8 +75,8 @@ def test_one_remote_of_several_is_synced_listed_retried_and_dropped(
     assert ("REMOTE" in table[0], "team" in table[1].split(), len(table)) == (True, True, 2)
     assert run("outbox", "list", "--remote-name", "home").out == "the outbox is empty\n"
     assert "or now with `kingly-memory sync --remote-name team`" in run("status").out
-    assert "1 memory will be sent again" in run("outbox", "retry", "note", "--remote-name", "team").out
-    assert "1 memory will not be sent" in run("outbox", "drop", "note", "--remote-name", "team").out
+    assert "1 delivery will be tried again" in run("outbox", "retry", "note", "--remote-name", "team").out
+    assert "1 delivery given up" in run("outbox", "drop", "note", "--remote-name", "team").out
     assert run("outbox", "list").out == "the outbox is empty\n"
 
 

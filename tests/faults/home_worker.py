@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.documents import BEHIND_ALL, Document
+from kingly_memory.documents import Document
 from kingly_memory.errors import StoreError
 from kingly_memory.models import DeliveryState, Standing
 from kingly_memory.ports import Delivery
+from kingly_memory.router.documents import append
 from tests.store_samples import NOON, NOON_S, REMOTE, ask, match, memory, set_facet
 
 SPACE, SESSION, PAGES = "alpha", "talk", ("pages",)
@@ -58,7 +59,7 @@ class Worker:
         """Put a document, append an item, set a facet and note a delivery."""
         kept, told = Document(PAGES, key, value, 1, NOON, NOON), json.dumps(value)
         self.store.write(lambda tx: tx.documents.put(SPACE, kept, told, value)).result()
-        self.store.write(lambda tx: tx.documents.append(SPACE, SESSION, [told], NOON.timestamp())).result()
+        self.store.write(append(SPACE, SESSION, [told], NOON)).result()
         set_facet(self.store, "usage", key, {"said": value})
         waits = Delivery(1, NOON_S, remote_id=value)
         self.store.write(lambda tx: tx.set_delivery(REMOTE, key, waits)).result()
@@ -95,7 +96,7 @@ class Worker:
             },
         )
         note("documents", lambda: {key: kept.value for key in keys if (kept := documents.document(SPACE, PAGES, key))})
-        note("items", lambda: [one.item for one in reversed(documents.log(SPACE, SESSION, BEHIND_ALL, 10_000))])
+        note("items", lambda: [one.value for one in reversed(documents.log(SPACE, SESSION, None, None))])
         note("facets", lambda: {key: value["said"] for key, value in read.facets("usage", keys).items()})
         note("deliveries", deliveries)
         note("damaged", read.damaged)

@@ -125,8 +125,8 @@ def test_lines_that_make_no_link_document_or_item_are_named_and_passed(run: Run,
         {"link": {"source": "a", "target": "b", "link_type": "related"}},
         {"document": {"namespace": [], "key": "k", "value": 1}},
         {"document": {"namespace": ["n"], "value": 1}},
-        {"log": "chat", "place": 0, "item": 1},
-        {"log": "chat", "place": 1, "item": 1},
+        {"log": "chat", "id": "1", "item": 1},
+        {"log": "chat", "id": "1795741620123456.9f3a1c2e", "item": 1},
     )
     file.write_text("".join(json.dumps(one) + "\n" for one in lines))
     told = run("import", str(file), "--home", str(tmp_path / "home"), "--project", "app", "--json")

@@ -78,8 +78,8 @@ async def test_of_two_memories_with_one_key_the_later_is_the_latest_and_the_othe
     await into.store("said fifth", key="b")
     await memory.documents.put("notes", "x", "earlier")
     await into.documents.put("notes", "x", "later")
-    await memory.log("chat").append(["c"])
     await into.log("chat").append(["a", "b"])
+    await memory.log("chat").append(["c"])
     moved = await memory.projects.merge("old", "into")
     assert (moved.memories, moved.joined) == (2, 2)
     assert [one.content for one in await into.history("a")] == ["said third", "said second", "said first"]

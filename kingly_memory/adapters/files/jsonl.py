@@ -24,9 +24,19 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.dataclass import replace
-from kingly_memory.documents import MOST_BYTES, Document, LogItem, as_json, texts_in
+from kingly_memory.documents import (
+    ITEM_ID,
+    LOG,
+    MOST_BYTES,
+    Document,
+    LogItem,
+    as_json,
+    namespace_of,
+    session_of,
+    text_of,
+)
 from kingly_memory.errors import InvalidInput
-from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedItem, ImportedLink
+from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedLink
 from kingly_memory.models import KEPT, MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
 from kingly_memory.validation import (
     LARGEST_REVISION,
@@ -92,15 +102,13 @@ def context_line(context_id: str, beside: Mapping[str, JsonObject], user: str | 
 
 
 def document_line(document: Document, found_by: str, user: str | None) -> str:
-    """A document, with the text that searches find it by unless that is all texts in it."""
+    """A document, with the text that searches find it by unless that is all texts in it; or an item of a log."""
+    if document.namespace[0] == LOG:
+        item = LogItem(document.key, document.value, document.created_at)
+        return _line({"log": session_of(document.namespace), **item.to_json()}, user)
     told = {**document.to_json(), "ttl_s": document.ttl_s}
-    usual = mended(texts_in(document.value))
+    usual = mended(text_of(document))
     return _line({"document": told if found_by == usual else {**told, "found_by": found_by}}, user)
-
-
-def item_line(session: str, place: int, item: LogItem, user: str | None) -> str:
-    """The item at that place in the log of a session, counted from 1."""
-    return _line({"log": session, "place": place, "at": moment_text(item.at), "item": item.item}, user)
 
 
 def _line(told: JsonObject, user: str | None) -> str:
@@ -252,10 +260,11 @@ def _beside(data: Mapping[str, Any]) -> Beside | None:
             _document(said), fields.text("found_by", said["found_by"]) if "found_by" in said else None, user
         )
     if isinstance(data.get("log"), str):
-        place = count("place", data.get("place"), most=2**53)
-        return ImportedItem(
-            required("log", data["log"]), place, data.get("item"), point_in_time("at", data.get("at")), user
-        )
+        session, key = required("log", data["log"]), required("id", data.get("id"))
+        if not ITEM_ID.match(key):
+            raise InvalidInput("id", f"{shown(key)!r} is no id of an item")
+        at = point_in_time("at", data.get("at")) or datetime.now(UTC)
+        return ImportedDocument(Document(namespace_of(session), key, data.get("item"), 0, at, at), user=user)
     return None
 
 

@@ -1,10 +1,11 @@
-"""Documents and logs: tables of their own beside the memories, in the same file and the same transactions."""
+"""Documents and the items of logs: a table beside the memories, in the same file and the same transactions."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from kingly_memory import ports
 from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.matching import any_of
-from kingly_memory.documents import Document, LogItem, LogSession, Namespace, Place, texts_in
+from kingly_memory.documents import LOG, Document, LogSession, Namespace, Place, namespace_of, session_of, text_of
 from kingly_memory.models import JsonObject
 
 log = logging.getLogger("kingly_memory.store")
@@ -68,24 +69,29 @@ class DocumentReader:
         found = self._ask(sql.OPERATION, (space, operation))
         return rows.read_facet("of an operation", found[0][0]) if found else None
 
-    def log(self, space: str, session: str, before: int, limit: int) -> list[LogItem]:
-        found: list[LogItem] = []
-        while len(found) < limit and (page := self._ask(sql.LOG_PAGE, (space, session, before, limit - len(found)))):
-            for position, item, at_s in page:
-                try:
-                    found.append(LogItem(position, json.loads(rows.unsealed(item)), _moment(at_s)))
-                except (ValueError, TypeError, OverflowError) as error:
-                    log.warning("item %s of a log cannot be read and is left out: %s", position, type(error).__name__)
-                before = position
+    def log(self, space: str, session: str, before: str | None, limit: int | None) -> list[Document]:
+        found: list[Document] = []
+        behind, most = _LAST if before is None else before, sys.maxsize if limit is None else limit
+        within = (space, _column(namespace_of(session)))
+        while len(found) < most and (page := self._ask(sql.LOG_PAGE, (*within, behind, most - len(found)))):
+            found += _documents(page)
+            behind = page[-1][1]
         return found
 
+    def log_end(self, space: str, session: str) -> str | None:
+        last: str | None = self._ask(sql.LOG_END, (space, _column(namespace_of(session))))[0][0]
+        return last
+
     def sessions(self, space: str) -> list[LogSession]:
-        found = self._ask(sql.LOG_SESSIONS, (space,))
-        return [LogSession(session, items, _moment(last_s)) for session, items, last_s in found]
+        found = self._ask(sql.LOG_SESSIONS, _within(space, (LOG,), 0.0)[:3])
+        return [LogSession(session_of(_labels(one)), items, _moment(last_s)) for one, items, last_s in found]
 
     def places(self, space: str, prefix: Namespace, limit: int, after: Place | None) -> list[Place]:
-        behind = ("", "") if after is None else (_column(after[0]), after[1])
-        found = self._ask(sql.DOCUMENT_PLACES, (*_within(space, prefix, 0.0)[:3], *behind, limit))
+        found: list[tuple[str, str]] = []
+        for beginning in ((LOG, *prefix), prefix):  # the namespaces of logs come before all others
+            _, first, end, _ = _within(space, beginning, 0.0)
+            behind = max((first, ""), ("", "") if after is None else (_column(after[0]), after[1]))
+            found += self._ask(sql.DOCUMENT_PLACES, (space, end, *behind, limit - len(found)))
         return [(_labels(namespace), key) for namespace, key in found]
 
     def count(self, space: str) -> int:
@@ -107,7 +113,8 @@ class DocumentRows(DocumentReader):
         ((position,),) = self._ask(
             sql.PUT_DOCUMENT, (*place, rows.sealed(value), document.version, *times, ends_s, document.ttl_s)
         )
-        self._connection.execute(sql.UNINDEX_DOCUMENTS, (json.dumps([position]),))
+        if text or document.version:  # an item that is appended takes no other's place
+            self._connection.execute(sql.UNINDEX_DOCUMENTS, (json.dumps([position]),))
         if text:
             self._connection.execute(sql.INDEX_DOCUMENT, (position, text))
 
@@ -144,8 +151,7 @@ class DocumentRows(DocumentReader):
     def purge(self, space: str) -> int:
         self._connection.execute(sql.UNINDEX_PROJECT, (space,))
         self._connection.execute(sql.DROP_PROJECTS_OPERATIONS, (space,))
-        dropped = (self._connection.execute(one, (space,)) for one in sql.DROP_PROJECT)
-        return sum(one.rowcount for one in dropped)
+        return self._connection.execute(sql.DROP_PROJECT, (space,)).rowcount
 
     def move(self, space: str, to: str, suffix: str) -> int:
         moved, last = self.count(space), max(self.last_version(space), self.last_version(to))
@@ -153,9 +159,6 @@ class DocumentRows(DocumentReader):
         self._connection.execute(sql.EARLIER_HERE, (to, space, suffix))
         for statement in sql.MOVE_DOCUMENTS:
             self._connection.execute(statement, (space, to))
-        for one in self.sessions(space):
-            ((end,),) = self._ask(sql.LOG_END, (to, one.session))
-            self._connection.execute(sql.MOVE_LOG, (to, end, space, one.session))
         if last:
             self._connection.execute(sql.SET_FACET, (_LAST_VERSION, to, rows.facet({"version": last})))
         return moved - self.count(space)
@@ -163,18 +166,10 @@ class DocumentRows(DocumentReader):
     def note_operation(self, space: str, operation: str, outcome: JsonObject, now_s: float) -> None:
         self._connection.execute(sql.NOTE_OPERATION, (space, operation, rows.facet(outcome), now_s))
 
-    def append(self, space: str, session: str, items: Sequence[str], now_s: float) -> int:
-        ((end,),) = self._ask(sql.LOG_END, (space, session))
-        added = [(space, session, at, rows.sealed(item), now_s) for at, item in enumerate(items, start=end + 1)]
-        self._connection.executemany(sql.APPEND_TO_LOG, added)
-        return int(end) + len(added)
-
-    def cut(self, space: str, session: str, position: int) -> int:
-        return self._connection.execute(sql.CUT_LOG, (space, session, position)).rowcount
-
-    def copy(self, space: str, session: str, to: str, until: int) -> int:
-        ((end,),) = self._ask(sql.LOG_END, (space, to))
-        return self._connection.execute(sql.COPY_LOG, (space, session, to, end, until)).rowcount
+    def cut(self, space: str, session: str, first: str) -> list[str]:
+        found = self._ask(sql.CUT_LOG, (space, _column(namespace_of(session)), first))
+        self._drop([(at,) for at, _ in found])
+        return [key for _, key in found]
 
 
 def _column(namespace: Namespace) -> str:
@@ -186,9 +181,10 @@ def _labels(column: str) -> Namespace:
 
 
 def _within(space: str, prefix: Namespace, now_s: float) -> tuple[str, str, str, float]:
-    """The values for `_LIVING`: from the namespace itself to what begins behind its last separator."""
+    """The values for `_LIVING`: from the namespace itself to what begins behind its last separator. The empty prefix is
+    every document's, and of no log."""
     beginning = _column(prefix)
-    return space, beginning, beginning[:-1] + _BEHIND if beginning else _LAST, now_s
+    return (space, beginning, beginning[:-1] + _BEHIND, now_s) if beginning else (space, _BEHIND, _LAST, now_s)
 
 
 def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
@@ -201,7 +197,7 @@ def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
                 Document(_labels(namespace), key, told, version, _moment(created_s), _moment(updated_s), ends_at, ttl_s)
             )
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            log.warning("a document cannot be read and is left out: %s", type(error).__name__)
+            log.warning("a document or an item cannot be read and is left out: %s", type(error).__name__)
     return documents
 
 
@@ -217,23 +213,7 @@ Writing = Callable[[ports.Transaction], object]
 
 
 def kept_document(columns: Sequence[Any]) -> Writing | None:
-    """None when the row says nothing that we understand. What it is found by are all texts in it."""
+    """None when the row says nothing that we understand. What it is found by is as usual."""
     space, *read = columns
     found = _documents([read]) if isinstance(space, str) else []
-    return (
-        (lambda tx: tx.documents.put(space, found[0], rows.unsealed(read[2]), texts_in(found[0].value)))
-        if found
-        else None
-    )
-
-
-def kept_item(columns: Sequence[Any]) -> Writing | None:
-    """The same for an item. It may get another position, behind those before it."""
-    space, session, item, at_s = columns
-    try:
-        item = rows.unsealed(item)
-        at_s = _moment(at_s).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    is_named = isinstance(space, str) and isinstance(session, str)
-    return (lambda tx: tx.documents.append(space, session, [item], at_s)) if is_named else None
+    return (lambda tx: tx.documents.put(space, found[0], rows.unsealed(read[2]), text_of(found[0]))) if found else None

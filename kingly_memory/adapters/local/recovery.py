@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from kingly_memory.adapters.local import keys, rows, safety, sql, sqlite
-from kingly_memory.adapters.local.document_rows import kept_document, kept_item
+from kingly_memory.adapters.local.document_rows import kept_document
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.safety import Malformed
@@ -144,7 +144,7 @@ def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:
 
 
 def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Saved | None]:
-    """Every memory, facet, delivery, earlier revision, document and item that still reads, each in the order of
+    """Every memory, facet, delivery, earlier revision and document that still reads, each in the order of
     storing; None for a row that says nothing we understand. Vectors are made anew of the memories.
 
     When the list of tables does not read, it is borrowed from `fresh`, a new store: ours all begin alike. Raises
@@ -242,9 +242,6 @@ def _rows_of(database: Path) -> Iterator[Saved | None]:
     for _, *columns in _sound_rows(database, sql.SALVAGE_DOCUMENTS):
         document = kept_document(columns)
         yield None if document is None else Saved(DOCUMENTS, document)
-    for _, *columns in _sound_rows(database, sql.SALVAGE_LOG):
-        item = kept_item(columns)
-        yield None if item is None else Saved(DOCUMENTS, item)
 
 
 def _sound_rows(database: Path, statement: str) -> Iterator[tuple[Any, ...]]:

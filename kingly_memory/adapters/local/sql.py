@@ -138,8 +138,6 @@ SCHEMA: dict[str, str] = {
     "km_documents_text": "CREATE VIRTUAL TABLE km_documents_text USING fts5(body, tokenize='porter unicode61')",
     "km_operations": "CREATE TABLE km_operations(space TEXT, operation TEXT, outcome TEXT, at_s REAL)",
     "km_operations_name": "CREATE UNIQUE INDEX km_operations_name ON km_operations(space, operation)",
-    "km_log": "CREATE TABLE km_log(space TEXT, session TEXT, position INTEGER, item TEXT, at_s REAL)",
-    "km_log_place": "CREATE UNIQUE INDEX km_log_place ON km_log(space, session, position)",
 }
 """What we add to diskcache's own tables, by name, in the order of creation."""
 
@@ -169,7 +167,6 @@ SALVAGE_DOCUMENTS = (
     "SELECT rowid, space, namespace, key, value, version, created_s, updated_s, expires_s, ttl_s "
     "FROM km_documents NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
-SALVAGE_LOG = "SELECT rowid, space, session, item, at_s FROM km_log NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -293,8 +290,7 @@ SPACES = (
     "SELECT space, sum(live), sum(archived), sum(other), max(at_s) FROM ("
     "SELECT space, standing = 'live' AS live, standing = 'archived' AS archived, 0 AS other, written_s AS at_s "
     "FROM km_memory "
-    "UNION ALL SELECT space, 0, 0, 1, updated_s FROM km_documents "
-    "UNION ALL SELECT space, 0, 0, 1, at_s FROM km_log) GROUP BY space ORDER BY space"
+    "UNION ALL SELECT space, 0, 0, 1, updated_s FROM km_documents) GROUP BY space ORDER BY space"
 )
 UNLEARN = "DELETE FROM km_vocabulary WHERE length = ? AND word = ?"
 SAYING = (
@@ -514,7 +510,6 @@ DAMAGED_ROWS = {
         ("earlier revision", "km_revision", "memory || ', ' || number", "NOT is_whole(CAST(record AS BLOB))"),
         ("facet", "km_facet", "name || ' of ' || owner", _UNSEALED("value")),
         ("document", "km_documents", "replace(namespace, char(31), '/') || key", _UNSEALED("value")),
-        ("item", "km_log", "session || ' ' || position", _UNSEALED("item")),
         ("operation", "km_operations", "operation", _UNSEALED("outcome")),
         ("delivery of", "km_delivery", "item", _UNDELIVERABLE),
     )
@@ -545,7 +540,7 @@ SAID = (
 )
 """Of each of the contexts ?3 the first memory and the last ?5."""
 
-# --- documents and logs ---------------------------------------------------------------------------------------------
+# --- documents and items of logs ------------------------------------------------------------------------------------
 
 _DOCUMENT_TEXT = "substr(value, 1, instr(value, char(10)))"
 """Without its digest."""
@@ -561,8 +556,8 @@ DOCUMENT_PAGE = (
     "ORDER BY namespace, key LIMIT ?7"
 )
 DOCUMENT_PLACES = (
-    "SELECT namespace, key FROM km_documents WHERE space = ?1 AND namespace >= ?2 AND namespace < ?3 "
-    "AND (namespace, key) > (?4, ?5) ORDER BY namespace, key LIMIT ?6"
+    "SELECT namespace, key FROM km_documents WHERE space = ?1 AND namespace < ?2 AND (namespace, key) > (?3, ?4) "
+    "ORDER BY namespace, key LIMIT ?5"
 )
 NAMESPACES = f"SELECT DISTINCT namespace FROM km_documents WHERE {_LIVING} ORDER BY namespace"
 DOCUMENT_MATCHES = (
@@ -579,10 +574,8 @@ PUT_DOCUMENT = (
 INDEX_DOCUMENT = "INSERT INTO km_documents_text(rowid, body) VALUES (?, ?)"
 UNINDEX_DOCUMENTS = "DELETE FROM km_documents_text WHERE rowid IN (SELECT value FROM json_each(?))"
 UNINDEX_PROJECT = "DELETE FROM km_documents_text WHERE rowid IN (SELECT rowid FROM km_documents WHERE space = ?)"
-DROP_PROJECT = ("DELETE FROM km_documents WHERE space = ?", "DELETE FROM km_log WHERE space = ?")
-COUNT_DOCUMENTS = (
-    "SELECT (SELECT count(*) FROM km_documents WHERE space = ?1) + (SELECT count(*) FROM km_log WHERE space = ?1)"
-)
+DROP_PROJECT = "DELETE FROM km_documents WHERE space = ?"
+COUNT_DOCUMENTS = "SELECT count(*) FROM km_documents WHERE space = ?"
 EARLIER_HERE = (
     "UPDATE OR IGNORE km_documents AS d SET key = key || ?3 WHERE space = ?1 AND EXISTS (SELECT 1 FROM km_documents "
     "AS o WHERE o.space = ?2 AND o.namespace = d.namespace AND o.key = d.key AND o.updated_s >= d.updated_s)"
@@ -592,7 +585,6 @@ MOVE_DOCUMENTS = (
     "UPDATE OR IGNORE km_documents SET space = ?2 WHERE space = ?1",
     "UPDATE OR IGNORE km_operations SET space = ?2 WHERE space = ?1",
 )
-MOVE_LOG = "UPDATE km_log SET space = ?, position = position + ? WHERE space = ? AND session = ?"
 DROP_PROJECTS_OPERATIONS = "DELETE FROM km_operations WHERE space = ?"
 DROP_DOCUMENTS = "DELETE FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 LAST_VERSIONS = (
@@ -605,16 +597,15 @@ OPERATION = "SELECT outcome FROM km_operations WHERE space = ? AND operation = ?
 NOTE_OPERATION = "INSERT INTO km_operations VALUES (?, ?, ?, ?)"
 DROP_OPERATIONS = "DELETE FROM km_operations WHERE at_s < ?"
 
-_OF_LOG = "FROM km_log WHERE space = ?1 AND session = ?2"
-LOG_PAGE = f"SELECT position, item, at_s {_OF_LOG} AND position < ?3 ORDER BY position DESC LIMIT ?4"
-LOG_END = f"SELECT coalesce(max(position), 0) {_OF_LOG}"
-LOG_SESSIONS = "SELECT session, count(*), max(at_s) FROM km_log WHERE space = ? GROUP BY session ORDER BY session"
-APPEND_TO_LOG = "INSERT INTO km_log VALUES (?, ?, ?, ?, ?)"
-CUT_LOG = f"DELETE {_OF_LOG} AND position >= ?3"
-COPY_LOG = (
-    "INSERT INTO km_log SELECT space, ?3, row_number() OVER (ORDER BY position) + ?4, item, at_s "
-    f"{_OF_LOG} AND position <= ?5"
+LOG_PAGE = (
+    f"SELECT {DOCUMENT} FROM km_documents WHERE space = ? AND namespace = ? AND key < ? ORDER BY key DESC LIMIT ?"
 )
+LOG_END = "SELECT max(key) FROM km_documents WHERE space = ? AND namespace = ?"
+LOG_SESSIONS = (
+    "SELECT namespace, count(*), max(updated_s) FROM km_documents "
+    "WHERE space = ? AND namespace >= ? AND namespace < ? GROUP BY namespace ORDER BY namespace"
+)
+CUT_LOG = "SELECT rowid, key FROM km_documents WHERE space = ? AND namespace = ? AND key >= ? ORDER BY key"
 
 
 def newest_documents(pieces: int) -> str:

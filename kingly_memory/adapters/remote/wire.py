@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 from kingly_memory.adapters.remote.outcomes import failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
-from kingly_memory.documents import MOST_BYTES, Document, json_text, name_of, texts_in
+from kingly_memory.documents import ITEM_ID, LOG, MOST_BYTES, Document, json_text, name_of, session_of, texts_in
 from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType, moment_text
 from kingly_memory.ports import (
@@ -311,7 +311,10 @@ def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteD
         return RemoteDocument(name, space, at, purged=entry.get("purged") is True)
     try:
         said = dict(entry["document"])
-        *labels, key = [required("place", one) for one in list(said["place"])]
+        *labels, key = list(said["place"])
+        is_item = bool(labels) and labels[0] == LOG and ITEM_ID.match(key)
+        for one in [session_of(labels), key] if is_item else [*labels, key]:
+            required("place", one)
         told = json.loads(content)
         json_text("value", told["value"])
         created_at, expires_at = moment("created_at", said.get("created_at")), moment("expires_at", said["expires_at"])

@@ -137,6 +137,10 @@ def backoff_s(attempts: int, longest_s: float, chance: float) -> float:
     return chance * min(longest_s, 2.0 ** min(attempts, 30))
 
 
+DOCUMENT = "document"
+"""The facet of a shared document (`shared`)."""
+
+
 def outbox_of_links(remote: str) -> str:
     """The name of the outbox in which links wait for a remote. Memories wait in the one with the remote's own name."""
     return sha256(f"{remote}:links".encode()).hexdigest()[: len(remote)]

@@ -30,7 +30,7 @@ from kingly_memory.ports import (
     Transaction,
 )
 from kingly_memory.router.delivery import moves as delivery
-from kingly_memory.router.delivery.moves import Leased, outbox_of_documents, outbox_of_links
+from kingly_memory.router.delivery.moves import DOCUMENT, Leased, outbox_of_documents, outbox_of_links
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 
 log = logging.getLogger("kingly_memory.outbox")
@@ -393,30 +393,30 @@ def _each(
 # --- what the user asks for -------------------------------------------------------------------------------------------
 
 
-def retry(remote: str, memory_ids: Collection[str], now_s: float, space: str) -> Callable[[Transaction], int]:
+def retry(remote: str, ids: Collection[str], now_s: float, space: str) -> Callable[[Transaction], int]:
     """The project's dead deliveries become due again, and its waiting ones become due now."""
-    return _chosen(remote, memory_ids, space, lambda found: delivery.retried(found, now_s))
+    return _chosen(remote, ids, space, lambda found: delivery.retried(found, now_s))
 
 
-def drop(remote: str, memory_ids: Collection[str], space: str) -> Callable[[Transaction], int]:
-    """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
-    return _chosen(
-        remote, memory_ids, space, lambda found: None if found.remote_id is None else delivery.dropped(found)
-    )
+def drop(remote: str, ids: Collection[str], space: str) -> Callable[[Transaction], int]:
+    """Take the project's deliveries out of the outbox. What they are about stays in the local layer."""
+    return _chosen(remote, ids, space, lambda found: None if found.remote_id is None else delivery.dropped(found))
 
 
 def _chosen(
-    remote: str, memory_ids: Collection[str], space: str, move: Callable[[Delivery], Delivery | None]
+    remote: str, ids: Collection[str], space: str, move: Callable[[Delivery], Delivery | None]
 ) -> Callable[[Transaction], int]:
-    """Move those that are dead or waiting, and the project's. Returns how many."""
+    """Move those of memories and documents that are dead or waiting, and the project's. Returns how many."""
 
     def change(transaction: Transaction) -> int:
         count = 0
-        for memory_id in memory_ids:
-            found, row = transaction.delivery(remote, memory_id), transaction.row(memory_id)
-            own = row is not None and row.memory.scope.space == space
-            if found is not None and own and found.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                transaction.set_delivery(remote, memory_id, move(found))
+        for item_id in ids:
+            row, document = transaction.row(item_id), transaction.facet(DOCUMENT, item_id)
+            outbox = remote if document is None else outbox_of_documents(remote)
+            whose = document["space"] if document else None if row is None else row.memory.scope.space
+            found = transaction.delivery(outbox, item_id)
+            if found is not None and whose == space and found.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+                transaction.set_delivery(outbox, item_id, move(found))
                 count += 1
         return count
 
@@ -425,14 +425,14 @@ def _chosen(
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry(Plain):
-    """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now to the next try, which is not
-    before the next probe of an offline link. `remote_id` is what the remote calls the memory, when it has an earlier
-    revision; `remote` is the remote's name, where it has one."""
+    """One waiting or dead delivery, as `outbox list` shows it. `key` of a document says where it lies. `due_s` counts
+    from now to the next try, which is not before the next probe of an offline link. `remote_id` is what the remote
+    calls the memory, when it has an earlier revision; `remote` is the remote's name, where it has one."""
 
     OPTIONAL = ("remote",)
     DIGITS = 1
 
-    id: MemoryId
+    id: str
     key: str | None
     state: DeliveryState
     attempts: int
@@ -443,13 +443,15 @@ class OutboxEntry(Plain):
     is_offline: bool = field(default=False, repr=False)
 
 
-def entry(memory: Memory, found: Delivery, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
+def entry(
+    item_id: str, key: str | None, found: Delivery, now_s: float, *, remote: str | None, next_probe: float | None
+) -> OutboxEntry:
     """What the outbox shows of a delivery. `next_probe` is when an offline link is tried again, else None."""
     due = found.due if found.due is None or next_probe is None else max(found.due, next_probe)
     due_s = None if due is None else due - now_s
     return OutboxEntry(
-        memory.id,
-        memory.key,
+        item_id,
+        key,
         found.state,
         found.attempts,
         due_s,

@@ -1,4 +1,5 @@
 """The documents that are shared: those of the namespaces of which somebody has said so, with the hubs of that moment.
+An item of a log is one of them where the session's name begins with such a namespace.
 
 The facet `remote:<name>` has in `shared` the beginnings of those namespaces, for each space. A document that is to go
 there has a facet of its own, `document:<its name>.<digest of its space>`, with its space and its place; since it was
@@ -13,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from kingly_memory.digests import sha256
-from kingly_memory.documents import Namespace, Place, as_json, name_of, texts_in
+from kingly_memory.documents import LOG, Namespace, Place, as_json, name_of, texts_in
 from kingly_memory.models import DeliveryState, JsonObject
 from kingly_memory.ports import Delivery, RemoteDocument, Transaction
 from kingly_memory.router.delivery import moves as delivery
-from kingly_memory.router.delivery.moves import outbox_of_documents
+from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
 from kingly_memory.validation import mended
 
-DOCUMENT = "document"
 AT_ONCE = 200
 """Documents that are looked at in one transaction, so that stores are not kept waiting."""
 _TICK = timedelta(microseconds=1)
@@ -41,7 +41,8 @@ def prefixes(known: JsonObject | None, space: str) -> list[Namespace]:
 
 
 def is_shared(known: JsonObject | None, space: str, namespace: Namespace) -> bool:
-    return any(namespace[: len(one)] == one for one in prefixes(known, space))
+    path = namespace[1:] if namespace[0] == LOG else namespace
+    return any(path[: len(one)] == one for one in prefixes(known, space))
 
 
 def later_than(before: datetime, now: datetime) -> datetime:

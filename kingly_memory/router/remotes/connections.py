@@ -255,7 +255,7 @@ class RemoteConnection:
         elif self._sender.waiting(self._sender.outboxes[1]):
             reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
         elif self._sender.waiting(self._sender.outboxes[2]):
-            reason = "documents were not accepted yet; `kingly-memory status --remote …` counts them"
+            reason = "documents were not accepted yet; see `kingly-memory outbox list --remote …`"
         reason = reason or known_remotes.not_taken_in(self._services.reader, self._name, self._space)
         # Another process may have sent them; and a remote that was put back is sent what did not wait before.
         delivered = max(waited - waiting - max(dead - died, 0), self._sender.delivered - had_delivered)

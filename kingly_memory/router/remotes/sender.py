@@ -402,10 +402,8 @@ class Sender:
         return self._services.now_s() + min(wished_s or backed_off_s, longest_s)
 
     def _complain(self, item: Leased, reason: str, *, dead: bool) -> None:
-        is_memory = isinstance(item.subject, Memory)
-        see = "see `kingly-memory outbox list --remote …`"
-        again = {RemoteLink: "link the memories", RemoteDocument: "write it"}.get(type(item.subject), "pin or rate it")
-        remedy = see if is_memory else f"{again} again to have it tried anew"
+        again = {RemoteLink: "link the memories", RemoteMarks: "pin or rate it"}.get(type(item.subject))
+        remedy = f"{again} again to have it tried anew" if again else "see `kingly-memory outbox list --remote …`"
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):

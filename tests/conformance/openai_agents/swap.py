@@ -33,13 +33,13 @@ class Swapped(KinglySession):
         self._opened.log(self.session_id).append([])  # else there may be no file yet
         with sqlite3.connect(self._home / "store" / "cache.db") as connection:
             connection.executescript(
-                "CREATE TEMP VIEW planted AS SELECT session AS session_id, item AS message_data FROM km_log;"
-                "CREATE TEMP TRIGGER plants INSTEAD OF INSERT ON planted BEGIN INSERT INTO km_log "
-                "SELECT 'tests', new.session_id, coalesce(max(position), 0) + 1, new.message_data, 0 FROM km_log "
-                "WHERE session = new.session_id; END"
+                "CREATE TEMP VIEW planted AS SELECT namespace AS session_id, value AS message_data FROM km_documents;"
+                "CREATE TEMP TRIGGER plants INSTEAD OF INSERT ON planted BEGIN INSERT INTO km_documents "
+                "SELECT 'tests', char(31) || new.session_id || char(31), coalesce(max(key), '') || '.', "
+                "new.message_data, 0, 0, 0, NULL, NULL FROM km_documents; END"
             )
             yield connection
-            ((damaged,),) = connection.execute("SELECT count(*) FROM km_log WHERE item LIKE 'not valid json%'")
+            ((damaged,),) = connection.execute("SELECT count(*) FROM km_documents WHERE value LIKE 'not valid json%'")
             assert damaged == 1
 
 
