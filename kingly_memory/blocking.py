@@ -1124,6 +1124,19 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.store_many(memories))
 
+    def capture(
+        self, turns: Sequence[Mapping[str, Any]], *, user: str | None = None, context_id: str | None = None
+    ) -> tuple[Memory, ...]:
+        """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
+
+        `turns` are `{"role": "user" or "assistant", "content": text}`, as models take them; other roles are left out.
+        What the user says has the origin user; what a reply concludes is `derived`. Questions, orders, guesses, code,
+        and what is quoted or pasted are not kept, secrets are taken out, and nothing is stored twice: the same turns
+        may come again. With `user` it is that user's. Answers with what is new, in the order it was said. Raises
+        InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.capture(turns, user=user, context_id=context_id))
+
     def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
         """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as
         a use. Raises InvalidInput, RecordDamaged.

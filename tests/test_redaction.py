@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kingly_memory import redaction
+from kingly_memory.attention.statements import Message, statements
 from kingly_memory.dataclass import replace
-from kingly_memory.hosts.statements import statements
-from kingly_memory.hosts.transcript import Message
 from kingly_memory.redaction import Redacted, redact
 from tests.secret_samples import ordinary, secrets
 

@@ -33,6 +33,8 @@ from kingly_memory.models import (
     RetrievalMode,
     Standing,
     Taken,
+    project_and_user,
+    space_of,
 )
 from kingly_memory.ports import LanguageModel
 from kingly_memory.validation import USUAL, Draft, Imported, Ttl
@@ -616,6 +618,43 @@ class MemoryVerbs(Family):
             )
         except InvalidInput as error:
             raise InvalidInput(f"memories[{place}].{error.field}", f"{error.problem}; nothing was stored") from None
+
+    async def capture(
+        self, turns: Sequence[Mapping[str, Any]], *, user: str | None = None, context_id: str | None = None
+    ) -> tuple[Memory, ...]:
+        """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
+
+        `turns` are `{"role": "user" or "assistant", "content": text}`, as models take them; other roles are left out.
+        What the user says has the origin user; what a reply concludes is `derived`. Questions, orders, guesses, code,
+        and what is quoted or pasted are not kept, secrets are taken out, and nothing is stored twice: the same turns
+        may come again. With `user` it is that user's. Answers with what is new, in the order it was said. Raises
+        InvalidInput, StoreError.
+        """
+        from kingly_memory.attention.statements import statements
+        from kingly_memory.router import capturing
+        from kingly_memory.router.search.local import LocalSearch
+
+        said, station = capturing.messages(turns), self._engine.station
+        if user is not None:
+            project, _ = project_and_user(station.space)
+            station = station._replace(space=space_of(project, validation.label("user", user)))
+        where = validation.label("context_id", context_id) or station.context_id
+        engine = self._engine if station.space == self._engine.space else self._engine.scoped(station)
+        await engine.opened()
+        settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
+
+        def alike(text: str) -> list[Memory]:
+            asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
+            return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
+
+        def new() -> list[Imported]:
+            found = capturing.news(list(statements(said)), settings.capture_most, alike)
+            entries = [capturing.entry(one, where, station, settings.content_limit_bytes) for one in found]
+            return [one for one in entries if engine.view.get(one.id or "") is None]
+
+        entries = await engine.read(new)
+        await type(self)(engine).remember(entries)
+        return tuple(memory for one in entries if (memory := engine.view.get(one.id or "")) is not None)
 
     async def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
         """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as

@@ -8,36 +8,32 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from kingly_memory import validation
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
-from kingly_memory.app.reading import LocalReader, open_reader
+from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.pertinence import draws_on
+from kingly_memory.attention.statements import Message, Statement, statements
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreBusy
-from kingly_memory.hosts.statements import Statement, gist, is_echo, statements
-from kingly_memory.hosts.transcript import Message, read_since
+from kingly_memory.hosts.transcript import read_since
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Origin, Taken
+from kingly_memory.models import Taken
 from kingly_memory.own_files import check_folder, opened
 from kingly_memory.place import Place
+from kingly_memory.router import capturing
 from kingly_memory.settings import Settings
-from kingly_memory.validation import Imported
 
-TAG = "captured"
 BUDGET_S = 10.0
 """After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
 MOST_SHOWN = 50
 """Memories of a session that are held against what the assistant says, those that were put in last."""
 MOST_SESSIONS = 500
 """The sessions read last are remembered. To read one again from its beginning would do no harm."""
-_LOOKED_AT = 5
 _LOCK_WAIT_S = 2.0
 
 
@@ -84,33 +80,14 @@ def keep(
         return taken
 
 
-def captured_id(statement: Statement, session: Session, project: str) -> MemoryId:
-    """The same for the same words of the same message, and ordered by the time they were said (RFC 9562, version 8)."""
-    source = statement.message_id or session.id
-    digest = sha256("\0".join((project, source, gist(statement.content))).encode(errors="replace")).hexdigest()
-    said_at = statement.at or datetime.fromtimestamp(0, UTC)
-    time = f"{max(int(said_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
-    return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
-
-
 def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
-    """The most significant ones that are not known yet, in the order they were said."""
+    """Those that are kept."""
     if not found:
         return []
-    chosen = sorted(found, key=lambda one: one.worth.significance, reverse=True)[:most]
     with closing(open_reader(place, settings, repairs=False)) as reader:
-        return [one for one in found if one in chosen and not _is_known(one, reader)]
-
-
-def _is_known(statement: Statement, reader: LocalReader) -> bool:
-    """True for what is stored already, and for what an assistant has only repeated from there. What was only derived
-    from a reply is not known as the user's word, who confirms it by saying it."""
-    is_users = statement.speaker == "user"
-    hits = [hit.memory for hit in reader.search(statement.content, limit=_LOOKED_AT)]
-    known = [one.content for one in hits if not (is_users and one.origin is Origin.DERIVED)]
-    if any(gist(statement.content) == gist(one) for one in known):
-        return True
-    return not is_users and any(is_echo(statement.content, one) for one in known)
+        return capturing.news(
+            found, most, lambda text: [hit.memory for hit in reader.search(text, limit=capturing.LOOKED_AT)]
+        )
 
 
 def _used(messages: Sequence[Message], session: Session, place: Place, settings: Settings) -> list[MemoryId]:
@@ -137,27 +114,13 @@ def _store(
 ) -> Taken:
     from kingly_memory.blocking import SyncMemoryRouter
 
-    drafts = [
-        validation.draft(
-            one.content,
-            content_limit_bytes=settings.content_limit_bytes,
-            type=one.worth.type,
-            significance=one.worth.significance,
-            confidence=one.worth.confidence,
-            tags=(TAG, one.sort),
-            context_id=session.id,
-            agent=place.agent,
-            origin=Origin.USER if one.speaker == "user" else Origin.DERIVED,
-            created_at=one.at,
-        )
-        for one in new
-    ]
-    ids = [captured_id(one, session, place.space) for one in new]
+    limit = settings.content_limit_bytes
+    entries = [capturing.entry(one, session.id, place, limit) for one in new]
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
     with SyncMemoryRouter.open(
         place.home, remote=False, project=place.project, user=place.user, agent=place.agent, settings=settings
     ) as router:
-        taken = router.remember([Imported(draft, one) for draft, one in zip(drafts, ids, strict=True)])
+        taken = router.remember(entries)
         with suppress(InvalidInput):  # one of them was forgotten just now
             router.continuum.update_outcome(used, success=False)
         return taken

@@ -9,14 +9,13 @@ import stat
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from kingly_memory.attention.fence import without_fenced
+from kingly_memory.attention.statements import Message, Speaker
 from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import as_utc
-
-Speaker = Literal["user", "assistant"]
 
 READ_BYTES = 1024 * 1024
 """So much of a transcript is read at a time: it takes a second or two to look through."""
@@ -36,16 +35,6 @@ class TranscriptUnreadable(KinglyMemoryError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the host's transcript cannot be read ({problem}); nothing was captured from it")
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What the user or the assistant said, without what host and hooks added. A resumed session keeps the `id`."""
-
-    id: str
-    speaker: Speaker
-    text: str
-    at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ await Runner.run(agent, "Where is my parcel?", session=session)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -16,11 +16,8 @@ from kingly_memory.api.session_log import MOST_ITEMS
 from kingly_memory.attention.fence import PREAMBLE, without_fenced
 from kingly_memory.errors import InvalidInput
 from kingly_memory.extras import require
-from kingly_memory.hosts.capture import TAG
-from kingly_memory.hosts.statements import statements
-from kingly_memory.hosts.transcript import Message
-from kingly_memory.models import Origin
 from kingly_memory.portal import Portal
+from kingly_memory.router.capturing import messages
 
 if TYPE_CHECKING:
     from agents import RunContextWrapper, SessionSettings, TResponseInputItem
@@ -95,7 +92,7 @@ class KinglySession:
     async def session_input_callback(self, history: list[Item], new_items: list[Item]) -> list[Item]:
         """For `RunConfig(session_input_callback=…)`: history, notes that fit what is said now, and that. The notes are
         no part of the session."""
-        asked = "\n".join(one.text for one in _said(new_items) if one.speaker == "user")
+        asked = "\n".join(one.text for one in messages(new_items) if one.speaker == "user")
         if not self._recalls or not asked.strip():
             return [*history, *new_items]
         found = await _asked(self._router_of_callback(), lambda memory: memory.inject(asked))
@@ -117,21 +114,7 @@ class KinglySession:
             return
         items = [one for one in items if not _is_note(one)]  # the SDK keeps what a callback has added
         await _asked(router, lambda memory: memory.log(self.session_id).append(items))
-        found = await asyncio.to_thread(lambda: list(statements(_said(items))))
-        learned = [
-            {
-                "content": one.content,
-                "type": one.worth.type,
-                "significance": one.worth.significance,
-                "confidence": one.worth.confidence,
-                "tags": (TAG, one.sort),
-                "context_id": self.session_id,
-                "origin": Origin.USER if one.speaker == "user" else Origin.DERIVED,
-            }
-            for one in found
-        ]
-        if learned:
-            await _asked(router, lambda memory: memory.store_many(learned))
+        await _asked(router, lambda memory: memory.capture(items, context_id=self.session_id))
 
     def _router(self, wrapper: Run | None) -> Router:
         if not callable(self._memory):
@@ -164,17 +147,6 @@ async def _finished(work: Coroutine[Any, Any, T]) -> T:
     if not task.cancelled():
         task.exception()  # else asyncio says that nobody has looked at it
     raise cancelled
-
-
-def _said(items: Iterable[Any]) -> Iterator[Message]:
-    """What user and assistant have said among the items; the rest are calls, their results, pictures."""
-    for item in items:
-        speaker = item.get("role") if isinstance(item, Mapping) else None
-        if speaker in ("user", "assistant"):
-            content = item.get("content")
-            parts = [{"text": content}] if isinstance(content, str) else content
-            parts = [one.get("text") for one in parts or () if isinstance(one, Mapping)]
-            yield Message("", speaker, "\n".join(one for one in parts if isinstance(one, str)), None)
 
 
 def _is_note(item: Any) -> bool:

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from kingly_memory import Memory, Origin, SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.fence import fenced
+from kingly_memory.attention.statements import Message, Sort, Speaker, Statement, sentences, sort_of, statements
 from kingly_memory.errors import StoreBusy
 from kingly_memory.hosts import transcript as transcripts
-from kingly_memory.hosts.capture import Progress, Session, captured_id, keep
-from kingly_memory.hosts.statements import Sort, Statement, sentences, sort_of, statements
-from kingly_memory.hosts.transcript import Message, TranscriptUnreadable, read_since
+from kingly_memory.hosts.capture import Progress, Session, keep
+from kingly_memory.hosts.transcript import TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.place import Place
+from kingly_memory.router.capturing import captured_id
 from kingly_memory.settings import Pace, Settings
 from tests.hosts.hook_samples import SESSION, entry, text, transcript
 
@@ -145,7 +146,7 @@ def test_what_the_user_pasted_is_not_the_users_word(said: str) -> None:
 
 
 @given(st.text(max_size=500), st.sampled_from(["user", "assistant"]))
-def test_any_text_can_be_looked_at(said: str, speaker: transcripts.Speaker) -> None:
+def test_any_text_can_be_looked_at(said: str, speaker: Speaker) -> None:
     for one in statements([Message("m", speaker, said, None)]):
         assert 0 < len(one.content) <= 500
 
@@ -454,10 +455,10 @@ def test_the_weightiest_are_kept_when_there_are_too_many(place: Place, session: 
 
 def test_the_id_of_a_statement_is_its_own_in_every_process_and_differs_between_projects() -> None:
     one = Statement("We decided to use Postgres.", Sort.DECISION, "user", "u1", datetime(2026, 3, 1, tzinfo=UTC))
-    first = captured_id(one, Session("s", Path("t")), "app")
-    assert first == captured_id(one, Session("other", Path("t")), "app")
+    first = captured_id(one, "s", "app")
+    assert first == captured_id(one, "other", "app")
     assert (first[14], int(first[:8] + first[9:13], 16)) == ("8", 1_772_323_200_000)
-    assert first != captured_id(one, Session("s", Path("t")), "shop")
+    assert first != captured_id(one, "s", "shop")
 
 
 # --- how far a session was read -------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ import pytest
 
 from kingly_memory.attention.fence import PREFIX
 from kingly_memory.attention.injection import Budget, NoteCandidate, inject
+from kingly_memory.attention.statements import Message, statements
 from kingly_memory.hosts.capture import Session, keep
-from kingly_memory.hosts.statements import statements
-from kingly_memory.hosts.transcript import Message
 from kingly_memory.models import MemoryType, Origin
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings

@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
+from kingly_memory.attention.statements import WORTH, sort_of
 from kingly_memory.hosts.config import HOSTS
 from kingly_memory.hosts.hooks import EVENTS
-from kingly_memory.hosts.statements import WORTH, sort_of
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, process
 

@@ -1,0 +1,89 @@
+"""What capture keeps of the 150 turns in captured_turns.jsonl: `python -m benchmarks.capturing`.
+
+Each turn says which of its words should be kept (`keep`) and which must not (`never`: secrets, and what was pasted).
+The turns were written before the rules of `attention/statements.py`, in four languages, by the hand that then made the
+rules. A digest of the text put each into one of two halves. The rules were made with the mistakes of the half `seen`
+alone, so the half `unseen` counts; a set that somebody else has written would be harder. `--misses` lists the mistakes
+of the half `seen`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kingly_memory.attention.statements import Message, gist, statements
+
+TURNS = Path(__file__).with_name("captured_turns.jsonl")
+HALVES = ("seen", "unseen")
+
+
+class Figures(NamedTuple):
+    """Of some turns: how many of the words to keep are kept, how many of the statements kept hold such words, and the
+    secrets and pasted words that are kept."""
+
+    wanted: int
+    found: int
+    kept: int
+    right: int
+    secrets: int
+    pasted: int
+
+    def line(self) -> str:
+        recall, precision = self.found / max(self.wanted, 1), self.right / max(self.kept, 1)
+        return (
+            f"kept of what should be {recall:4.0%} ({self.found} of {self.wanted}) · should be of what is kept"
+            f" {precision:4.0%} ({self.right} of {self.kept}) · secrets {self.secrets} · pasted {self.pasted}"
+        )
+
+
+def turns(half: str | None = None) -> list[dict[str, Any]]:
+    read = [json.loads(line) for line in TURNS.read_text(encoding="utf-8").splitlines()]
+    return [one for one in read if half in (None, one["half"])]
+
+
+def kept_of(turn: dict[str, Any]) -> list[str]:
+    return [one.content for one in statements([Message("m", turn["role"], turn["content"], None)])]
+
+
+def figures(some: Iterable[dict[str, Any]]) -> Figures:
+    told = Figures(0, 0, 0, 0, 0, 0)
+    for turn in some:
+        kept = kept_of(turn)
+        of_never = sum(_holds(kept, one) for one in turn["never"])
+        one = (
+            len(turn["keep"]),
+            sum(_holds(kept, span) for span in turn["keep"]),
+            len(kept),
+            sum(any(gist(span) in gist(statement) for span in turn["keep"]) for statement in kept),
+            of_never if turn["kind"] == "secret" else 0,
+            of_never if turn["kind"] != "secret" else 0,
+        )
+        told = Figures(*(before + more for before, more in zip(told, one, strict=True)))
+    return told
+
+
+def _holds(kept: Sequence[str], span: str) -> bool:
+    return any(gist(span) in gist(one) for one in kept)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="what capture keeps of 150 turns")
+    parser.add_argument("--misses", action="store_true", help="list the mistakes of the half that rules are made with")
+    options = parser.parse_args()
+    for half in HALVES:
+        print(f"{half:7} {figures(turns(half)).line()}")
+        for language in dict.fromkeys(one["lang"] for one in turns(half)):
+            print(f"     {language} {figures(one for one in turns(half) if one['lang'] == language).line()}")
+    if options.misses:
+        for turn in turns("seen"):
+            told = figures([turn])
+            if told.found < told.wanted or told.right < told.kept or told.secrets or told.pasted:
+                print(turn["lang"], turn["kind"], repr(turn["content"]), "→", kept_of(turn))
+
+
+if __name__ == "__main__":
+    main()
