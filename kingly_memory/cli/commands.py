@@ -58,7 +58,7 @@ def _takes(spelling: str, words: str, default: Any = None) -> Parameter:
 
 COMMON = (
     _takes("--json", "print JSON for programs instead of text for people"),
-    _takes("--home DIR", "folder of the memories (default: `.kingly/memory` of the nearest project folder)"),
+    _takes("--home DIR", "folder of the memories (default: the nearest project's `.kingly/memory`)"),
     _takes(
         "--remote REMOTE",
         "name or address of the remote memory server that this command uses, and no other one; alone "
@@ -70,7 +70,7 @@ COMMON = (
     ),
     _takes("--project NAME", "project whose memories are meant (default: the project folder's name)"),
     _takes("--everywhere", "what is kept for every project, instead of one project"),
-    _takes("--user NAME", "user whose memories are meant; without, those that belong to nobody"),
+    _takes("--user NAME", "user whose memories are meant (default: those that are nobody's)"),
     _takes("--agent NAME", "agent who speaks; search and list show only what this agent stored"),
 )
 """Options of every command that is not apart, accepted before and after its name."""
@@ -90,6 +90,7 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "get": (_takes("--explain", "show how strong it is, its tier, and what becomes of it"),),
     "weak": (_takes("--limit N", "how many to show", 20),),
+    "status": (_takes("--watch", "show it again whenever it changes, until Ctrl-C"),),
     **dict.fromkeys(("purge", "projects remove"), (_takes("--yes", "do it without asking"),)),
     "sweep": (_takes("--undo", "take back what the last sweep archived and moved"),),
 }
@@ -137,19 +138,20 @@ GROUPS: Mapping[str, str] = {
 }
 """What the verbs of a group are about."""
 
+DAILY = "store search get list edit forget import status doctor config"
+"""The commands of which `--help` says a line each; `help all` does of every one."""
 FOR: Mapping[str, str] = {
     "memories": "store search get list forget restore update tag edit history diff link links purge",
     "tasks and thoughts": "context task confidence thought",
-    "what is put beside prompts": "inject focus unfocus pin unpin rate threads suggestions",
-    "what becomes of memories": "sweep weak reinforce archive compact stats",
+    "beside prompts": "inject focus unfocus pin unpin rate threads suggestions",
+    "what becomes of them": "sweep weak reinforce archive compact stats",
     "files": "import export backup encrypt decrypt documents log",
     "remotes and projects": "remotes sync outbox hub projects",
-    "agents and this program": "demo status doctor mcp hook config trust completion version",
+    "agents, this program": "demo status doctor mcp hook config trust completion version",
 }
 """The commands of `--help`, by what they are for."""
-
-BARE: Mapping[str, str] = {"remotes": "remotes list", "projects": "projects list"}
-"""What a group does when none of its verbs is said."""
+AT_ITS_OWN_PACE = frozenset("edit demo hub mcp hook completion".split())
+"""Commands that wait for a person or a program: no clock runs on the terminal meanwhile."""
 
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")

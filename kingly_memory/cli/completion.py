@@ -17,16 +17,17 @@ _kingly_memory() {{
     found=$({PROGRAM} completion bash -- "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
     COMPREPLY=($(compgen -W "$found" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
-complete -o default -F _kingly_memory {PROGRAM}""",
+complete -o default -F _kingly_memory {PROGRAM} kingly""",
     "zsh": f"""\
 _kingly_memory() {{
     local -a found
     found=(${{(f)"$({PROGRAM} completion zsh -- "${{(@)words[2,CURRENT]}}" 2>/dev/null)"}})
     (( $#found )) && compadd -- $found || _files
 }}
-compdef _kingly_memory {PROGRAM}""",
+compdef _kingly_memory {PROGRAM} kingly""",
     "fish": f"""\
-complete -c {PROGRAM} -a '({PROGRAM} completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'""",
+complete -c {PROGRAM} -c kingly \\
+    -a '({PROGRAM} completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'""",
 }
 
 

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Table
+from kingly_memory.cli.output import Table, when
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.writing import counted
 
@@ -27,7 +27,7 @@ log_list_lines = Table(
 
 
 def documents_put_lines(document: Document, _: Options) -> list[str]:
-    ends = "" if document.expires_at is None else f", until {document.expires_at:%Y-%m-%d %H:%M} UTC"
+    ends = "" if document.expires_at is None else f", until {when(document.expires_at)}"
     return [f"{'/'.join(document.namespace)} {document.key} has version {document.version}{ends}"]
 
 

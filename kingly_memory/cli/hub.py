@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, table
+from kingly_memory.cli.output import Answer, Output, ago, table
 from kingly_memory.extras import require
 from kingly_memory.place import hub_home
 from kingly_memory.writing import counted
@@ -71,7 +71,12 @@ def listed(options: Options, out: Output) -> Answer:
     found = Grants.read(_home(options))
     told = [one.to_json() for one in found.by_digest.values()]
     rows = [
-        (one.holder, _roles(role.word, project), one.namespace, one.made_at[:10])
+        (
+            one.holder,
+            _roles(role.word, project),
+            one.namespace,
+            ago(datetime.fromisoformat(one.made_at), datetime.now(UTC)),
+        )
         for one in found.by_digest.values()
         for project, role in one.roles.items()
     ]

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
 PROBLEMS_SHOWN = 20
-REPORT_S = 3.0
-"""Seconds between two lines that say how far an import is."""
 WATCH_S = 2.0
 """Seconds between two looks at the times of a watched folder's files."""
 _NAMES_WIDTH = 60
@@ -66,6 +64,7 @@ def _watch(path: Path, work: _Import, out: Output) -> int:
     before = notes.stamps(path)  # before the files are read: what changes meanwhile is read again
     work.run(path)
     out.note(f"watching {path}; Ctrl-C ends it")
+    out.is_idle = True
     try:
         while True:
             out.flush()
@@ -198,13 +197,11 @@ class _Import:
         self._router = router
         self._out = out
         self._tally = ImportTally("")
-        self._told_s = 0.0
 
     def run(self, path: Path, *, again: bool = False) -> int:
         """Import what stands there. `again`: say nothing where nothing has changed."""
         out, found = self._out, _source(path, self._options, self._place)
         self._tally = tally = ImportTally(found.format, self._options.dry_run, unknown=found.unknown)
-        self._told_s = time.monotonic()
         try:
             if found.format is FileFormat.NOTES:
                 self._sync(found, path)
@@ -252,7 +249,7 @@ class _Import:
         for batch in batches(plan.steps, BATCH):
             with _uninterrupted():
                 tally.add(self._router.remember_notes(batch))
-            self._tell()
+            self._out.progress(counted(tally.done, "memory"))
 
     def _take(self, found: FoundFile, path: Path) -> None:
         tally = self._tally
@@ -264,7 +261,7 @@ class _Import:
             # A dry run takes each batch back, so nothing that lies beside memories of another one can be tried.
             kinds = Imported if tally.dry_run else Imported | Beside
             self._remember([one for one in batch if isinstance(one, kinds)], path)
-            self._tell()
+            self._out.progress(counted(tally.done, "memory"))
 
     def _remember(self, entries: Sequence[Imported | Beside], path: Path) -> None:
         """All together, or else one by one, to name those that cannot be used."""
@@ -278,9 +275,3 @@ class _Import:
                 return
             for one in alone:
                 self._remember(one, path)
-
-    def _tell(self) -> None:
-        """Say how far the import is, every few seconds."""
-        if time.monotonic() - self._told_s >= REPORT_S and not self._out.as_json:
-            self._told_s = time.monotonic()
-            self._out.note(f"{counted(self._tally.done, 'memory')} so far")

@@ -63,16 +63,16 @@ def purge(options: Options, out: Output) -> Answer:
         else:
             said["whole_project"] = True
     with routing(place, out) as router:
-        return _purged(options, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
+        return _purged(options, out, lambda dry_run: router.purge(**{**said, "dry_run": dry_run}))
 
 
 def projects_remove(options: Options, out: Output) -> Answer:
     with routing(place_of(options, out), out) as router:
         remove = partial(router.projects.remove, options.name, force=options.force)
-        return _purged(options, lambda dry_run: remove(dry_run=dry_run))
+        return _purged(options, out, lambda dry_run: remove(dry_run=dry_run))
 
 
-def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
+def _purged(options: Options, out: Output, purge: Callable[[bool], Purged]) -> Answer:
     """Say what `purge` would take away, ask, and have it done."""
     planned = purge(True)
     if options.dry_run:
@@ -83,8 +83,10 @@ def _purged(options: Options, purge: Callable[[bool], Purged]) -> Answer:
         raise InvalidInput(
             "yes", "say --yes to purge without being asked; nothing was purged, and --dry-run shows what it would be"
         )
+    out.is_idle = not options.yes
     if not options.yes and not _says_yes(f"purge {_what_goes(planned, options)} for good?"):
         return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
+    out.is_idle = False
     done = purge(False)
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]

@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any, cast
 
 from kingly_memory.cli.commands import (
+    AT_ITS_OWN_PACE,
     COMMON,
     FILES,
     NAMED,
@@ -18,12 +19,13 @@ from kingly_memory.cli.commands import (
     READ_HERE,
     Command,
     Options,
+    commands,
     parameters_of,
 )
 from kingly_memory.cli.output import Answer, Output, facts
-from kingly_memory.cli.parser import UsageError, help_of, parse
+from kingly_memory.cli.parser import PROGRAM, UsageError, help_of, parse
 from kingly_memory.cli.place import arguments, elsewhere, place_of, reading, routing, whole_ids
-from kingly_memory.declare import Verb
+from kingly_memory.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject
 
@@ -42,10 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse(given)
         if options.help is not None or options.command is None:
-            out.say(*(options.help or help_of("")).split("\n"))
+            out.show({"help": options.help or help_of("")}, (options.help or help_of("")).split("\n"))
             code = 0
         else:
-            code = _run(options.command, options, out)
+            out.is_idle = options.command.name.partition(" ")[0] in AT_ITS_OWN_PACE
+            with out.clock(options.command.name):
+                code = _run(options.command, options, out)
         out.flush()
     except BrokenPipeError:
         _forget_output()
@@ -135,6 +139,10 @@ def _failed(error: Exception, command: Command | None, out: Output) -> int:
 
 
 def sentence(error: Exception, command: Command | None = None) -> str:
+    if isinstance(error, NothingUnder) and command is not None:
+        listing = f"{command.name.partition(' ')[0]} list"
+        listing = listing if any(one.name == listing for one in commands()) else "list"
+        return f"{error.problem}; `{PROGRAM} {listing}` shows what is there"
     if isinstance(error, InvalidInput) and command is not None:
         named = {"top_k": "limit", "ground_truth": "source"}
         for one in (*COMMON, *parameters_of(command)):

@@ -24,6 +24,7 @@ from kingly_memory.cli.output import (
     one_line,
     shortened,
     table,
+    when,
     width,
 )
 from kingly_memory.cli.place import (
@@ -315,7 +316,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         DeliveryState.DEAD: f"on this machine only: {receipt.reason}",
         DeliveryState.LOCAL_ONLY: f"on this machine only: {receipt.reason}",
     }
-    ends = [] if receipt.ends_at is None else [f"  ends {receipt.ends_at.isoformat(timespec='seconds')}"]
+    ends = [] if receipt.ends_at is None else [f"  ends {when(receipt.ends_at)}"]
     stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
     if receipt.sightings > 1:
         stored = f"known already, stored {receipt.sightings} times by now:"
@@ -342,7 +343,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
         "context": memory.scope.context_id,
         "agent": memory.scope.agent,
         "origin": memory.origin,
-        "created": f"{memory.created_at.isoformat(timespec='seconds')} ({ago(memory.created_at, now)})",
+        "created": when(memory.created_at),
         "ends": None if memory.ends_at is None else end_line(moment_text(memory.ends_at), memory.lifetime_s),
         "stored": f"{memory.sightings} times" if memory.sightings > 1 else None,
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
@@ -356,7 +357,11 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
 def explanation(told: JsonObject) -> list[str]:
     """What becomes of a memory and why, a fact a line: below `get --explain`."""
     tier, uses, archived = told["tier"], told["uses"], told["archived"]
-    used = f", the last {uses['last_used'][:10]}" if uses["accesses"] and uses["last_used"] else ""
+    used = (
+        f", the last {when(datetime.fromisoformat(uses['last_used']))}"
+        if uses["accesses"] and uses["last_used"]
+        else ""
+    )
     rows = {
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),
@@ -384,5 +389,5 @@ def end_line(ends_at: str | None, lifetime_s: float | None) -> str:
     """When a memory ends."""
     if ends_at is None:
         return "never"
-    told = datetime.fromisoformat(ends_at).isoformat(timespec="seconds")
+    told = when(datetime.fromisoformat(ends_at))
     return told if lifetime_s is None else f"{told} ({duration(lifetime_s)} after its last use)"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from types import SimpleNamespace
@@ -22,7 +25,9 @@ _JUST_NOW = 45
 _WIDTH = 100
 _GAP = "  "
 _INDENT = "      "
-_BOLD, _RED, _PLAIN = "\033[1m", "\033[31m", "\033[0m"
+_BOLD, _RED, _PLAIN, _ERASED, _CLEARED = "\033[1m", "\033[31m", "\033[0m", "\r\033[K", "\033[H\033[J"
+_TICK_S, _REPORT_S = 1.0, 3.0
+"""Seconds between two looks of a terminal's clock, and between two notes of how far a command is elsewhere."""
 _ROOM = 32
 """Columns that are worth having, also where they show less than half of a text."""
 
@@ -56,13 +61,82 @@ class Output:
         self._err = err or cast("TextIOWrapper", sys.stderr)
         self._noted: set[str] = set()
         self._is_coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._done, self._reported_s, self._clock_shows = "", time.monotonic(), False
+        self.is_idle = False
+        """It waits for a person or a change, and no clock runs."""
 
-    def show(self, data: JsonObject, lines: Iterable[str]) -> None:
-        """The data for a program, or the same in lines for a person."""
+    def show(self, data: JsonObject, lines: Iterable[str], *, again: bool = False) -> None:
+        """The data for a program, or the same in lines for a person, `again` in the place of what a terminal shows."""
         if self.as_json:
             self.data(data)
-        else:
-            self.say(*lines)
+            return
+        told = list(lines)
+        if again and self._out.isatty():
+            self.write(_CLEARED)
+        if again or not self._paged(told):
+            self.say(*told)
+
+    def _paged(self, lines: Sequence[str]) -> bool:
+        """Whether PAGER, else `less`, has shown them, because the terminal has less room."""
+        try:
+            columns, rows = os.get_terminal_size(self._out.fileno())
+        except (OSError, ValueError):
+            return False
+        needed = sum(1 + len(one) // max(columns, 1) for line in lines for one in line.split("\n"))
+        if needed < rows:
+            return False
+        import signal
+        import subprocess
+        from shlex import split
+
+        before, self.is_idle = signal.signal(signal.SIGINT, signal.SIG_IGN), True  # Ctrl-C is the pager's own
+        text = "".join(map(self._line, lines)).encode(self._out.encoding, "replace")
+        try:
+            said = split(os.environ.get("PAGER", "less"))
+            subprocess.run(said, input=text, env={"LESS": "FRX", **os.environ}, check=False)  # noqa: S603  # the caller's
+        except (OSError, ValueError, IndexError):
+            return False
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return True
+
+    @contextmanager
+    def clock(self, what: str) -> Iterator[None]:
+        """Say on a terminal that the command is at work and how far, once a second has passed."""
+        if self.as_json or not self._err.isatty():
+            yield
+            return
+        began, ended = time.monotonic(), threading.Event()
+
+        def tick() -> None:
+            while not ended.wait(_TICK_S):
+                if not self.is_idle:
+                    self._clock_shows = True
+                    passed = f"{what}, {duration(time.monotonic() - began)}{self._done}"
+                    self._err.write(f"{_ERASED}{shortened(passed, width() - 1)}")
+                    self._err.flush()
+
+        ticking = threading.Thread(target=tick, daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticking.join()
+            self._stop_the_clock()
+
+    def progress(self, done: str) -> None:
+        """How far the command is: beside a terminal's clock, elsewhere a note every few seconds."""
+        self._done = f": {done} so far"
+        if not self.as_json and not self._err.isatty() and time.monotonic() - self._reported_s >= _REPORT_S:
+            self._reported_s = time.monotonic()
+            self.note(f"{done} so far")
+
+    def _stop_the_clock(self) -> None:
+        if self._clock_shows:
+            self._clock_shows = False
+            self._err.write(_ERASED)
+            self._err.flush()
 
     def data(self, data: JsonObject) -> None:
         self.write_utf8(json.dumps(data, ensure_ascii=False) + "\n")
@@ -70,15 +144,19 @@ class Output:
     def say(self, *lines: str) -> None:
         """Lines for a person. Characters that would steer the terminal are taken out."""
         for line in lines:
-            strong = line.strong if isinstance(line, Line) and self._shows_colours(self._out) else 0
-            told = harmless(line)
-            self.write((f"{_BOLD}{told[:strong]}{_PLAIN}{told[strong:]}" if strong else told) + "\n")
+            self.write(self._line(line))
+
+    def _line(self, line: str) -> str:
+        strong = line.strong if isinstance(line, Line) and self._shows_colours(self._out) else 0
+        told = harmless(line)
+        return (f"{_BOLD}{told[:strong]}{_PLAIN}{told[strong:]}" if strong else told) + "\n"
 
     def _shows_colours(self, stream: TextIOWrapper) -> bool:
         return self._is_coloured and stream.isatty()
 
     def write(self, text: str) -> None:
         """Text in the terminal's encoding, with ? for what that lacks."""
+        self._stop_the_clock()
         encoding = self._out.encoding or "utf-8"
         self._out.write(text.encode(encoding, "replace").decode(encoding))
 
@@ -91,6 +169,7 @@ class Output:
         """A remark beside the answer, on standard error; the same one only once."""
         if sentence not in self._noted:
             self._noted.add(sentence)
+            self._stop_the_clock()
             self.flush()
             name = f"{_RED}kingly-memory:{_PLAIN}" if self._shows_colours(self._err) else "kingly-memory:"
             self._err.write(f"{name} {harmless(sentence)}\n")
@@ -169,6 +248,11 @@ def ago(moment: datetime, now: datetime) -> str:
     whole = round(abs(seconds))
     told = f"{whole} s" if whole < _MINUTE else duration(whole)
     return f"{told} ago" if seconds > 0 else f"in {told}"
+
+
+def when(moment: datetime) -> str:
+    """A time to the minute, and how far it is from now."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({ago(moment, datetime.now(UTC))})"
 
 
 def duration(seconds: float) -> str:

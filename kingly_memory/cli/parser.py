@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import BARE, COMMON, FOR, GROUPS, REMOTE, Command, Options, commands, parameters_of
+from kingly_memory.cli.commands import COMMON, DAILY, FOR, GROUPS, REMOTE, Command, Options, commands, parameters_of
 from kingly_memory.cli.output import width
 from kingly_memory.declare import NOT_GIVEN, Parameter
 from kingly_memory.errors import KinglyMemoryError
@@ -19,11 +19,7 @@ from kingly_memory.errors import KinglyMemoryError
 PROGRAM = "kingly-memory"
 
 DESCRIPTION = """\
-Memory for agents that keeps working when the network doesn't.
-
-Start with:  kingly-memory demo
-Then:        kingly-memory store "Deploys need two reviews" --key deploy
-             kingly-memory search "who reviews a deploy"
+Memory for agents that keeps working when the network doesn't. `kingly-memory demo` shows how.
 """
 
 _LIMIT = re.compile(r"-n(?:=?(\d+))?")
@@ -50,7 +46,11 @@ class UsageError(KinglyMemoryError):
 def parse(argv: Sequence[str]) -> Options:
     """What a command line says: its `command`, None where none is named, with all options; or `help`, what is to be
     printed instead. Raises UsageError."""
-    return _Line(["version", *argv[1:]] if argv[:1] == ["--version"] else argv).read()
+    if argv[:1] in (["--version"], ["-V"]):
+        argv = ["version", *argv[1:]]
+    elif argv[:1] == ["help"]:
+        argv = ["--help", "all"] if argv[1:] == ["all"] else [*argv[1:], "--help"]
+    return _Line(argv).read()
 
 
 class _Line:
@@ -69,7 +69,7 @@ class _Line:
         while self._words:
             word = self._words.popleft()
             if word in ("-h", "--help"):
-                self._options.help = help_of(self._name)
+                self._options.help = help_of(self._name, in_full="all" in self._words)
                 return self._options
             if word == "--":
                 self._texts.extend(self._words)
@@ -84,10 +84,11 @@ class _Line:
                 self._keep(self._takes["add"], word[1:])
             else:
                 self._texts.append(word)
-        command = self._options.command or self._known.get(BARE.get(self._name, ""))
-        if command is not None:
-            self._options.command = command
-            self._fill(command)
+        listing = self._known.get(f"{self._name} list")
+        if self._options.command is None and listing is not None and not any(map(_is_required, parameters_of(listing))):
+            self._command("list")
+        if self._options.command is not None:
+            self._fill(self._options.command)
         elif self._name or self._texts:
             self._refuse(f"COMMAND is missing; choose one of {', '.join(self._next())}")
         return self._options
@@ -160,7 +161,7 @@ class _Line:
             if taken:
                 values = [self._meant(one, text) for text in taken]
                 setattr(self._options, one.dest, values if is_many else values[0])
-            elif one.default is NOT_GIVEN:
+            elif _is_required(one):
                 self._refuse(f"{metavar(one)} is missing")
         if left and (known := self._next()):
             self._refuse(f"{left[0]!r} is no command of {self._name}{_near(left[0], known)}")
@@ -183,6 +184,10 @@ class _Line:
         raise UsageError(self._name, problem, None if one is None else one.option)
 
 
+def _is_required(one: Parameter) -> bool:
+    return not one.is_option and one.default is NOT_GIVEN
+
+
 def next_words(begun: str, names: Iterable[str]) -> Sequence[str]:
     """The words that may come next in the name of a command of which that much was said."""
     start = f"{begun} ".lstrip()
@@ -200,8 +205,9 @@ def _near(word: str, known: Iterable[str], dashes: str = "") -> str:
 # --- what is told of commands and parameters --------------------------------------------------------------------------
 
 
-def help_of(name: str) -> str:
-    """What `--help` prints of a command, of a group of them, or of the program."""
+def help_of(name: str, *, in_full: bool = False) -> str:
+    """What `--help` prints of a command, of a group of them, or of the program: that fits a screen, unless a line is
+    said of every command, `in_full`."""
     from textwrap import wrap
 
     known = {one.name: one for one in commands()}
@@ -218,10 +224,15 @@ def help_of(name: str) -> str:
         lines += ["commands:", *_rows(more)] if more else []
     else:
         lines += [] if name else [DESCRIPTION]
-        several = {"commands": " ".join(next_words(name, known))} if name else FOR
+        several = {"commands": " ".join(next_words(name, known))} if name else FOR if in_full else {"every day": DAILY}
         for heading, words in several.items():
             told = ((word, _about(f"{name} {word}".lstrip(), known)) for word in words.split())
             lines += [f"{heading}:", *_rows(told)]
+        if not name and not in_full:
+            lines += [
+                "all commands, of which `help all` says a line each and `help COMMAND` more:",
+                *_rows(FOR.items()),
+            ]
     if command is None or not command.is_apart:
         lines += ["options of every command:", *_rows((spelled(one), described(one)) for one in COMMON)]
     return "\n".join(lines).rstrip()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.output import Answer, Output, Table, duration, facts
+from kingly_memory.cli.output import Answer, Output, Table, duration, facts, when
 from kingly_memory.cli.place import (
     adding,
     command,
@@ -48,8 +51,9 @@ def add(options: Options, out: Output) -> Answer:
     if options.everywhere:
         kept = "it is added for one project, and gets what that keeps for every project too"
         raise InvalidInput("everywhere", f"is no place for a remote: {kept}; leave it out")
-    is_typed = options.token_file == "-"  # noqa: S105  # a place
+    is_typed = out.is_idle = options.token_file == "-"  # noqa: S105  # a place
     typed = sys.stdin.readline().strip() if is_typed else ""
+    out.is_idle = False
     if is_typed and not typed:
         raise InvalidInput("token_file", "standard input holds no token in its first line")
     if not is_typed:
@@ -100,7 +104,7 @@ remotes_list_lines = Table(
     lambda one: (
         one.label,
         "yes" if one.in_use else "no",
-        None if one.since is None else one.since.astimezone().date().isoformat(),
+        one.since,
         "too" if one.earlier else None,
         ", ".join(name or "all documents" for name in one.shared) or None,
         one.delivered,
@@ -197,7 +201,24 @@ def outbox_drop_lines(count: int, _: Options) -> list[str]:
 # --- status -----------------------------------------------------------------------------------------------------------
 
 
-def status(options: Options, out: Output) -> Answer:
+def status(options: Options, out: Output) -> Answer | int:
+    """With --watch for as long as nobody interrupts it."""
+    answer = _status(options, out)
+    if not options.watch:
+        return answer
+    out.is_idle, shown = True, None
+    with suppress(KeyboardInterrupt):
+        while True:
+            if answer.data != shown:
+                out.show(answer.data, answer.lines, again=True)
+                out.flush()
+            shown = answer.data
+            time.sleep(WATCH_S)
+            answer = _status(options, out)
+    return 0
+
+
+def _status(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     with reading(place, out) as reader:
         now = reader.status()
@@ -214,10 +235,10 @@ def status(options: Options, out: Output) -> Answer:
         rows.append(("damaged", f"{counted(memories['damaged'], 'memory')}; `{command(options, 'doctor')}` names them"))
     if "vectors" in now:
         waiting = now["vectors"]["waiting"]
-        missing = "" if waiting is None else f"; {counted(waiting, 'memory')} found by words alone until then"
+        missing = f"; {counted(waiting, 'memory')} found by words alone until then" if waiting else ""
         rows.append(("meaning", f"{now['vectors']['embedder']}; Python programs and `mcp` make vectors{missing}"))
     if memories["next_end"]:
-        rows.append(("next end", f"{memories['next_end'][:19]} UTC"))
+        rows.append(("next end", when(datetime.fromisoformat(memories["next_end"]))))
     if memories["ended"]:
         rows.append(("ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"))
     rows.append(("archive", counted(memories["archived"], "memory")))
@@ -234,6 +255,8 @@ def status(options: Options, out: Output) -> Answer:
 
 # --- how things stand with each remote: what `status` says and `doctor` judges --------------------------------------
 
+WATCH_S = 2.0
+"""Seconds between two looks of `status --watch`."""
 OLD_DELIVERY_S = 86_400.0
 """A delivery that waits longer is worth a look."""
 _BESIDE = {

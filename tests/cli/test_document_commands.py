@@ -33,7 +33,9 @@ def test_documents_are_put_read_found_and_deleted(run: Run, tmp_path: Path) -> N
     assert run("documents", "delete", "users/lydia", "draft", *place).out == "deleted draft\n"
     assert run("documents", "delete", "users/lydia", "draft", *place).out == "there was no draft in users/lydia\n"
     gone = run("documents", "get", "users/lydia", "draft", *place)
-    assert (gone.code, gone.err) == (2, "kingly-memory: key: nothing is stored under 'draft' in this project\n")
+    there = "`kingly-memory documents list` shows what is there"
+    assert gone.code == 2
+    assert gone.err == f"kingly-memory: nothing is stored under 'draft' in this project; {there}\n"
 
 
 def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path: Path) -> None:

@@ -175,7 +175,10 @@ def test_a_time_that_is_none_is_told_what_may_be_said(run: Run) -> None:
 def test_an_unknown_name_is_nothing_under_it(run: Run, verb: str) -> None:
     ran = run(verb, "nobody", "--project", "apollo")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "kingly-memory: key_or_id: nothing is stored under 'nobody' in this project\n"
+    assert (
+        ran.err
+        == "kingly-memory: nothing is stored under 'nobody' in this project; `kingly-memory list` shows what is there\n"
+    )
     assert run(verb, "nobody", "--project", "apollo", "--json").json["error"]["type"] == "NothingUnder"
 
 

@@ -74,7 +74,7 @@ def test_a_text_of_several_words_that_begins_like_an_option_is_a_text() -> None:
 
 
 def test_the_version_is_an_option_too() -> None:
-    assert parse(["--version", "--json"]).command.name == "version"
+    assert {parse([one, "--json"]).command.name for one in ("--version", "-V", "version")} == {"version"}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_version_is_an_option_too() -> None:
         (["task", "assess"], "'assess' is no command of task; choose one of record, route (see `kingly-memory task"),
         (["threads", "lst"], "'lst' is no command of threads; did you mean 'list'?"),
         (["store"], "CONTENT is missing (see `kingly-memory store --help`)"),
-        (["outbox"], "COMMAND is missing; choose one of list, retry, drop (see `kingly-memory outbox --help`)"),
+        (["thought"], "COMMAND is missing; choose one of record, list (see `kingly-memory thought --help`)"),
         (["compact", "all"], "'all' is a word too many; put a text of several words in quotes (see `kingly-memory com"),
         (["threads", "show", "a", "b"], "'b' is a word too many"),
         (["get", "a", "b"], "'b' is a word too many"),

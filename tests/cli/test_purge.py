@@ -48,7 +48,10 @@ def test_with_yes_it_is_done_and_the_receipt_tells_no_content(run: Run) -> None:
     assert (done.json["count"], done.json["is_complete"], "text one" in done.out) == (1, True, False)
     assert "nothing is stored under 'one'" in run("get", "one").err
     again = run("purge", "one", "--yes")
-    assert (again.code, again.err) == (2, "kingly-memory: key_or_id: nothing is stored under 'one' in this project\n")
+    assert (again.code, again.err) == (
+        2,
+        "kingly-memory: nothing is stored under 'one' in this project; `kingly-memory list` shows what is there\n",
+    )
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2), ("n\n", 2)])

@@ -82,7 +82,10 @@ def test_a_change_that_came_too_late_is_refused_in_one_sentence(run: Run, deploy
 @pytest.mark.parametrize("command", ["history", "diff", "update", "tag", "edit"])
 def test_what_is_not_there_is_an_error_that_names_it(run: Run, command: str) -> None:
     ran = run(command, "nobody")
-    assert (ran.code, ran.err) == (2, "kingly-memory: key_or_id: nothing is stored under 'nobody' in this project\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "kingly-memory: nothing is stored under 'nobody' in this project; `kingly-memory list` shows what is there\n",
+    )
 
 
 def test_an_update_changes_what_is_said_and_nothing_else(run: Run, deploy: str) -> None:

@@ -151,8 +151,8 @@ def test_the_outbox_says_when_a_remote_that_is_offline_is_tried_again(
 @pytest.mark.parametrize("verb", ["retry", "drop"])
 def test_an_unknown_outbox_name_is_nothing_under_it(run: Run, verb: str) -> None:
     ran = run("outbox", verb, "nobody", "--remote", NOBODY, "--project", "p")
-    said = "kingly-memory: key_or_id: nothing is in the outbox under 'nobody' in this project\n"
-    assert (ran.code, ran.err) == (2, said)
+    said = "nothing is in the outbox under 'nobody' in this project; `kingly-memory outbox list` shows what is there"
+    assert (ran.code, ran.err) == (2, f"kingly-memory: {said}\n")
 
 
 def test_config_names_the_source_of_every_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

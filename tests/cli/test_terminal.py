@@ -1,0 +1,117 @@
+"""What a person at a terminal gets besides the answer: help that fits a screen, a pager, a clock, a lasting status."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from io import BytesIO, TextIOWrapper
+
+import pytest
+
+from kingly_memory.cli import output
+from kingly_memory.cli.output import Output
+from tests.cli_runner import Run, environment, process
+
+pytestmark = pytest.mark.requirement("N18")
+
+
+class Terminal(TextIOWrapper):
+    """A stream that says it is a terminal, and notes when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__(BytesIO(), encoding="utf-8", write_through=True)
+        self.was_told = threading.Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.was_told.set()
+        return super().write(text)
+
+    @property
+    def told(self) -> str:
+        return self.buffer.getvalue().decode()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_the_help_fits_a_screen_and_that_of_all_commands_has_a_line_of_each(run: Run) -> None:
+    assert 24 <= run().out.count("\n") <= 40
+    assert run("help").out == run("--help").out == run().out
+    assert "  reinforce             Hold a memory against fading" in run("help", "all").out
+    assert run("help", "threads", "merge").out == run("threads", "merge", "--help").out
+    assert "did you mean 'search'?" in run("help", "serch").err
+
+
+def test_a_group_that_is_named_alone_lists_what_it_has(run: Run) -> None:
+    run("documents", "put", "a/b", "key", "text")
+    for group in ("documents", "threads", "archive", "projects"):
+        assert run(group).out == run(group, "list").out
+    assert run("threads").code == 0
+
+
+@pytest.mark.parametrize(("pager", "lines"), [("head -n 2", 2), ("no-such-pager", 38), ("", 38)])
+def test_a_terminal_shows_what_is_longer_than_it_in_the_pager(pager: str, lines: int) -> None:
+    begin, end = os.openpty()
+    with open(begin, "rb", buffering=0) as screen:  # noqa: PTH123  # a descriptor
+        command = [sys.executable, "-m", "kingly_memory", "help"]
+        started = subprocess.Popen(command, stdout=end, stdin=end, env=environment(PAGER=pager, TERM="dumb"))
+        os.close(end)
+        told = b""
+        while chunk := _read(screen.fileno()):
+            told += chunk
+        assert started.wait(timeout=60) == 0
+    assert told.startswith(b"usage: kingly-memory COMMAND")
+    assert abs(told.count(b"\n") - lines) <= (0 if lines == 2 else 4)
+
+
+def _read(screen: int) -> bytes:
+    try:
+        return os.read(screen, 65536)
+    except OSError:  # how Linux tells that nobody writes to a terminal any more
+        return b""
+
+
+def test_a_terminal_is_told_after_a_second_how_far_a_command_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "_TICK_S", 0.001)
+    err = Terminal()
+    out = Output(as_json=False, out=TextIOWrapper(BytesIO()), err=err)
+    with out.clock("import"):
+        out.progress("200 memories")
+        assert err.was_told.wait(60)
+        out.is_idle = True
+    assert "\r\x1b[Kimport, " in err.told
+    assert ": 200 memories so far" in err.told
+    assert err.told.endswith("\r\x1b[K")  # nothing of it stays
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_program_is_told_no_time(as_json: bool) -> None:
+    err = TextIOWrapper(BytesIO()) if not as_json else Terminal()
+    before = threading.active_count()
+    with Output(as_json, out=TextIOWrapper(BytesIO()), err=err).clock("import"):
+        assert threading.active_count() == before
+    assert err.buffer.getvalue() == b""  # type: ignore[attr-defined]
+
+
+def test_status_is_watched_until_somebody_interrupts_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = list[int]()
+
+    def sleep(_: float) -> None:
+        looks.append(len(looks))
+        if len(looks) == 2:
+            process("store", "a text")
+        if len(looks) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    watched = run("status", "--watch", "--json")
+    assert (watched.code, [one["memories"]["total"] for one in watched.rows]) == (0, [0, 1])
+
+
+def test_times_are_told_to_the_minute_and_how_far_they_are(run: Run) -> None:
+    stored = run("store", "a text", "--key", "k", "--ttl", "3d")
+    for told in (stored, run("get", "k"), run("status")):
+        assert "UTC (in 3 d)" in told.out
