@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
     from kingly_memory.api.documents import Documents
+    from kingly_memory.api.graph import Graph
     from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.attention.focus import Focus
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.filters import Filter
+    from kingly_memory.graph import Entity, KnowledgeGraph, Relation
     from kingly_memory.ids import MemoryId
     from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
     from kingly_memory.lifecycle.policies import WeakMemories
@@ -193,6 +195,56 @@ class SyncDocuments(Face):
         those were. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.sweep(prefix=prefix))
+
+
+class SyncGraph(Face):
+    """`Graph` for code that does not await: the same methods and results."""
+
+    _awaiting: Graph
+
+    def create_entities(self, entities: Iterable[Entity]) -> tuple[Entity, ...]:
+        """Add entities, and answer with those that are new: one that is there stays as it is. Raises InvalidInput,
+        StoreError.
+        """
+        return self._call(lambda: self._awaiting.create_entities(entities))
+
+    def create_relations(self, relations: Iterable[Relation]) -> tuple[Relation, ...]:
+        """Add relations, whether or not their ends are there, and answer with those that are new. Raises InvalidInput,
+        StoreError.
+        """
+        return self._call(lambda: self._awaiting.create_relations(relations))
+
+    def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
+        """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
+        where an entity is not there, StoreError.
+        """
+        return self._call(lambda: self._awaiting.add_observations(observations))
+
+    def delete_entities(self, names: Iterable[str]) -> None:
+        """Forget entities, and the relations that begin or end at them. Raises StoreError."""
+        self._call(lambda: self._awaiting.delete_entities(names))
+
+    def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Take observations away, each named with its entity. Raises StoreError."""
+        self._call(lambda: self._awaiting.delete_observations(observations))
+
+    def delete_relations(self, relations: Iterable[Relation]) -> None:
+        """Forget relations. Raises StoreError."""
+        self._call(lambda: self._awaiting.delete_relations(relations))
+
+    def read(self) -> KnowledgeGraph:
+        """The whole graph, archived parts too. Raises StoreError."""
+        return self._call(self._awaiting.read)
+
+    def open_nodes(self, names: Iterable[str]) -> KnowledgeGraph:
+        """The entities of those names, and the relations that begin or end at them. Raises StoreError."""
+        return self._call(lambda: self._awaiting.open_nodes(names))
+
+    def search_nodes(self, query: str) -> KnowledgeGraph:
+        """The entities that hold the query in their name, type or observations, in whatever case; else those that a
+        search for its words finds, or finds a relation of. With their relations. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.search_nodes(query))
 
 
 class SyncProjects(Face):
@@ -809,6 +861,11 @@ class SyncMemoryRouter(Portal):
     def documents(self) -> SyncDocuments:
         """JSON or text under a namespace and a key: no memory, found by name, field or word, and in no recall."""
         return SyncDocuments(self._awaiting.documents, self._call)
+
+    @property
+    def graph(self) -> SyncGraph:
+        """A knowledge graph of entities, observations and relations, which are memories."""
+        return SyncGraph(self._awaiting.graph, self._call)
 
     @property
     def projects(self) -> SyncProjects:

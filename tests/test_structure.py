@@ -21,7 +21,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("dataclass", "digests", "errors"),
     ("filters", "ids", "passages", "stemming", "version"),
     ("models", "writing", "redaction"),
-    ("documents", "settings_file", "secret_file", "own_files", "extras", "plain"),
+    ("documents", "graph", "settings_file", "secret_file", "own_files", "extras", "plain"),
     ("query_extraction", "topics", "trust", "remote_names"),
     ("validation", "place"),
     ("ports", "settings", "observe", "imported", "declare"),

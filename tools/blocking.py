@@ -51,6 +51,7 @@ class Face:
 
 FACES = (
     Face("SyncDocuments", "kingly_memory.api.documents:Documents"),
+    Face("SyncGraph", "kingly_memory.api.graph:Graph"),
     Face("SyncProjects", "kingly_memory.api.projects:Projects"),
     Face("SyncSessionLog", "kingly_memory.api.session_log:SessionLog", attributes={"session": "str"}),
     Face("SyncAttention", "kingly_memory.router.attention.verbs:Attention"),

@@ -15,6 +15,7 @@ from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
 from kingly_memory.cli.parser import described, positional, spelled
 from kingly_memory.dataclass import fields
 from kingly_memory.declare import Parameter, answered
+from kingly_memory.server import graph
 from kingly_memory.server.tools import TOOLSETS, tool_verbs, tools
 from kingly_memory.settings import PUBLIC, TABLES, written
 
@@ -106,21 +107,24 @@ def _toolset(toolset: str) -> Iterator[str]:
     yield ""
     yield f"{TOOLSETS[toolset][0].upper()}{TOOLSETS[toolset][1:]}."
     yield ""
-    for tool in tools([toolset]):
+    for tool in graph.TOOLS.values() if toolset == "graph" else tools([toolset]):
         yield from _tool(tool)
 
 
 def _tool(tool: Tool) -> Iterator[str]:
-    verb = tool_verbs()[tool.name]
+    verb = tool_verbs().get(tool.name)
+    answers = [name for name, _ in map(answered, verb.answers)] if verb else (tool.output_schema or {})["properties"]
     yield f"#### {tool.name}"
     yield ""
-    fields = ", ".join(f"`{name}`" for name, _ in map(answered, verb.answers) if name != "…")
+    fields = ", ".join(f"`{name}`" for name in answers if name != "…")
     yield f"{tool.description} {_effect(tool)} Answers {fields}."
     yield ""
-    yield f"    {tool.name} {verb.example}"
-    yield ""
-    spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in verb.of("tool")}
-    rows = [_row(name, one, tool, spellings[name]) for name, one in tool.input_schema["properties"].items()]
+    if verb is not None:
+        yield f"    {tool.name} {verb.example}"
+        yield ""
+    takes = [] if verb is None else verb.of("tool")
+    spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in takes}
+    rows = [_row(name, one, tool, spellings.get(name, [])) for name, one in tool.input_schema["properties"].items()]
     if rows:
         yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
 

@@ -41,6 +41,7 @@ from kingly_memory.validation import USUAL, Draft, Imported, Ttl
 
 if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.api.documents import Documents
+    from kingly_memory.api.graph import Graph
     from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.documents import LogSession
@@ -92,6 +93,13 @@ class MemoryVerbs(Family):
         from kingly_memory.api.documents import Documents
 
         return Documents(self._engine)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """A knowledge graph of entities, observations and relations, which are memories."""
+        from kingly_memory.api.graph import Graph
+
+        return Graph(self._engine)
 
     @cached_property
     def projects(self) -> Projects:

@@ -193,8 +193,9 @@ OWN = (
             _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),
             _takes(
                 "--layout LAYOUT",
-                "jsonl: a line each, with everything; for other programs, with less than everything, kingly: "
-                "quick_cache, session_state and task_history.json; ai: threads/*.json and focus.json",
+                "jsonl: a line each, with everything; for other programs, with less than everything, graph: "
+                "the reference memory server's file; kingly: quick_cache, session_state and task_history.json; "
+                "ai: threads/*.json and focus.json",
                 "jsonl",
             ),
         ),
@@ -333,7 +334,7 @@ OWN = (
             _takes(
                 "--tools SETS",
                 "which tools, with commas (default: memory, seven tools): "
-                "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, or all",
+                "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, graph, or all",
             ),
             _takes(
                 "--http",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kingly_memory import graph
 from kingly_memory.adapters.files import ai, jsonl, kingly_layout
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.cli.commands import Options
@@ -20,13 +22,18 @@ from kingly_memory.writing import counted
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
 
-LAYOUTS = {jsonl.FORMAT: (), kingly_layout.FORMAT: kingly_layout.FILES, ai.FORMAT: (ai.THREADS, ai.FOCUS)}
+LAYOUTS = {
+    jsonl.FORMAT: (),
+    graph.TAG: (),
+    kingly_layout.FORMAT: kingly_layout.FILES,
+    ai.FORMAT: (ai.THREADS, ai.FOCUS),
+}
 """With the files that each writes into a folder; a plain export is one file."""
 
 
 def export(options: Options, out: Output) -> int:
     if options.layout not in LAYOUTS:
-        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
+        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, graph, kingly or ai")
     place, target, files = place_of(options, out), options.file, LAYOUTS[options.layout]
     if target == "-":
         target = None
@@ -36,20 +43,22 @@ def export(options: Options, out: Output) -> int:
         if file.is_file() or (file.name == ai.THREADS and file.is_dir()):
             raise InvalidInput("file", f"{file} is there already; name a new {'folder' if files else 'file'}")
     with reading(place, out) as reader:
+        lines = _graph_lines(reader) if options.layout == graph.TAG else _lines(reader)
         if files:
             _write_layout(options.layout, Path(target), reader, place.project, out)
-            _say_who_is_left_out(reader, out)
         elif target is None:
-            for line, _ in _lines(reader):
+            for line, _ in lines:
                 out.write_utf8(line)
         else:
             written = 0
             with replacing(Path(target)) as exported:
-                for line, is_memory in _lines(reader):
+                for line, is_memory in lines:
                     exported.write(line)
                     written += is_memory
             told = f"{counted(written, 'memory')} written to {Path(target)}"
             out.show({"file": str(Path(target)), "memories": written}, [told])
+        if options.layout != jsonl.FORMAT:
+            _say_who_is_left_out(reader, out)
         damaged = len(reader.damaged())
     if damaged:
         out.note(f"{counted(damaged, 'memory')} of this home damaged on disk and in no export; `doctor` names them")
@@ -81,7 +90,7 @@ def _write_layout(layout: str, folder: Path, reader: LocalReader, project: str |
 
 
 def _say_who_is_left_out(reader: LocalReader, out: Output) -> None:
-    """A layout of files has no place for users."""
+    """Other layouts have no place for users."""
     [_, *of_users] = ((user, sum(1 for _ in each.export())) for user, each in reader.of_users())
     if of_users:
         memories = counted(sum(count for _, count in of_users), "memory")
@@ -93,6 +102,15 @@ def _lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
     it stands now."""
     for user, each in reader.of_users():
         yield from _lines_of(each, user)
+
+
+def _graph_lines(reader: LocalReader) -> Iterator[tuple[str, bool]]:
+    """The knowledge graph as the reference memory server's file has it."""
+    for memory, _ in reader.export():
+        one = graph.part(memory.key, memory.content, memory.metadata) if graph.TAG in memory.tags else None
+        if one is not None:
+            kind = "entity" if isinstance(one, graph.Entity) else "relation"
+            yield json.dumps({"type": kind, **one.to_json()}, ensure_ascii=False) + "\n", True
 
 
 def _lines_of(reader: LocalReader, user: str | None) -> Iterator[tuple[str, bool]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,8 +22,12 @@ class LazyRouter:
     `begin` makes the router; it runs in a thread. Belongs to one event loop; use it as `async with`.
     """
 
-    def __init__(self, begin: Callable[[], MemoryRouter]) -> None:
+    def __init__(
+        self, begin: Callable[[], MemoryRouter], prepare: Callable[[MemoryRouter], Awaitable[None]] | None = None
+    ) -> None:
+        """`prepare`: what is done with the open router before anybody gets it; it raises nothing."""
         self._begin = begin
+        self._prepare = prepare
         self._opening: asyncio.Task[MemoryRouter] | None = None
         self._over = False
 
@@ -75,7 +79,10 @@ class LazyRouter:
 
     async def _open(self) -> MemoryRouter:
         router = await asyncio.to_thread(self._begin)
-        return await router.__aenter__()
+        opened = await router.__aenter__()
+        if self._prepare is not None:
+            await self._prepare(opened)
+        return opened
 
 
 def _has_failed(opening: asyncio.Task[MemoryRouter]) -> bool:

@@ -21,6 +21,7 @@ from mcp_types import (
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.place import Place
+from kingly_memory.server import graph
 from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.stdio import stdio_streams
@@ -57,7 +58,7 @@ class MemoryServer(Server[None]):
         """`shared`: several clients speak to it, so that the context last worked in may be anybody's."""
         self.longest_message_bytes = longest_message_bytes
         self._memory = memory
-        self._tools = {tool.name: tool for tool in tools(toolsets)}
+        self._tools = {tool.name: tool for tool in tools(toolsets)} | (graph.TOOLS if "graph" in toolsets else {})
         self._shared = shared
         super().__init__(
             "kingly-memory",
@@ -79,8 +80,16 @@ class MemoryServer(Server[None]):
         """Every failure is a tool error in one sentence. An unknown tool is a protocol error, as the protocol wants."""
         name, arguments = params.name, params.arguments or {}
         verb = tool_verbs().get(name)
+        if name in graph.TOOLS and name in self._tools:
+            try:
+                return await graph.call(await self._memory.get(), name, arguments)
+            except Exception as error:  # noqa: BLE001  # as below
+                return _failed(tool_sentence(name, error))
         if verb is None or name not in self._tools:
-            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._tools, verb and verb.toolset))
+            raise MCPError(
+                INVALID_PARAMS,
+                unknown_tool(name, self._tools, "graph" if name in graph.TOOLS else verb and verb.toolset),
+            )
         if strange := arguments.keys() - set(argument_names(verb)):
             return _failed(unknown_arguments(name, strange, [one.tool_name for one in verb.of("tool")]))
         try:
@@ -89,7 +98,7 @@ class MemoryServer(Server[None]):
                 raise InvalidInput("context_id", NOBODYS)
             return call_result(await answer(verb, await self._memory.get(), said))
         except Exception as error:  # noqa: BLE001  # the last stop before the host, which gets a sentence
-            return _failed(tool_sentence(verb, error, arguments.keys()))
+            return _failed(tool_sentence(name, error, verb, arguments.keys()))
 
     async def run_stdio(self) -> None:
         """Serve over standard input and output, as streams that no line can break."""
@@ -117,7 +126,12 @@ def server_of(place: Place, settings: Settings, toolsets: Collection[str], *, sh
         return MemoryRouter.at(place, settings=settings)
 
     longest = max(LONGEST_MESSAGE_BYTES, _JSON_GROWTH * settings.content_limit_bytes)
-    return MemoryServer(LazyRouter(begin), toolsets, shared=shared, longest_message_bytes=longest)
+
+    async def prepare(memory: MemoryRouter) -> None:
+        if "graph" in toolsets:
+            await graph.read_in(memory, settings.content_limit_bytes)
+
+    return MemoryServer(LazyRouter(begin, prepare), toolsets, shared=shared, longest_message_bytes=longest)
 
 
 def run(serving: Coroutine[Any, Any, None]) -> None:

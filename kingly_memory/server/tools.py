@@ -23,6 +23,7 @@ TOOLSETS = {
     "cognition": "what an agent experienced",
     "documents": "JSON or text under a namespace and a key",
     "legacy": "keys and values: remember, recall, list",
+    "graph": "entities, observations and relations: the tools of the reference memory server",
 }
 """Every toolset and what is in it."""
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
@@ -134,12 +135,12 @@ def read(verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
 def call_result(answer: JsonObject) -> CallToolResult:
     """The answer, and the same as compact JSON, which is what a model reads. Without lone surrogates, over which the
     SDK's transports stumble."""
-    text = _compact(answer)
+    text = compact(answer)
     try:
         text.encode()
     except UnicodeEncodeError:
         answer = mended_tree(answer)
-        text = _compact(answer)
+        text = compact(answer)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
 
 
@@ -149,7 +150,7 @@ class _Wrong(Exception):
 
 def _text(one: Parameter, value: Any) -> str:
     if one.arg.takes_anything and not isinstance(value, str):
-        return _compact(value)
+        return compact(value)
     if not isinstance(value, str):
         raise _Wrong("expected text")
     if one.arg.is_closed and value not in one.arg.choices:
@@ -191,7 +192,7 @@ def _number_or_text(_: Parameter, value: Any) -> float | str:
 
 
 def _object(_: Parameter, value: Any) -> JsonObject:
-    found = _parsed(value)
+    found = parsed(value)
     if not isinstance(found, dict):
         raise _Wrong("should be an object")
     return found
@@ -199,7 +200,7 @@ def _object(_: Parameter, value: Any) -> JsonObject:
 
 def _texts(_: Parameter, value: Any) -> list[str]:
     """A text is one element, also where it begins like JSON; a list in a text is a list."""
-    found = _parsed(value)
+    found = parsed(value)
     several = found if isinstance(found, list) else [value]
     if not all(isinstance(text, str) for text in several):
         raise _Wrong("should be a list of texts")
@@ -207,14 +208,14 @@ def _texts(_: Parameter, value: Any) -> list[str]:
 
 
 def _text_or_texts(one: Parameter, value: Any) -> str | list[str]:
-    found: str | list[str] = _parsed(value)
+    found: str | list[str] = parsed(value)
     several, most = found if isinstance(found, list) else [found], int(one.arg.most or 1)
     if not 1 <= len(several) <= most or not all(isinstance(text, str) for text in several):
         raise _Wrong(f"expected a key or id, or a list of 1 to {most} of them")
     return found
 
 
-def _parsed(value: Any) -> Any:
+def parsed(value: Any) -> Any:
     """Some hosts send lists and objects as JSON in a text."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -224,7 +225,7 @@ def _parsed(value: Any) -> Any:
     return value
 
 
-def _compact(data: object) -> str:
+def compact(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -22,16 +22,17 @@ _PROBLEMS = 3
 _NAME_CHARACTERS = 60
 
 
-def tool_sentence(verb: Verb, error: Exception, given: Collection[str] = ()) -> str:
+def tool_sentence(tool: str, error: Exception, verb: Verb | None = None, given: Collection[str] = ()) -> str:
     """The sentence for a failed call with the given arguments. What nobody foresaw is logged by its kind and place,
     never by its text."""
     if isinstance(error, InvalidInput):
-        return mended(f"{_as_called(verb, error.field, given)}: {error.problem}")
+        field = error.field if verb is None else _as_called(verb, error.field, given)
+        return mended(f"{field}: {error.problem}")
     if isinstance(error, KinglyMemoryError):
         return mended(str(error))
     frame = next(reversed(traceback.extract_tb(error.__traceback__)), None)
     place = "nowhere" if frame is None else f"{Path(frame.filename).name}:{frame.lineno}"
-    log.error("McpToolFailed %s: %s at %s", verb.tool, type(error).__name__, place)
+    log.error("McpToolFailed %s: %s at %s", tool, type(error).__name__, place)
     return UNEXPECTED
 
 

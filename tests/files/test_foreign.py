@@ -39,7 +39,7 @@ def test_memories_of_mem0_keep_time_scope_and_categories(run: Run, tmp_path: Pat
 
 
 @pytest.mark.requirement("N20")
-def test_entities_and_relations_of_the_reference_server_are_memories_and_links(run: Run, tmp_path: Path) -> None:
+def test_entities_and_relations_of_the_reference_server_are_memories(run: Run, tmp_path: Path) -> None:
     lines = [
         {"type": "entity", "name": "Ann", "entityType": "person", "observations": ["likes tea", "lives in Oslo"]},
         {"type": "entity", "name": "Kingly", "entityType": "project", "observations": []},
@@ -47,13 +47,13 @@ def test_entities_and_relations_of_the_reference_server_are_memories_and_links(r
         {"type": "relation", "from": "Ann", "to": "nobody", "relationType": "knows"},
     ]
     (tmp_path / "memory.json").write_text("\n".join(map(json.dumps, lines)))
-    for stored, made in ((2, 1), (0, 0)):
+    for stored in (4, 0):
         ran = run("import", str(tmp_path / "memory.json"), "--json")
-        assert (ran.json["stored"], ran.json.get("links", 0), len(ran.json["problems"])) == (stored, made, 1)
+        assert (ran.json["stored"], ran.json["problems"]) == (stored, [])
     ann = run("get", "Ann", "--json").json
-    assert (ann["content"], ann["tags"]) == ("Ann (person)\n- likes tea\n- lives in Oslo", ["person"])
-    [link] = run("links", "Ann", "--json").json["links"]
-    assert (link["link_type"], link["description"]) == ("related", "maintains")
+    assert (ann["content"], ann["tags"]) == ("Ann (person)\n- likes tea\n- lives in Oslo", ["graph", "person"])
+    texts = {one["content"] for one in run("list", "--tag", "graph", "--json").json["memories"]}
+    assert {"Ann maintains Kingly", "Ann knows nobody"} < texts
 
 
 def test_standard_input_is_jsonl_whose_bad_lines_are_numbered_or_one_text(run: Run) -> None:

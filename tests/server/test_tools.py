@@ -22,7 +22,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidInput, StoreUntrusted
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.snippets import PASSAGE
-from kingly_memory.server import lazy_router
+from kingly_memory.server import graph, lazy_router
 from kingly_memory.server.answers import SHOWN_CHARACTERS
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.memory_server import MemoryServer
@@ -46,7 +46,13 @@ AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_con
 AI |= {"ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
 LEGACY = {"remember", "recall", "list"}
+GRAPH = set(graph.TOOLS)
 DOCUMENTS = {"document_put", "document_get", "document_delete", "document_namespaces", "document_search"}
+
+
+async def own(home: Path) -> dict[str, Tool]:
+    """Every tool, but for those that are what the reference memory server has."""
+    return {name: tool for name, tool in (await listed(home)).items() if name not in GRAPH}
 
 
 async def listed(home: Path, **about: Any) -> dict[str, Tool]:
@@ -93,7 +99,7 @@ def test_what_a_host_sees_by_default_is_at_most_2500_tokens(tmp_path: Path) -> N
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     every = chosen("all")
     first, second = await listed(tmp_path, mode=mode, toolsets=every), await listed(tmp_path, mode=mode, toolsets=every)
-    assert set(first) == BY_DEFAULT | THOUGHTS | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY | DOCUMENTS
+    assert set(first) == BY_DEFAULT | THOUGHTS | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY | DOCUMENTS | GRAPH
     assert list(first) == list(second)
 
 
@@ -132,7 +138,7 @@ async def test_tools_take_the_seeds_arguments_with_its_defaults(tmp_path: Path) 
 
 
 async def test_schemas_are_sound_and_closed_to_arguments_that_are_not_there(tmp_path: Path) -> None:
-    for tool in (await listed(tmp_path)).values():
+    for tool in (await own(tmp_path)).values():
         Draft202012Validator.check_schema(tool.input_schema)
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is None
@@ -145,7 +151,7 @@ def test_every_tool_has_an_example_that_its_schema_takes() -> None:
 
 
 async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path: Path) -> None:
-    tools = await listed(tmp_path)
+    tools = await own(tmp_path)
     for tool in tools.values():
         assert tool.title
         assert len(tool.description or "") < 300

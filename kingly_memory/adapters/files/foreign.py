@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kingly_memory import graph
 from kingly_memory.adapters.files import fields
 from kingly_memory.adapters.files.notes import sections
 from kingly_memory.adapters.files.reading import Problem, attempt, opened, text_of
 from kingly_memory.ids import named_id
-from kingly_memory.imported import ImportedLink
 from kingly_memory.models import JsonObject
-from kingly_memory.validation import Imported, draft, required
+from kingly_memory.validation import Imported, draft
 
 MEM0, TEXT = "mem0", "text"
 _MEM0_FIELDS = ("created_at", "updated_at", "metadata")
@@ -28,8 +28,8 @@ def mem0_items(content: Any) -> list[Any] | None:
     return held if is_mem0 else None
 
 
-def as_line(data: Mapping[str, Any]) -> JsonObject | ImportedLink | None:
-    """A line of another program as a line of ours or a link; None for one that we do not know. Raises InvalidInput."""
+def as_line(data: Mapping[str, Any]) -> JsonObject | None:
+    """A line of another program as a line of ours; None for one that we do not know. Raises InvalidInput."""
     if _is_mem0(data):
         said = {name: data[name] for name in _MEM0_FIELDS if data.get(name) is not None}
         kept = {name: data[name] for name in ("user_id", "actor_id", "role") if data.get(name) is not None}
@@ -44,29 +44,15 @@ def as_line(data: Mapping[str, Any]) -> JsonObject | ImportedLink | None:
             "tags": tags,
             "scope": scope,
         }
-    match data:
-        case {"type": "entity", "name": str(name), "entityType": str(kind), "observations": list(observed)}:
-            text = "\n".join(f"- {fields.text('observations', one)}" for one in observed)
-            content = f"{name} ({kind})\n{text}" if text else f"{name} ({kind})"
-            return {
-                "id": _entity_id(name),
-                "key": name,
-                "title": name,
-                "content": content,
-                "tags": [kind] if kind else (),
-            }
-        case {"type": "relation", "from": str(source), "to": str(target), "relationType": str(kind)}:
-            return ImportedLink(_entity_id(source), _entity_id(target), "related", 1.0, required("relationType", kind))
-    return None
+    part = graph.from_json(data)
+    if part is None:
+        return None
+    called = (part.name,) if isinstance(part, graph.Entity) else part
+    return {"id": named_id(_SERVER, *called), **part.to_store()}  # the same one on every import
 
 
 def _is_mem0(data: Any) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("memory"), str) and "content" not in data
-
-
-def _entity_id(name: str) -> str:
-    """An entity is known by its name: the same one on every import."""
-    return named_id(_SERVER, name)
 
 
 def beginning(path: Path) -> bytes:

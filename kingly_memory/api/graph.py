@@ -1,0 +1,183 @@
+"""The verbs on the knowledge graph, those of the reference memory server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from kingly_memory import graph, validation
+from kingly_memory.api.family import Family
+from kingly_memory.dataclass import replace
+from kingly_memory.errors import InvalidInput
+from kingly_memory.graph import TAG, Entity, KnowledgeGraph, Relation
+from kingly_memory.models import KEPT, Memory, Query
+from kingly_memory.ports import Transaction
+from kingly_memory.router import write
+from kingly_memory.router.view import pages
+from kingly_memory.router.write import Stored, WriteContext
+
+T = TypeVar("T")
+MOST_FOUND = 10
+"""Memories that a search by words looks through for nodes."""
+
+
+class Graph(Family):
+    """Entities with observations, and relations between them. All of them are memories: every search finds them, and
+    what is deleted is forgotten, so that `restore` brings it back. Each verb changes all that it names or nothing; what
+    several processes change at once is not lost."""
+
+    async def create_entities(self, entities: Iterable[Entity]) -> tuple[Entity, ...]:
+        """Add entities, and answer with those that are new: one that is there stays as it is. Raises InvalidInput,
+        StoreError."""
+        asked = list(entities)
+        for one in asked:
+            validation.required("name", one.name)
+            validation.label("entityType", one.entity_type if one.entity_type.strip() else None)
+
+        def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[Entity]]:
+            stored, new = list[Stored](), list[Entity]()
+            for one in asked:
+                if self._entity(transaction, one.name) is None:
+                    stored.append(self._store(one, transaction, context))
+                    new.append(one)
+            return stored, new
+
+        return tuple(await self._write(change))
+
+    async def create_relations(self, relations: Iterable[Relation]) -> tuple[Relation, ...]:
+        """Add relations, whether or not their ends are there, and answer with those that are new. Raises InvalidInput,
+        StoreError."""
+        asked = dict.fromkeys(relations)
+        for one in asked:
+            for name, said in one.to_json().items():
+                validation.required(name, said)
+        known = {part for part, _ in await self._parts()}
+        new = [one for one in asked if one not in known]
+        await self._write(lambda *within: ([self._store(one, *within) for one in new], None))
+        return tuple(new)
+
+    async def add_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[str, ...], ...]:
+        """Add observations, each named with its entity, and answer with those of each that are new. Raises InvalidInput
+        where an entity is not there, StoreError."""
+        asked = list(observations)
+
+        def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], list[tuple[str, ...]]]:
+            stored, added = list[Stored](), list[tuple[str, ...]]()
+            for name, contents in asked:
+                entity = self._entity(transaction, name)
+                if entity is None:
+                    said = validation.shown(name)
+                    raise InvalidInput("entityName", f"Entity with name {said} not found; create it first")
+                added.append(tuple(one for one in contents if one not in entity.observations))
+                told = entity._replace(observations=(*entity.observations, *added[-1]))
+                stored += self._revise(told, transaction, context) if added[-1] else []
+            return stored, added
+
+        return tuple(await self._write(change))
+
+    async def delete_entities(self, names: Iterable[str]) -> None:
+        """Forget entities, and the relations that begin or end at them. Raises StoreError."""
+        gone = set(names)
+        await self._forget(lambda part: bool(gone.intersection(_ends(part))))
+
+    async def delete_observations(self, observations: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Take observations away, each named with its entity. Raises StoreError."""
+        asked = list(observations)
+
+        def change(transaction: Transaction, context: WriteContext) -> tuple[list[Stored], None]:
+            stored = list[Stored]()
+            for name, contents in asked:
+                entity = self._entity(transaction, name)
+                kept = () if entity is None else tuple(one for one in entity.observations if one not in contents)
+                if entity is not None and kept != entity.observations:
+                    stored += self._revise(entity._replace(observations=kept), transaction, context)
+            return stored, None
+
+        await self._write(change)
+
+    async def delete_relations(self, relations: Iterable[Relation]) -> None:
+        """Forget relations. Raises StoreError."""
+        await self._forget(set(relations).__contains__)
+
+    async def read(self) -> KnowledgeGraph:
+        """The whole graph, archived parts too. Raises StoreError."""
+        return _graph(part for part, _ in await self._parts())
+
+    async def open_nodes(self, names: Iterable[str]) -> KnowledgeGraph:
+        """The entities of those names, and the relations that begin or end at them. Raises StoreError."""
+        return _about(await self.read(), set(names))
+
+    async def search_nodes(self, query: str) -> KnowledgeGraph:
+        """The entities that hold the query in their name, type or observations, in whatever case; else those that a
+        search for its words finds, or finds a relation of. With their relations. Raises InvalidInput, StoreError."""
+        whole, sought = await self.read(), query.lower()
+        texts = {one.name: (one.name, one.entity_type, *one.observations) for one in whole.entities}
+        names = {name for name, said in texts.items() if any(sought in text.lower() for text in said)}
+        if not names and sought.strip():
+            asked = validation.query(query, space=self._engine.space, tags=[TAG], limit=MOST_FOUND)
+            found = [_part(hit.memory) for hit in await self._engine.find(asked)]
+            names = {name for one in found if one is not None for name in _ends(one)}
+        return _about(whole, names)
+
+    async def _parts(self) -> list[tuple[Entity | Relation, Memory]]:
+        """Every part with its memory, in the order in which they were first stored."""
+        query = Query("", self._engine.space, tags=(TAG,))
+        look = self._engine.reader
+        found = await self._engine.read(lambda: [row.memory for row in pages(look, query)])
+        return [(part, memory) for memory in found if (part := _part(memory)) is not None]
+
+    def _entity(self, transaction: Transaction, name: str) -> Entity | None:
+        row = write.find_own(transaction, self._engine.space, name)
+        if row is None or row.standing not in KEPT:
+            return None
+        part = _part(row.memory)
+        if not isinstance(part, Entity) or part.name != name:
+            said = validation.shown(name)
+            raise InvalidInput("name", f"{said!r} is the key of a memory that is no entity; take another name")
+        return part
+
+    def _store(self, part: Entity | Relation, transaction: Transaction, context: WriteContext) -> Stored:
+        most = self._engine.settings.content_limit_bytes
+        draft = validation.draft(content_limit_bytes=most, **part.to_store())
+        return write.store(draft, context, folds=True)(transaction)
+
+    def _revise(self, entity: Entity, transaction: Transaction, context: WriteContext) -> list[Stored]:
+        """Its memory with these observations, and all else that was said of it."""
+        draft = validation.draft(entity.content, content_limit_bytes=self._engine.settings.content_limit_bytes)
+        stored = write.update(entity.name, replace(draft, unsaid=draft.unsaid | {"key"}), context)(transaction)
+        return [] if stored is None else [stored]
+
+    async def _write(self, change: Callable[[Transaction, WriteContext], tuple[list[Stored], T]]) -> T:
+        context = self._engine.write_context()
+        stored, answer = await self._engine.write(lambda transaction: change(transaction, context))
+        await self._engine.follow(*stored)
+        return answer
+
+    async def _forget(self, is_meant: Callable[[Entity | Relation], bool]) -> None:
+        context = self._engine.write_context()
+        changes = [write.forget(memory.id, context) for part, memory in await self._parts() if is_meant(part)]
+        gone = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
+        self._engine.wake()
+        self._engine.services.departures.take_away(one.memory for one in gone if one is not None)
+
+
+def _part(memory: Memory) -> Entity | Relation | None:
+    return graph.part(memory.key, memory.content, memory.metadata)
+
+
+def _ends(part: Entity | Relation) -> tuple[str, ...]:
+    return (part.name,) if isinstance(part, Entity) else (part.source, part.target)
+
+
+def _graph(parts: Iterable[Entity | Relation]) -> KnowledgeGraph:
+    """Machines that were apart may have stored a relation twice."""
+    each = dict.fromkeys(parts)
+    return KnowledgeGraph(
+        tuple(one for one in each if isinstance(one, Entity)), tuple(one for one in each if isinstance(one, Relation))
+    )
+
+
+def _about(whole: KnowledgeGraph, names: set[str]) -> KnowledgeGraph:
+    found = tuple(one for one in whole.entities if one.name in names)
+    there = {one.name for one in found}
+    return KnowledgeGraph(found, tuple(one for one in whole.relations if there.intersection(_ends(one))))

@@ -1,0 +1,200 @@
+"""The tools of the reference memory server (@modelcontextprotocol/server-memory) over our store: the same names,
+arguments, answers and hints, so that a host swaps servers by changing one command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from kingly_memory.adapters.files import jsonl
+from kingly_memory.adapters.files.reading import Entry, Problem
+from kingly_memory.digests import sha256
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.graph import Entity, Relation, part
+from kingly_memory.models import JsonObject
+from kingly_memory.observe import log
+from kingly_memory.server.tools import call_result, compact, parsed
+from kingly_memory.validation import Imported, mended
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+
+FILE = "MEMORY_FILE_PATH"
+"""The variable in which the reference server is told its file."""
+_READ_IN = "server-memory"
+"""The namespace of documents that say which files were read."""
+
+
+def _object(**fields: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": fields, "required": [*fields]}
+
+
+def _list(items: JsonObject, words: str) -> JsonObject:
+    return {"type": "array", "items": items, "description": words}
+
+
+def _text(words: str) -> JsonObject:
+    return {"type": "string", "description": words}
+
+
+_NAMES = _list(_text("the name of an entity"), "names of entities")
+_OF_AN_ENTITY = _text("the name of the entity")
+_TEXTS = _list(_text("one fact"), "facts about the entity, one each")
+_ENTITIES = _list(
+    _object(name=_text("what it is known by"), entityType=_text("what kind of thing it is"), observations=_TEXTS),
+    "entities, each with `name`, `entityType` and `observations`",
+)
+_ENDS = {"from": _text("the entity where it begins"), "to": _text("the entity where it ends")}
+_RELATIONS = _list(
+    _object(**_ENDS, relationType=_text("what the one is to the other, in the active voice")),
+    "relations, each with `from`, `to` and `relationType`",
+)
+_ADDED = _list(_object(entityName=_OF_AN_ENTITY, addedObservations=_TEXTS), "what is new of each entity")
+_GRAPH = _object(entities=_ENTITIES, relations=_RELATIONS)
+_DONE = _object(success={"type": "boolean"}, message=_text("what was done"))
+
+
+def _tool(name: str, says: str, answers: JsonObject, /, **takes: JsonObject) -> Tool:
+    reads, destroys = name.startswith(("read", "search", "open")), name.startswith("delete")
+    return Tool(
+        name=name,
+        title=name.replace("_", " ").title(),
+        description=says,
+        input_schema=_object(**takes),
+        output_schema=answers,
+        annotations=ToolAnnotations(
+            read_only_hint=reads, destructive_hint=destroys, idempotent_hint=reads or destroys, open_world_hint=False
+        ),
+    )
+
+
+_OBSERVED = _list(
+    _object(entityName=_OF_AN_ENTITY, contents=_TEXTS), "what to add, each with `entityName` and `contents`"
+)
+_UNSAID = _list(
+    _object(entityName=_OF_AN_ENTITY, observations=_TEXTS),
+    "what to take away, each with `entityName` and `observations`",
+)
+_ANSWERED = _object(entities=_ENTITIES)
+TOOLS = {
+    one.name: one
+    for one in (
+        _tool("create_entities", "Add entities to the knowledge graph.", _ANSWERED, entities=_ENTITIES),
+        _tool("create_relations", "Relate entities.", _object(relations=_RELATIONS), relations=_RELATIONS),
+        _tool("add_observations", "Add facts to entities.", _object(results=_ADDED), observations=_OBSERVED),
+        _tool("delete_entities", "Delete entities with their relations.", _DONE, entityNames=_NAMES),
+        _tool("delete_observations", "Delete facts about entities.", _DONE, deletions=_UNSAID),
+        _tool("delete_relations", "Delete relations between entities.", _DONE, relations=_RELATIONS),
+        _tool("read_graph", "Read the whole knowledge graph.", _GRAPH),
+        _tool("search_nodes", "Find entities by a text in them, or by words.", _GRAPH, query=_text("what to look for")),
+        _tool("open_nodes", "Read entities by name.", _GRAPH, names=_NAMES),
+    )
+}
+
+
+async def call(memory: MemoryRouter, name: str, given: Mapping[str, Any]) -> CallToolResult:
+    """Raises InvalidInput, which names the argument by its path, and StoreError."""
+    said, graph = _read(TOOLS[name].input_schema, given, ""), memory.graph
+    match name:
+        case "create_entities":
+            new = await graph.create_entities(map(_entity, said["entities"]))
+            return _listed("entities", [one.to_json() for one in new])
+        case "create_relations":
+            related = await graph.create_relations(map(_relation, said["relations"]))
+            return _listed("relations", [one.to_json() for one in related])
+        case "add_observations":
+            asked = [(one["entityName"], one["contents"]) for one in said["observations"]]
+            added = await graph.add_observations(asked)
+            told = zip(asked, added, strict=True)
+            return _listed("results", [{"entityName": one[0], "addedObservations": [*texts]} for one, texts in told])
+        case "delete_entities":
+            await graph.delete_entities(said["entityNames"])
+            return _done("Entities")
+        case "delete_observations":
+            await graph.delete_observations((one["entityName"], one["observations"]) for one in said["deletions"])
+            return _done("Observations")
+        case "delete_relations":
+            await graph.delete_relations(map(_relation, said["relations"]))
+            return _done("Relations")
+        case "search_nodes":
+            return call_result((await graph.search_nodes(said["query"])).to_json())
+        case "open_nodes":
+            return call_result((await graph.open_nodes(said["names"])).to_json())
+    return call_result((await graph.read()).to_json())
+
+
+async def read_in(memory: MemoryRouter, content_limit_bytes: int) -> None:
+    """Add what is in the file of the reference server, where one is named that was not read before. Whatever is the
+    matter with it is logged: the memory works without."""
+    path = os.environ.get(FILE)
+    if not path:
+        return
+    try:
+        entries = await asyncio.to_thread(_entries, path, content_limit_bytes)
+        key = sha256(path.encode()).hexdigest()
+        if not entries or await memory.documents.get(_READ_IN, key) is not None:
+            return
+        parts = [
+            part(one.draft.key, one.draft.content, one.draft.metadata) for one in entries if isinstance(one, Imported)
+        ]
+        entities = [one for one in parts if isinstance(one, Entity)]
+        await memory.graph.create_entities(entities)
+        await memory.graph.add_observations((one.name, one.observations) for one in entities)
+        await memory.graph.create_relations(one for one in parts if isinstance(one, Relation))
+        problems = [one for one in entries if isinstance(one, Problem)]
+        for problem in problems:
+            log.warning("%s; it is not in the graph", problem)
+        if not problems:
+            await memory.documents.put(_READ_IN, key, {"file": path})
+    except KinglyMemoryError as error:
+        log.warning("%s was not read: %s", FILE, error)
+
+
+def _entries(path: str, content_limit_bytes: int) -> list[Entry]:
+    """Those of the file; none where it is still to be written."""
+    return [*jsonl.read(Path(path), content_limit_bytes=content_limit_bytes)] if Path(path).exists() else []
+
+
+def _entity(said: JsonObject) -> Entity:
+    return Entity(said["name"], said["entityType"], tuple(said["observations"]))
+
+
+def _relation(said: JsonObject) -> Relation:
+    return Relation(said["from"], said["to"], said["relationType"])
+
+
+def _listed(name: str, several: list[JsonObject]) -> CallToolResult:
+    """Of a list, the text has the list alone, as in the reference server."""
+    answer = call_result({name: several})
+    return CallToolResult(
+        content=[TextContent(type="text", text=compact(several))], structured_content=answer.structured_content
+    )
+
+
+def _done(what: str) -> CallToolResult:
+    message = f"{what} deleted successfully"
+    return CallToolResult(
+        content=[TextContent(type="text", text=message)], structured_content={"success": True, "message": message}
+    )
+
+
+def _read(schema: JsonObject, value: Any, place: str) -> Any:
+    """The value as the schema wants it, without what it does not know."""
+    kind, value = schema["type"], value if schema["type"] == "string" else parsed(value)
+    wanted: dict[str, tuple[Any, str]] = {"object": (Mapping, "an object"), "array": (list, "a list")}
+    cls, called = wanted.get(kind, (str, "text"))
+    if not isinstance(value, cls):
+        raise InvalidInput(place, f"expected {called}")
+    if kind == "string":
+        return mended(value)
+    if kind == "array":
+        return [_read(schema["items"], one, f"{place}[{number}]") for number, one in enumerate(value)]
+    within: Callable[[str], str] = lambda name: f"{place}.{name}" if place else name  # noqa: E731
+    if missing := next((name for name in schema["required"] if name not in value), None):
+        raise InvalidInput(within(missing), "is missing")
+    return {name: _read(one, value[name], within(name)) for name, one in schema["properties"].items()}
