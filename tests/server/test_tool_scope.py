@@ -24,14 +24,25 @@ async def fill(client: Session, word: str) -> str:
     await client.ok("record_thought", content=said, chain_id=CHAIN)
     await client.ok("remember", key=f"key of {word}", value=word)
     await client.ok("document_put", namespace=f"users/{word}", key="profile", value=f'{{"said": "{word}"}}')
+    entity = {"name": f"name of {word}", "entityType": "api", "observations": [said]}
+    await client.client.call_tool("create_entities", {"entities": [entity]})
     memory_id: str = stored["local_id"]
     return memory_id
 
 
 def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
     """Each tool, asked for what the other project has; those that store something come last."""
-    sought = f"deploy the {SECRET} api"
+    sought, name = f"deploy the {SECRET} api", f"name of {SECRET}"
     return {
+        "read_graph": {},
+        "search_nodes": {"query": SECRET},
+        "open_nodes": {"names": [name]},
+        "delete_entities": {"entityNames": [name]},
+        "delete_observations": {"deletions": [{"entityName": name, "observations": [sought]}]},
+        "delete_relations": {"relations": []},
+        "create_relations": {"relations": []},
+        "create_entities": {"entities": []},
+        "add_observations": {"observations": [{"entityName": name, "contents": ["mine"]}]},
         "memory_hybrid_search": {"query": sought},
         "memory_get_working_context": {"context_id": CONTEXT},
         "memory_get": {"key_or_id": foreign_id},
@@ -80,7 +91,7 @@ SEARCHES = {"memory_hybrid_search", "alma_retrieve_for_mode", "alma_retrieve_ver
 """May say what was asked for, which holds the word; what they found may not."""
 REFUSE = {
     *("memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore", "memory_update"),
-    *("memory_history", "document_get"),
+    *("memory_history", "document_get", "add_observations"),
     *("ai_unpin", "ai_rate_context", "ai_merge", "ai_split", "ai_rename"),
 }
 """Say that nothing is stored under that id."""
@@ -107,11 +118,13 @@ async def test_no_tool_shows_what_another_project_holds(tmp_path: Path) -> None:
             assert result.is_error == (tool in REFUSE), tool
             answer = result.structured_content
             shown = json.dumps(found_in(answer) if tool in SEARCHES else answer) + str(result.content) * result.is_error
-            assert SECRET not in shown.replace(f"key of {SECRET}", ""), tool
+            assert SECRET not in shown.replace(f"key of {SECRET}", "").replace(f"name of {SECRET}", ""), tool
     async with session(tmp_path, project="other") as client:
         assert SECRET in json.dumps(await client.ok("memory_get", key_or_id="rule")), "it was changed from outside"
         assert (await client.ok("recall", **calls["recall"]))["value"] == SECRET, "it was changed from outside"
         assert SECRET in str(await client.ok("document_get", **calls["document_get"])), "it was changed from outside"
+        [entity] = (await client.ok("read_graph"))["entities"]
+        assert entity["observations"] == [f"deploy the {SECRET} api"], "it was changed from outside"
 
 
 @pytest.mark.requirement("ALM-078")
