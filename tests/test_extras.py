@@ -82,8 +82,18 @@ def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypa
         KinglySession("talk", SyncMemoryRouter.open(remote=False))
 
 
-def test_the_memory_tool_without_its_sdk_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    monkeypatch.delitem(sys.modules, "kingly_memory.integrations.anthropic", raising=False)
-    with pytest.raises(ExtraMissing, match=r"the memory tool needs the extra `anthropic`; install kingly-memory\["):
-        import_module("kingly_memory.integrations.anthropic")
+@pytest.mark.parametrize(
+    ("adapter", "package", "extra", "what"),
+    [
+        ("anthropic", "anthropic", "anthropic", "the memory tool"),
+        ("adk", "google.adk.memory", "adk", "the memory service for ADK"),
+        ("strands", "strands.memory.types", "strands", "the memory store for Strands"),
+    ],
+)
+def test_an_adapter_without_its_framework_says_in_one_sentence_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, adapter: str, package: str, extra: str, what: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"kingly_memory.integrations.{adapter}", raising=False)
+    with pytest.raises(ExtraMissing, match=rf"{what} needs the extra `{extra}`; install kingly-memory\["):
+        import_module(f"kingly_memory.integrations.{adapter}")

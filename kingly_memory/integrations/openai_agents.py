@@ -16,18 +16,16 @@ from kingly_memory.api.session_log import MOST_ITEMS
 from kingly_memory.attention.fence import PREAMBLE, without_fenced
 from kingly_memory.errors import InvalidInput
 from kingly_memory.extras import require
-from kingly_memory.portal import Portal
+from kingly_memory.integrations.recall import asked
 from kingly_memory.router.capturing import messages
 
 if TYPE_CHECKING:
     from agents import RunContextWrapper, SessionSettings, TResponseInputItem
 
-    from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.blocking import SyncMemoryRouter
+    from kingly_memory.integrations.recall import Router
 
     Item: TypeAlias = TResponseInputItem
     Run: TypeAlias = RunContextWrapper[Any]
-    Router: TypeAlias = MemoryRouter | SyncMemoryRouter
 
 T = TypeVar("T")
 
@@ -72,7 +70,7 @@ class KinglySession:
         _read_by.set((self, router))
         most = resolve_session_limit(limit, self.session_settings)
         latest = None if most is None or most > MOST_ITEMS else max(most, 0)  # the SDK says 2**31 - 1 for all
-        items: list[Item] = await _asked(router, lambda memory: memory.log(self.session_id).last(latest))
+        items: list[Item] = await asked(router, lambda memory: memory.log(self.session_id).last(latest))
         return items
 
     async def add_items(self, items: list[Item], *, wrapper: Run | None = None) -> None:
@@ -82,20 +80,20 @@ class KinglySession:
     async def pop_item(self, *, wrapper: Run | None = None) -> Item | None:
         """Take the last item off; None when there is none. Items that the disk has damaged go with it."""
         router = self._router(wrapper)
-        return await _finished(_asked(router, lambda memory: memory.log(self.session_id).pop()))
+        return await _finished(asked(router, lambda memory: memory.log(self.session_id).pop()))
 
     async def clear_session(self, *, wrapper: Run | None = None) -> None:
         """Remove all items for good. What was learned of them stays."""
         router = self._router(wrapper)
-        await _finished(_asked(router, lambda memory: memory.log(self.session_id).clear()))
+        await _finished(asked(router, lambda memory: memory.log(self.session_id).clear()))
 
     async def session_input_callback(self, history: list[Item], new_items: list[Item]) -> list[Item]:
         """For `RunConfig(session_input_callback=…)`: history, notes that fit what is said now, and that. The notes are
         no part of the session."""
-        asked = "\n".join(one.text for one in messages(new_items) if one.speaker == "user")
-        if not self._recalls or not asked.strip():
+        prompt = "\n".join(one.text for one in messages(new_items) if one.speaker == "user")
+        if not self._recalls or not prompt.strip():
             return [*history, *new_items]
-        found = await _asked(self._router_of_callback(), lambda memory: memory.inject(asked))
+        found = await asked(self._router_of_callback(), lambda memory: memory.inject(prompt))
         if all(thread == self.session_id for thread in found.threads.values()):  # history tells of that
             return [*history, *new_items]
         note: Item = {"role": "user", "content": found.text}
@@ -105,16 +103,16 @@ class KinglySession:
         """What the SDK's OpenAIResponsesCompactionSession looks for: else it clears, then adds, and a process that ends
         between loses the conversation."""
         router = self._router(None)
-        await _finished(_asked(router, lambda memory: memory.log(self.session_id).replace(items)))
+        await _finished(asked(router, lambda memory: memory.log(self.session_id).replace(items)))
         return True
 
     async def _add(self, items: list[Item], router: Router) -> None:
         if not self._recalls:
-            await _asked(router, lambda memory: memory.log(self.session_id).append(items))
+            await asked(router, lambda memory: memory.log(self.session_id).append(items))
             return
         items = [one for one in items if not _is_note(one)]  # the SDK keeps what a callback has added
-        await _asked(router, lambda memory: memory.log(self.session_id).append(items))
-        await _asked(router, lambda memory: memory.capture(items, context_id=self.session_id))
+        await asked(router, lambda memory: memory.log(self.session_id).append(items))
+        await asked(router, lambda memory: memory.capture(items, context_id=self.session_id))
 
     def _router(self, wrapper: Run | None) -> Router:
         if not callable(self._memory):
@@ -126,11 +124,6 @@ class KinglySession:
     def _router_of_callback(self) -> Router:
         read = _read_by.get()
         return read[1] if callable(self._memory) and read and read[0] is self else self._router(None)
-
-
-async def _asked(router: Router, verb: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:
-    """What a verb answers, wherever the router's event loop is."""
-    return await (router.elsewhere(verb) if isinstance(router, Portal) else verb(router))
 
 
 async def _finished(work: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,123 @@
+"""Google's Agent Development Kit: `Runner(…, memory_service=KinglyMemoryService(memory))`.
+
+ADK's user is the user of the memories, its app their project: nobody sees those of another user or app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory.errors import ExtraMissing
+from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.recall import Turn, asked, found, keep
+from kingly_memory.models import Hit, Origin
+
+try:
+    from google.adk.memory import base_memory_service as base
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai.types import Content, Part
+except ImportError as missing:
+    raise ExtraMissing("the memory service for ADK", "adk") from missing
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+    from google.adk.sessions.session import Session
+
+    from kingly_memory.integrations.recall import Router
+
+NO_SESSION = "events"
+"""Where events are kept that belong to no session."""
+
+
+class KinglyMemoryService(base.BaseMemoryService):
+    """What was said in earlier sessions, found by words and meaning: the texts of events, each kept once however often
+    its session is added. An answer has `limit` memories at most. Raises InvalidInput, StoreError, RouterClosed; then
+    nothing was stored.
+    """
+
+    def __init__(self, memory: Router, *, limit: int = 10) -> None:
+        self._memory = memory
+        self._limit = limit
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        turns = _turns(session.events, session.id)
+        await asked(self._of(session.app_name, session.user_id), lambda memory: keep(memory, turns))
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        turns = _turns(events, session_id or NO_SESSION, custom_metadata)
+        await asked(self._of(app_name, user_id), lambda memory: keep(memory, turns))
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Facts to remember; the same text again is the same memory."""
+        drafts = [
+            {
+                "content": _text(one.content),
+                "origin": Origin.USER if one.author == "user" else Origin.AGENT,
+                "metadata": {
+                    **(custom_metadata or {}),
+                    **one.custom_metadata,
+                    **_told(one.author, one.content.role, one.timestamp),
+                },
+            }
+            for one in memories
+        ]
+        await asked(self._of(app_name, user_id), lambda memory: memory.store_many(drafts))
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> base.SearchMemoryResponse:
+        hits = await asked(self._of(app_name, user_id), partial(found, query=query, limit=self._limit))
+        return base.SearchMemoryResponse(memories=[_entry(one) for one in hits])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forget a memory, also where its session is added again; a person can restore it."""
+        if memory_id:
+            await asked(self._of(app_name, user_id), lambda memory: memory.forget(memory_id))
+
+    def _of(self, app_name: str, user_id: str) -> Router:
+        return self._memory.scoped(project=as_label("app_name", app_name), user=as_label("user_id", user_id))
+
+
+def _turns(events: Iterable[Event], session: str, beside: Mapping[str, object] | None = None) -> list[Turn]:
+    turns = []
+    for one in events:
+        if one.content is not None and not one.partial:
+            at = datetime.fromtimestamp(one.timestamp, UTC).isoformat()
+            told = {**(beside or {}), **_told(one.author, one.content.role, at)}
+            turns.append(Turn(session, one.id, _text(one.content), one.author, told))
+    return turns
+
+
+def _text(content: Content) -> str:
+    return "\n".join(one.text for one in content.parts or () if one.text and not one.thought)
+
+
+def _told(author: str | None, role: str | None, at: str | None) -> dict[str, Any]:
+    return {name: value for name, value in {"author": author, "role": role, "at": at}.items() if value is not None}
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    memory, told = hit.memory, dict(hit.memory.metadata)
+    return MemoryEntry(
+        id=memory.id,
+        author=told.pop("author", None),
+        timestamp=told.pop("at", None) or memory.created_at.isoformat(),
+        content=Content(role=told.pop("role", "user"), parts=[Part(text=memory.content)]),
+        custom_metadata=told,
+    )
