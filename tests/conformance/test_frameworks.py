@@ -3,6 +3,7 @@ written into docs/integrations.md."""
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
 import subprocess
@@ -59,10 +60,14 @@ def bare(name: str) -> str:
 
 def note(name: str, row: str) -> None:
     """Put the row of a framework in the place of the one that the page has."""
-    page = PAGE.read_text(encoding="utf-8")
-    written = re.sub(rf"^\| {re.escape(name)} \|.*$", lambda _: row, page, count=1, flags=re.MULTILINE)
-    assert row in written, f"docs/integrations.md has no row that begins with {name}"
-    PAGE.write_text(written, encoding="utf-8")
+    with PAGE.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # several processes test at once
+        page = file.read()
+        written = re.sub(rf"^\| {re.escape(name)} \|.*$", lambda _: row, page, count=1, flags=re.MULTILINE)
+        assert row in written, f"docs/integrations.md has no row that begins with {name}"
+        file.seek(0)
+        file.write(written)
+        file.truncate()
 
 
 @pytest.fixture(scope="module")
