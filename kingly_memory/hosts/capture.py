@@ -18,6 +18,7 @@ from kingly_memory.app import parts
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.pertinence import draws_on
 from kingly_memory.attention.statements import Message, Statement, statements
+from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts.transcript import read_since
@@ -116,6 +117,8 @@ def _store(
 
     limit = settings.content_limit_bytes
     entries = [capturing.entry(one, session.id, place, limit) for one in new]
+    # Nobody waits for us, and a session's last hook has no later one that could make up for what a busy disk refused.
+    settings = replace(settings, pace=replace(settings.pace, lock_wait_s=BUDGET_S))
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
     with SyncMemoryRouter.open(
         place.home, remote=False, project=place.project, user=place.user, agent=place.agent, settings=settings
