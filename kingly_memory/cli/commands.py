@@ -208,11 +208,16 @@ OWN = (
         (
             _takes(
                 "path PATH",
-                "folder of notes or one, text (.txt), JSONL, an export of mem0, file of the reference memory server, "
-                "old memory.json, .ai folder, or home of an earlier version; - for standard input",
+                "folder of notes or one, text (.txt), JSONL, an export of ChatGPT, Claude (also their .zip), mem0 or "
+                "claude-mem, a file of the reference memory server, Letta or a LangGraph store, old memory.json, .ai "
+                "folder, or home of an earlier version; - for standard input",
                 NOT_GIVEN,
             ),
-            _takes("--format FORMAT", "jsonl, notes, mem0, text, legacy, ai or home (default: found out)"),
+            _takes(
+                "--format FORMAT",
+                "jsonl, notes, text, chatgpt, claude, mem0, letta, claude-mem, langgraph, legacy, ai or home (default: "
+                "found out)",
+            ),
             _takes("--dry-run", "say what would be done, and write nothing"),
             _takes("--watch", "import a folder again whenever one of its notes changes, until Ctrl-C"),
             _takes("--trust", "keep who said it, where an export says that the user or an agent did"),

@@ -10,8 +10,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from kingly_memory.adapters.files import ai, foreign, jsonl, legacy, notes, old_home
-from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
+from kingly_memory.adapters.files import ai, containers, foreign, jsonl, legacy, notes, old_home, programs
+from kingly_memory.adapters.files.reading import Entry, Problem, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.imported import ImportedNote
@@ -20,7 +20,8 @@ JSONL_SUFFIXES = (".jsonl", ".ndjson")
 FIRST_LINE_BYTES = 1_048_576
 """How much of a line is looked at to tell JSONL from one JSON value."""
 LINES_LOOKED_AT = 20
-_DATABASE = b"SQLite format 3\x00"
+_JSON = (*foreign.OF_JSON, b"")
+"""What a file begins with that may be JSON."""
 
 
 class FileFormat(StrEnum):
@@ -31,6 +32,11 @@ class FileFormat(StrEnum):
     LEGACY = legacy.FORMAT
     AI = ai.FORMAT
     MEM0 = foreign.MEM0
+    CHATGPT = programs.CHATGPT
+    CLAUDE = programs.CLAUDE
+    LETTA = programs.LETTA
+    CLAUDE_MEM = programs.CLAUDE_MEM
+    LANGGRAPH = containers.LANGGRAPH
     TEXT = foreign.TEXT
     HOME = old_home.FORMAT
     """Read by `adapters.local`, so `source` refuses it."""
@@ -68,38 +74,65 @@ def source(
         return _of_folder(path, given, content_limit_bytes)
     if given is FileFormat.AI:
         raise InvalidInput("file", f"{path} is no folder; name the one that holds threads/ and focus.json")
-    _check_is_no_backup(path)
-    found, content = given or _by_name(path), None
-    if found in (None, FileFormat.MEM0, FileFormat.LEGACY):
-        if found is None and _is_jsonl(path):
-            found = FileFormat.JSONL
-        else:
-            content = (
-                None if found is None and foreign.beginning(path) not in (*foreign.OF_JSON, b"") else document(path)
-            )
-            found = found or _by_value(content, path)
-    entries: Iterator[Entry | ImportedNote | notes.PassedOver]
-    unknown: dict[str, None] = {}
-    match found:
-        case FileFormat.NOTES:
-            entries = notes.read(_real(path), content_limit_bytes=content_limit_bytes)
-        case FileFormat.JSONL:
-            entries = jsonl.read(path, content_limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
-        case FileFormat.TEXT:
-            entries = foreign.text(path, content_limit_bytes=content_limit_bytes)
-        case FileFormat.MEM0:
-            items = foreign.mem0_items(content) or (content if isinstance(content, list) else [content])
-            entries = jsonl.entries(items, path, content_limit_bytes=content_limit_bytes)
-        case _:
-            entries = legacy.entries(content, path, content_limit_bytes=content_limit_bytes)
+    if (held := _contained(path, content_limit_bytes)) is not None:
+        return held
+    found, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
+    if found in (FileFormat.LEGACY, *programs.OF_JSON) or (found is None and foreign.beginning(path) in _JSON):
+        content = document(path)
+    found, unknown = found or _by_value(content, path), dict[str, None]()
+    entries = _entries(found, content, path, limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
     return FoundFile(found, entries, unknown)
 
 
-def _check_is_no_backup(path: Path) -> None:
+def _entries(
+    found: FileFormat, content: Any, path: Path, *, limit_bytes: int, trust: bool, unknown: dict[str, None]
+) -> Iterator[Entry | ImportedNote | notes.PassedOver]:
+    match found:
+        case FileFormat.NOTES:
+            return notes.read(_real(path), content_limit_bytes=limit_bytes)
+        case FileFormat.JSONL:
+            return jsonl.read(path, content_limit_bytes=limit_bytes, trust=trust, unknown=unknown)
+        case FileFormat.TEXT:
+            return foreign.text(path, content_limit_bytes=limit_bytes)
+        case FileFormat.LEGACY:
+            return legacy.entries(content, path, content_limit_bytes=limit_bytes)
+        case FileFormat.LANGGRAPH:
+            raise InvalidInput("file", f"{path} is no database; name the SQLite file of the store")
+        case _:
+            items = programs.OF_JSON[found](content) or (content if isinstance(content, list) else [content])
+            return jsonl.entries(items, path, content_limit_bytes=limit_bytes)
+
+
+def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
+    """What an archive or a database holds; None for another file. Raises InvalidInput."""
     with opened(path) as file:
-        if file.read(len(_DATABASE)) == _DATABASE:
+        head = file.read(len(containers.DATABASE))
+    if head == containers.DATABASE:
+        found = containers.rows(path)
+        if found is None:
             restore = f"kingly-memory backup restore {quote(str(path))}"
             raise InvalidInput("file", f"{path} is a database; `{restore}` puts a backup back")
+        entries = jsonl.entries(found[1], path, content_limit_bytes=content_limit_bytes)
+        return FoundFile(FileFormat(found[0]), entries)
+    if not head.startswith(containers.ARCHIVE):
+        return None
+    held = (one for one in containers.values(path) if not isinstance(one, Problem))
+    name = next((name for _, content in held if (name := _program(content))), None)
+    if name is None:
+        raise InvalidInput("file", f"{path} is an archive without an export that is known; unpack it and name a file")
+    return FoundFile(FileFormat(name), _of_archive(path, name, content_limit_bytes))
+
+
+def _of_archive(path: Path, name: str, content_limit_bytes: int) -> Iterator[Entry]:
+    for one in containers.values(path):
+        if isinstance(one, Problem):
+            yield one
+        elif (items := programs.OF_JSON[name](one[1])) is not None:
+            yield from jsonl.entries(items, one[0], content_limit_bytes=content_limit_bytes)
+
+
+def _program(content: Any) -> str | None:
+    return next((name for name, lines_of in programs.OF_JSON.items() if lines_of(content) is not None), None)
 
 
 def _by_name(path: Path) -> FileFormat | None:
@@ -115,8 +148,8 @@ def _by_name(path: Path) -> FileFormat | None:
 
 def _by_value(content: Any, path: Path) -> FileFormat:
     """What a file that is one JSON value is. Raises InvalidInput."""
-    if foreign.mem0_items(content) is not None:
-        return FileFormat.MEM0
+    if name := _program(content):
+        return FileFormat(name)
     if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
         return FileFormat.LEGACY
     if isinstance(content, dict):

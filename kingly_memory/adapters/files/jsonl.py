@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -155,7 +155,7 @@ def entries(
         except InvalidInput as error:
             raise InvalidInput(called.get(error.field, error.field), error.problem) from None
 
-    if not isinstance(items, list):
+    if not isinstance(items, Iterable) or isinstance(items, str | Mapping):
         yield Problem(path, "", "is no list or object of memories")
         return
     for number, item in enumerate(items, start=1):

@@ -1,0 +1,238 @@
+"""What other programs write as one JSON value, as lines of ours: exports of ChatGPT, Claude, mem0, Letta, claude-mem.
+
+Each format has a function that answers with the lines, or with None for a value that is not of it. Ids are made of the
+program's own, so that another import of the same changes nothing. What two people said to each other is of significance
+0.3: it is found by searches and stays on this machine. A conversation is a context, and so a thread with its title.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kingly_memory.adapters.files import fields, foreign
+from kingly_memory.adapters.files.reading import canonical
+from kingly_memory.ids import named_id
+from kingly_memory.models import JsonObject
+
+CHATGPT, CLAUDE, LETTA, CLAUDE_MEM = "chatgpt", "claude", "letta", "claude-mem"
+SAID = 0.3
+"""The significance of what was only said."""
+NOTED = 0.5
+"""Of what a program has noted."""
+_SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def chatgpt(content: Any) -> Iterator[JsonObject] | None:
+    """conversations.json, of which newer exports have several: each conversation is a tree of messages, and the branch
+    that ends at `current_node` is what the user sees."""
+    return _conversations(content) if _all(content, "mapping", Mapping) else None
+
+
+def _conversations(content: Sequence[Any]) -> Iterator[JsonObject]:
+    for one in content:
+        nodes, place = one["mapping"], one.get("current_node")
+        branch = dict[Any, Any]()
+        while isinstance(place, str) and place not in branch and isinstance(node := nodes.get(place), Mapping):
+            branch[place], place = node.get("message"), node.get("parent")
+        of = str(one.get("conversation_id") or one.get("id") or named_id(CHATGPT, canonical(one)))
+        said, began = list[JsonObject](), one.get("create_time")
+        for message in map(_mapping, reversed(branch.values())):
+            role, facts = _mapping(message.get("author")).get("role"), _mapping(message.get("metadata"))
+            is_shown = not facts.get("is_visually_hidden_from_conversation") and message.get("recipient") in (
+                None,
+                "all",
+            )
+            text = _text(_mapping(message.get("content")).get("parts"))
+            if role in ("user", "assistant") and is_shown and text:
+                said.append(
+                    _turn(CHATGPT, of, role, text, id=message.get("id"), at=message.get("create_time") or began)
+                )
+        yield from _thread(of, one.get("title"), said)
+
+
+def claude(content: Any) -> Iterator[JsonObject] | None:
+    """conversations.json, memories.json and projects.json."""
+    if _all(content, "chat_messages", list):
+        return _chats(content)
+    if _all(content, "docs", list):
+        return _projects(content)
+    listed = [content] if isinstance(content, Mapping) else content
+    return _memories(listed) if _all(listed, "conversations_memory", str) else None
+
+
+def _chats(content: Sequence[Any]) -> Iterator[JsonObject]:
+    for one in content:
+        of = str(one.get("uuid") or named_id(CLAUDE, canonical(one)))
+        said, began = list[JsonObject](), one.get("created_at")
+        for message in map(_mapping, one["chat_messages"]):
+            role = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))
+            text = _text(message.get("content")) or _text(message.get("text"))
+            if role and text:
+                said.append(
+                    _turn(CLAUDE, of, role, text, id=message.get("uuid"), at=message.get("created_at") or began)
+                )
+        yield from _thread(of, one.get("name"), said)
+
+
+def _projects(content: Sequence[Any]) -> Iterator[JsonObject]:
+    for one in content:
+        name = str(one.get("name") or "")
+        parts = [{"filename": "instructions", "content": one.get("prompt_template")}, *map(_mapping, one["docs"])]
+        for part in parts:
+            title = f"{name} › {part.get('filename') or ''}"
+            if text := _text(part.get("content")):
+                ids = (one.get("uuid"), part.get("uuid") or part.get("filename"))
+                yield _noted(CLAUDE, text, *ids, title=title, at=part.get("created_at"), project=name)
+
+
+def _memories(content: Sequence[Any]) -> Iterator[JsonObject]:
+    for one in content:
+        found = {"": one["conversations_memory"], **_mapping(one.get("project_memories"))}
+        for project, told in found.items():
+            if text := _text(told):
+                title = f"What Claude remembers of project {project}" if project else "What Claude remembers"
+                yield _noted(
+                    CLAUDE, text, one.get("account_uuid"), project, title=title, key=f"claude.memory.{project}"
+                )
+
+
+def letta(content: Any) -> Iterator[JsonObject] | None:
+    """An agent file (.af): blocks of core memory, and the messages of its agents. Files of earlier versions have one
+    agent, with its blocks."""
+    if not isinstance(content, Mapping):
+        return None
+    if isinstance(content.get("core_memory"), list) and isinstance(content.get("messages"), list):
+        return _agents([content], content["core_memory"])
+    is_new = isinstance(content.get("agents"), list) and isinstance(content.get("blocks"), list)
+    return _agents(content["agents"], content["blocks"]) if is_new else None
+
+
+def _agents(agents: Sequence[Any], blocks: Sequence[Any]) -> Iterator[JsonObject]:
+    names = [str(_mapping(one).get("name") or "agent") for one in agents]
+    whose = ", ".join(names)
+    for block in map(_mapping, blocks):
+        label = str(block.get("label") or "block")
+        if text := _text(block.get("value")):
+            about = {"description": block["description"]} if block.get("description") else {}
+            # Under its key: a block that was edited since is a revision.
+            yield _noted(LETTA, text, whose, label, title=label, key=f"letta.{whose}.{label}", agent=whose, **about)
+    for name, agent in zip(names, map(_mapping, agents), strict=True):
+        of, said = f"letta:{name}", list[JsonObject]()
+        for place, message in enumerate(map(_mapping, agent.get("messages") or ())):
+            role, text = message.get("role"), _text(message.get("content")) or _text(message.get("text"))
+            packed = _json(text) if text.startswith("{") else None
+            if isinstance(packed, Mapping):  # what the server wraps a message in, or an event of its own
+                text = _text(packed.get("message")) if packed.get("type") in (None, "user_message") else ""
+            for call in map(_mapping, message.get("tool_calls") or ()):
+                function = _mapping(call.get("function"))
+                if function.get("name") == "send_message":
+                    text = _text(_mapping(_json(function.get("arguments"))).get("message"))
+            if role in ("user", "assistant") and text:
+                at = message.get("created_at")
+                said.append(_turn(LETTA, of, role, text, id=f"{place} {at} {message.get('id')}", at=at))
+        yield from _thread(of, name, said)
+
+
+def claude_mem(content: Any) -> Iterator[JsonObject] | None:
+    """What its export script writes: observations, and summaries of sessions."""
+    is_ours = isinstance(content, Mapping) and isinstance(content.get("observations"), list) and "summaries" in content
+    return claude_mem_rows(content["observations"], content["summaries"]) if is_ours else None
+
+
+def claude_mem_rows(observations: Sequence[Any], summaries: Any) -> Iterator[JsonObject]:
+    for one in map(_mapping, observations):
+        facts, concepts = (_listed(one.get(name)) for name in ("facts", "concepts"))
+        parts = [one.get("subtitle"), one.get("narrative") or one.get("text"), "\n".join(f"- {fact}" for fact in facts)]
+        yield from _session_note("observation", one, one.get("title"), parts, [one.get("type"), *concepts])
+    for one in map(_mapping, summaries or ()):
+        parts = [f"{name.replace('_', ' ')}: {one[name]}" for name in _SUMMARY if one.get(name)]
+        yield from _session_note("summary", one, one.get("request"), parts, ["summary"])
+
+
+def _session_note(
+    kind: str, one: Mapping[str, Any], title: Any, parts: Sequence[Any], tags: Sequence[Any]
+) -> Iterator[JsonObject]:
+    text = "\n\n".join(part for part in map(_text, parts) if part) or _text(title)
+    session, at = one.get("memory_session_id") or one.get("sdk_session_id"), one.get("created_at_epoch")
+    if text:
+        made = _noted(
+            CLAUDE_MEM, text, kind, session, at, one.get("id"), title=title, at=at, project=one.get("project")
+        )
+        yield {**made, "type": "episodic", "tags": [str(tag) for tag in tags if tag], "context_id": session}
+
+
+def mem0(content: Any) -> Iterator[JsonObject] | None:
+    found = foreign.mem0_items(content)
+    return None if found is None else iter(found)
+
+
+OF_JSON: Mapping[str, Callable[[Any], Iterator[JsonObject] | None]] = {
+    foreign.MEM0: mem0,
+    CHATGPT: chatgpt,
+    CLAUDE: claude,
+    LETTA: letta,
+    CLAUDE_MEM: claude_mem,
+}
+"""Every format, with what reads it."""
+
+
+def _thread(of: str, title: Any, said: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """What was said, and of what it was."""
+    yield from said
+    if said and (called := fields.title(title if isinstance(title, str) else "")):
+        yield {"context": of, "beside": {"thread": {"context_id": of, "title": called}}}
+
+
+def _turn(program: str, of: str, role: str, text: str, **known: Any) -> JsonObject:
+    """What somebody said in that conversation. A message without an id is known by its text."""
+    message_id, at = known.get("id"), known.get("at")
+    made = _line(program, text, "message", of, message_id or f"{role} {text}", at=at)
+    return {**made, "type": "episodic", "significance": SAID, "context_id": of, "tags": [program, role]}
+
+
+def _noted(
+    program: str, text: str, *ids: Any, title: Any = None, at: Any = None, key: str = "", **facts: Any
+) -> JsonObject:
+    named = {"title": fields.title(title if isinstance(title, str) else ""), "metadata": {"from": program, **facts}}
+    made = {**_line(program, text, *ids, at=at), **named, "significance": NOTED, "tags": [program]}
+    if key:  # the same note of a later export is another revision
+        made |= {"key": key[:200].rstrip("."), "id": None}
+    return made
+
+
+def _line(program: str, text: str, *ids: Any, at: Any) -> JsonObject:
+    return {"id": named_id(program, *map(str, ids)), "content": text, "created_at": at}
+
+
+def _all(content: Any, name: str, kind: type | tuple[type, ...]) -> bool:
+    """Whether this is a list of objects that all have that field."""
+    if not isinstance(content, list) or not content:
+        return False
+    return all(isinstance(one, Mapping) and isinstance(one.get(name), kind) for one in content)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    """A text, or the texts of a message's parts; pictures, calls and their results are none."""
+    if isinstance(value, list):
+        texts = [one if isinstance(one, str) else _mapping(one).get("text") for one in value]
+        value = "\n\n".join(one for one in texts if isinstance(one, str) and one.strip())
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list, also one that is written as JSON."""
+    found = _json(value) if isinstance(value, str) else value
+    return found if isinstance(found, list) else []
+
+
+def _json(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
