@@ -13,7 +13,7 @@ from kingly_memory.portal import Face, Portal, SyncTask, on_the_loop
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from types import EllipsisType
     from typing import Any, Self
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kingly_memory.api.graph import Graph
     from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
+    from kingly_memory.app.parts import Vectors
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
     from kingly_memory.place import Place
-    from kingly_memory.ports import Clock, LanguageModel
+    from kingly_memory.ports import Clock, Embedder, LanguageModel
     from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.agents.consensus import ConsensusMemory
@@ -689,6 +690,22 @@ class SyncMemoryRouter(Portal):
         Stores never wait for this, and searches for a part of their time. Raises StoreError.
         """
         return self._call(lambda: self._awaiting.await_vectors(timeout=timeout))
+
+    def embedder_status(self) -> JsonObject:
+        """See what makes the vectors that memories are found by, and how many have theirs.
+
+        The embedder is loaded and asked; `problem` says why it makes none. `others` were made by another one, and go
+        when all are made anew. `embedder` is None where words alone are searched.
+        """
+        return self._call(self._awaiting.embedder_status)
+
+    def embedder_rebuild(self, anew: bool = False, progress: Callable[[int], None] = lambda _: None) -> JsonObject:
+        """Make all vectors that are missing now, and remove what another embedder made.
+
+        Cut short, it goes on where it was. `progress` hears how many wait. Answers as `embedder status`. Raises
+        InvalidInput where words alone are searched, EmbedderFailed, StoreError.
+        """
+        return self._call(lambda: self._awaiting.embedder_rebuild(anew=anew, progress=progress))
 
     def outbox(
         self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
@@ -1476,6 +1493,7 @@ class SyncMemoryRouter(Portal):
         user: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
+        embedder: Embedder | Vectors | None = None,
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
@@ -1489,6 +1507,7 @@ class SyncMemoryRouter(Portal):
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
         What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
         with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
+        `embedder`, an `Embedder` or a function that gives texts a vector each, takes the place of the setting.
         Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """
         return cls(
@@ -1502,6 +1521,7 @@ class SyncMemoryRouter(Portal):
                 user=user,
                 agent=agent,
                 settings=settings,
+                embedder=embedder,
                 clock=clock,
                 observers=observers,
             )
@@ -1513,11 +1533,12 @@ class SyncMemoryRouter(Portal):
         place: Place,
         *,
         settings: Settings | None = None,
+        embedder: Embedder | Vectors | None = None,
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
-        return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
+        return cls(MemoryRouter.at(place, settings=settings, embedder=embedder, clock=clock, observers=observers))
 
     def scoped(
         self,

@@ -263,6 +263,14 @@ class RemoteUnauthorised(RemoteError):
         self.status = status
 
 
+class EmbedderFailed(KinglyMemoryError):
+    """What makes vectors made none; memories are found by their words meanwhile."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the embedder gave no vectors: {reason}. Check the setting embedder")
+        self.reason = reason
+
+
 class LanguageModelError(KinglyMemoryError):
     """A language model gave no answer; what was asked of it is left undecided."""
 

@@ -379,6 +379,11 @@ class Transaction(Protocol):
         """Write the vector that the embedder made of the memory as it is, one signed byte a dimension."""
         ...
 
+    def drop_vectors(self, space: str, but: str | None) -> bool:
+        """Remove a thousand of the project's vectors at most, but not those of that embedder. False when that was
+        all."""
+        ...
+
     def delivery(self, remote: str, item: str) -> Delivery | None:
         """Where a memory (`item` is its id) or a link stands with a remote. One that is damaged reads as dead."""
         ...
@@ -538,6 +543,10 @@ class VectorRows(Protocol):
 
     def lacking_count(self, embedder: str, space: str, deadline_s: float = math.inf) -> int | None:
         """How many those are in all."""
+        ...
+
+    def counts(self, space: str) -> dict[str, int]:
+        """How many vectors of the project's memories there are, by embedder."""
         ...
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
@@ -1000,7 +1009,17 @@ class Searcher(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors that are near each other when the texts mean alike."""
+    """Turns texts into vectors that are near each other when the texts mean alike. Used by several threads."""
+
+    is_light: bool = False
+    """Whether it is loaded and answers within some milliseconds: then commands that open no router use it too."""
+    speaks: bool = False
+    """Whether what somebody said is embedded as `Speaker: content`, and not as title, content and tags."""
+    floor: float = 0.15
+    """Similarity from which a memory that no word points to is a candidate. With static vectors half of all questions
+    about something else reach 0.2 in a small project, and half of the right answers in other words do not."""
+    scale: float = 1.0
+    """What similarities (0-1) are multiplied by before they are held against words."""
 
     @property
     def name(self) -> str:
@@ -1010,9 +1029,24 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int: ...
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One unit-length vector per text, in order. Deterministic across processes."""
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
+        """One unit-length vector per text, in order; zeros for a text that it can say nothing of. Deterministic across
+        processes. `is_question`: the texts are asked, not stored. Raises EmbedderFailed, nothing else."""
         ...
+
+    def close(self) -> None:
+        """Let go of connections, where there are some."""
+        return  # else it would have to be written by everybody
+
+
+class Poster(Protocol):
+    """Bounded HTTP exchanges with one server, as `adapters.remote.http` makes them."""
+
+    async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
+        """The JSON value of the answer. Raises a RemoteError, `timeout_s` later at most."""
+        ...
+
+    async def aclose(self) -> None: ...
 
 
 class LanguageModel(Protocol):

@@ -238,8 +238,9 @@ class Settings(_Checked):
     local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)
     embedder: str = _setting(
         "auto",
-        "what finds memories by meaning too: `wordllama`, `none`, or `auto`, which is wordllama when it is installed",
-        ("auto", "wordllama", "none"),
+        "what finds memories by meaning too: `wordllama`, `minilm`, `openai:URL#MODEL` for a server with an endpoint "
+        "`/v1/embeddings`, `none`, or `auto`, which is wordllama when it is installed",
+        None,
     )
     words_weight: float = _setting(0.7, "most that words count in local relevance where there are vectors too", _SHARE)
     mode_aware: bool = _setting(True, "whether the mode `auto` is inferred from the question's words")

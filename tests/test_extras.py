@@ -24,6 +24,7 @@ CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
 EXTRA_ROOMS = (
     "hub/",
     "server/",
+    "adapters/embed/minilm.py",
     "adapters/embed/wordllama.py",
     "adapters/local/keys.py",
     "retrieval/matrix.py",

@@ -236,4 +236,5 @@ def test_constraints_cover_every_declared_dependency() -> None:
     elsewhere = tomllib.loads((ROOT / "tests/conformance/frameworks.toml").read_text(encoding="utf-8"))
     extras = tomllib.loads(project)["project"]["optional-dependencies"]
     beside = {line.partition(">=")[0] for told in elsewhere.values() for line in extras[told["extra"]]}
-    assert declared - pinned <= beside  # which `make conformance` installs beside us, elsewhere
+    # The first are installed by `make conformance`, elsewhere; the last with a model, by who wants that.
+    assert declared - pinned <= beside | {"threadpoolctl"}

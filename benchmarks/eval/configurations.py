@@ -39,6 +39,7 @@ CONFIGURATIONS = (
     Configuration("prefer", hub=True, search={"prefer_speed": True}),
     Configuration("hub", hub=True),
     Configuration("semantic", storing={"embedder": "wordllama"}),
+    Configuration("minilm", storing={"embedder": "minilm"}),
     Configuration("vectors-alone", storing={"embedder": "wordllama"}, settings={"words_weight": 0.0}),
     Configuration("hub-alone", hub=True, layer="remote", settings={"local_weight": 0.0}),
 )

@@ -1571,6 +1571,28 @@ VERBS = (
         ),
     ),
     Verb(
+        calls="embedder_status",
+        command="embedder status",
+        tool=None,
+        toolset="",
+        title="embedder status",
+        says="See what makes the vectors that memories are found by, and how many have theirs.",
+        takes=lambda: (),
+        reads=True,
+    ),
+    Verb(
+        calls="embedder_rebuild",
+        command="embedder rebuild",
+        tool=None,
+        toolset="",
+        title="embedder rebuild",
+        says="Make all vectors that are missing now, and remove what another embedder made.",
+        takes=lambda: (
+            Parameter(name="anew", type="flag", arg=Arg(words="make those anew that are there too"), default=False),
+        ),
+        repeatable=True,
+    ),
+    Verb(
         calls="outbox",
         command="outbox list",
         tool=None,

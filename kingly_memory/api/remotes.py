@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import Arg, example, verb
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import OUTBOX_STATES, JsonObject, LinkState
 
 if TYPE_CHECKING:
@@ -90,6 +91,35 @@ class RemoteVerbs(Family):
         except TimeoutError:
             return False
         return True
+
+    @verb("embedder status", reads=True)
+    async def embedder_status(self) -> JsonObject:
+        """See what makes the vectors that memories are found by, and how many have theirs.
+
+        The embedder is loaded and asked; `problem` says why it makes none. `others` were made by another one, and go
+        when all are made anew. `embedder` is None where words alone are searched.
+        """
+        await self._engine.opened()
+        embedding = self._engine.embedding
+        return {"embedder": None, "others": 0} if embedding is None else await embedding.describe()
+
+    @verb("embedder rebuild", repeatable=True)
+    async def embedder_rebuild(
+        self,
+        anew: Annotated[bool, Arg("make those anew that are there too")] = False,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> JsonObject:
+        """Make all vectors that are missing now, and remove what another embedder made.
+
+        Cut short, it goes on where it was. `progress` hears how many wait. Answers as `embedder status`. Raises
+        InvalidInput where words alone are searched, EmbedderFailed, StoreError.
+        """
+        await self._engine.opened()
+        embedding = self._engine.embedding
+        if embedding is None:
+            raise InvalidInput("embedder", "memories are found by their words alone; name one in the setting embedder")
+        await embedding.rebuild(progress, anew=anew)
+        return await embedding.describe()
 
     @verb("outbox list", reads=True)
     async def outbox(

@@ -22,9 +22,9 @@ UNMADE = f"not all memories have theirs yet; {_STAYING} makes them"
 
 def by_meaning(words: LocalSearch, reader: StoreReader, space: str, settings: Settings) -> LocalLayer:
     """A local side that finds by meaning too, if anything is there to do that with and to find. Takes up to 0.5 s
-    and what the table takes."""
+    and what the table takes; what is not light is left to routers that stay open."""
     try:
-        embedder = parts.meaning(settings)
+        embedder = parts.meaning(settings) if parts.light_vectors_name(settings) else None
     except InvalidSetting:  # said by `doctor`; words answer all the same
         return words
     if embedder is None or not reader.page(Query("", space), (Standing.LIVE,), 1, None):
@@ -44,7 +44,7 @@ def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonO
     """What makes vectors, and how many memories have none, None when there is no time to count them; empty where
     memories are found by words alone. Loads no table."""
     try:
-        name = parts.vectors_name(settings)
+        name = parts.light_vectors_name(settings)
     except InvalidSetting:
         return {}
     if name is None:

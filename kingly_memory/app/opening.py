@@ -18,10 +18,11 @@ from kingly_memory.dataclass import replace
 from kingly_memory.models import project_and_user, space_of
 from kingly_memory.observe import Observer
 from kingly_memory.place import Place
-from kingly_memory.ports import Clock
+from kingly_memory.ports import Clock, Embedder
 from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
+    from kingly_memory.app.parts import Vectors
     from kingly_memory.remote_names import Addresses
 
 log = logging.getLogger("kingly_memory")
@@ -47,6 +48,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         user: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
+        embedder: Embedder | Vectors | None = None,
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
@@ -60,6 +62,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
         What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
         with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
+        `embedder`, an `Embedder` or a function that gives texts a vector each, takes the place of the setting.
         Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """
         from kingly_memory.app import parts
@@ -70,6 +73,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         return cls.at(
             replace(parts.makeable(place), deliver_earlier=deliver_earlier),
             settings=settings,
+            embedder=embedder,
             clock=clock,
             observers=observers,
         )
@@ -80,6 +84,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         place: Place,
         *,
         settings: Settings | None = None,
+        embedder: Embedder | Vectors | None = None,
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
@@ -94,7 +99,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             log.warning("%s", one)
         time = clock or SystemClock()
         remotes = parts.reached(place)
-        meaning, station = parts.meaning(chosen), parts.station(place, chosen, remotes)
+        meaning, station = parts.meaning(chosen, embedder), parts.station(place, chosen, remotes)
         # The store comes after all that may raise: what is opened counts as in use until it is closed.
         runtime = Runtime(
             station,

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
@@ -25,6 +25,7 @@ from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
+    from kingly_memory.adapters.remote.http import Transport
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
     from kingly_memory.router.delivery.routes import Routes
@@ -277,36 +278,107 @@ def embedder() -> Embedder:
     return HashedEmbedder()
 
 
-def meaning(settings: Settings) -> Callable[[], Embedder] | None:
-    """What makes the vectors that memories are found by besides their words: None for none. Loads nothing yet.
+OPENAI = "openai:"
+Vectors = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+"""Texts to a vector each."""
+
+
+def meaning(settings: Settings, own: Embedder | Vectors | None = None) -> Callable[[], Embedder] | None:
+    """What makes the vectors that memories are found by besides their words: the program's `own`, else what the setting
+    names; None for none. Loads nothing yet, and once what it loads.
 
     Raises InvalidSetting when the embedder that is named is not installed.
     """
-    if settings.embedder == "none":
+    named = settings.embedder
+    if own is not None:
+        return _once(partial(_of_program, own))
+    if named == "none":
         return None
+    if named.startswith(OPENAI):
+        return _once(_of_server(named.removeprefix(OPENAI)))
+    if named == "minilm":
+        from kingly_memory.adapters.embed import minilm
+
+        if minilm.folder() is None:
+            raise InvalidSetting("embedder", f"minilm is not installed; {minilm.INSTALL}")
+        return _minilm
+    if named not in ("auto", "wordllama"):
+        choices = "auto, wordllama, minilm, openai:URL#MODEL or none"
+        raise InvalidSetting("embedder", f"{named!r} is unknown; choose {choices}")
     from kingly_memory.adapters.embed.wordllama import is_installed
 
     if is_installed():
-        return _model
-    if settings.embedder == "auto":
+        return _wordllama
+    if named == "auto":
         return None
-    raise InvalidSetting(
-        "embedder",
-        "wordllama is not installed; install kingly-memory[semantic], or set it to auto",
-    )
+    raise InvalidSetting("embedder", "wordllama is not installed; install kingly-memory[semantic], or set it to auto")
+
+
+def _once(make: Callable[[], Embedder]) -> Callable[[], Embedder]:
+    """One embedder for all who ask, which the router closes. Safe from any thread."""
+    made, lock = cache(make), threading.Lock()
+
+    def load() -> Embedder:
+        with lock:
+            return made()
+
+    return load
 
 
 @cache
-def _model() -> Embedder:
+def _wordllama() -> Embedder:
     """One for all routers of the process: its table takes 30 MB. Safe from any thread."""
     from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
 
     return WordLlamaEmbedder()
 
 
-def vectors_name(settings: Settings) -> str | None:
-    """What `meaning` would make vectors with, without loading it. Raises InvalidSetting as that does."""
-    if meaning(settings) is None:
+@cache
+def _minilm() -> Embedder:
+    """The same of 90 MB."""
+    from kingly_memory.adapters.embed.minilm import MiniLmEmbedder
+
+    return MiniLmEmbedder()
+
+
+def _of_program(own: Embedder | Vectors) -> Embedder:
+    """Raises EmbedderFailed."""
+    from kingly_memory.adapters.embed.guarded import Guarded
+
+    return Guarded.of(own)
+
+
+def _of_server(there: str) -> Callable[[], Embedder]:
+    from kingly_memory.adapters.embed.openai_http import CALL, openai_embedder
+    from kingly_memory.adapters.llm.openai_http import call_path
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    url, _, model = there.rpartition("#")
+    if not url or not model:
+        raise InvalidSetting(
+            "embedder", "openai: needs an address and a model, as in openai:http://localhost:11434#NAME"
+        )
+    try:
+        place = endpoint(url)
+        new_poster = partial(_embedding_server, place, os.environ.get("KINGLY_EMBEDDER_TOKEN") or None)
+        new_poster()
+    except InvalidInput as error:
+        raise InvalidSetting("embedder_token" if error.field == "token" else "embedder", error.problem) from None
+    return partial(openai_embedder, new_poster, model=model, path=call_path(place.path, CALL))
+
+
+def _embedding_server(place: Endpoint, token: str | None) -> Transport:
+    from kingly_memory.adapters.clock import SystemClock
+    from kingly_memory.adapters.embed.openai_http import REPLY_LIMIT_BYTES
+    from kingly_memory.adapters.remote.http import Transport
+
+    return Transport(place, token=token, clock=SystemClock(), reply_limit_bytes=REPLY_LIMIT_BYTES)
+
+
+def light_vectors_name(settings: Settings) -> str | None:
+    """What `meaning` would make vectors with, without loading it, where that is light. Raises InvalidSetting as that
+    does."""
+    if meaning(settings) is not _wordllama:
         return None
     from kingly_memory.adapters.embed.wordllama import NAME
 

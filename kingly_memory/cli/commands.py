@@ -104,7 +104,7 @@ FILES: Mapping[str, str] = {
     "backup": "backups",
     **dict.fromkeys(("pin", "inject"), "attention"),
     **dict.fromkeys(("projects", "sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
-    **dict.fromkeys(("status", "sync", "remotes", "outbox"), "remotes"),
+    **dict.fromkeys(("status", "sync", "remotes", "outbox", "embedder"), "remotes"),
     "search": "search",
 }
 """The files with what the commands of verbs print, by command or group; the others print the answer as it is."""
@@ -129,6 +129,7 @@ GROUPS: Mapping[str, str] = {
     "backup": "all memories of a home in one file",
     "projects": "the projects of a home",
     "documents": "JSON or text under a namespace and a key",
+    "embedder": "what finds memories by meaning",
     "log": "the exact items of a session, in order",
     "outbox": "what the remote has not acknowledged",
     "remotes": "the memory servers that memories go to",
@@ -147,7 +148,7 @@ FOR: Mapping[str, str] = {
     "what becomes of them": "sweep weak reinforce archive compact stats",
     "files": "import export backup encrypt decrypt documents log",
     "remotes and projects": "remotes sync outbox hub projects",
-    "agents, this program": "demo status doctor mcp hook config trust completion version",
+    "agents, this program": "demo status embedder doctor mcp hook config trust completion version",
 }
 """The commands of `--help`, by what they are for."""
 AT_ITS_OWN_PACE = frozenset("edit demo hub mcp hook completion".split())

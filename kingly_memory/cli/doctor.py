@@ -144,6 +144,9 @@ def _meaning() -> Finding:
     except InvalidSetting as error:
         return PROBLEM("vectors", str(error), "until then no router opens; hooks recall by words")
     if found is not None:
+        if parts.light_vectors_name(settings) is None:
+            what = f"routers find memories by meaning too, with {settings.embedder}; commands and hooks by words"
+            return OK("vectors", f"{what}; `kingly-memory embedder status` asks it")
         what = "routers and `search` find memories by meaning too, with wordllama; hooks by words"
         return OK("vectors", what)
     what = "memories are found by their words alone"

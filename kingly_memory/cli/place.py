@@ -298,12 +298,18 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
 
 @contextmanager
 def routing(
-    place: Place, out: Output | None = None, *, by_meaning: bool = False, reads: bool = False
+    place: Place,
+    out: Output | None = None,
+    *,
+    by_meaning: bool = False,
+    reads: bool = False,
+    of_embedder: bool = False,
 ) -> Iterator[SyncMemoryRouter]:
     """The router, with its warnings as notes on `out`, if there is one. What only `reads` sends remotes nothing but its
     question.
 
-    Only `by_meaning` it has vectors: the memories that other commands store get theirs from whoever searches next.
+    Only `by_meaning` it has vectors, and where these are light: the memories that other commands store get theirs from
+    whoever searches next. What is `of_embedder` has them whatever they cost, and waits for none.
     """
     from kingly_memory.blocking import SyncMemoryRouter
 
@@ -313,10 +319,13 @@ def routing(
     if reads:
         place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
-    with (
-        warnings_on(out),
-        SyncMemoryRouter.at(place, settings=settings if by_meaning else replace(settings, embedder="none")) as router,
-    ):
+    if by_meaning:
+        from kingly_memory.app import parts
+
+        by_meaning = parts.light_vectors_name(settings) is not None
+    if not (by_meaning or of_embedder):
+        settings = replace(settings, embedder="none")
+    with warnings_on(out), SyncMemoryRouter.at(place, settings=settings) as router:
         if by_meaning:
             router.await_vectors(VECTORS_WAIT_S)
         yield router

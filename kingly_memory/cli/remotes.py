@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.delivery.outbox import OutboxEntry
 
 
+PROGRESS_S = 5.0
 _DURABILITY = {
     "power": "power (what is stored survives a power cut)",
     "process": "process (what is stored survives kill -9, not a power cut)",
@@ -144,6 +145,47 @@ def remotes_forget(options: Options, out: Output) -> Answer:
     if gone.delivered:
         told.append(f"  it keeps the {counted(gone.delivered, 'memory')} that it has got")
     return Answer({"forgotten": gone.to_json()}, told)
+
+
+# --- the embedder -----------------------------------------------------------------------------------------------------
+
+
+def embedder_status(options: Options, out: Output) -> Answer:
+    with routing(place_of(options, out), of_embedder=True, reads=True) as router:
+        told = router.embedder_status()
+    return Answer(told, _embedder_lines(told, options), code=1 if "problem" in told else 0)
+
+
+def embedder_rebuild(options: Options, out: Output) -> Answer:
+    """Every five seconds it says how many are still to be made."""
+    from time import monotonic
+
+    said_s = monotonic()
+
+    def progress(waiting: int) -> None:
+        nonlocal said_s
+        if monotonic() - said_s >= PROGRESS_S:
+            said_s = monotonic()
+            out.note(f"{counted(waiting, 'memory')} to go")
+
+    with routing(place_of(options, out), of_embedder=True, reads=True) as router:
+        told = router.embedder_rebuild(options.anew, progress)
+    return Answer(told, _embedder_lines(told, options))
+
+
+def _embedder_lines(told: JsonObject, options: Options) -> list[str]:
+    if "problem" in told:
+        return [told["problem"]]
+    if told["embedder"] is None:
+        return ["memories are found by their words alone, as the setting embedder says"]
+    lines = [f"{told['embedder']}, {told['dimensions']} dimensions: {counted(told['made'], 'vector')}"]
+    if told["waiting"]:
+        lines.append(
+            f"{counted(told['waiting'], 'memory')} wait; `{command(options, 'embedder rebuild')}` makes theirs"
+        )
+    if told["others"]:
+        lines.append(f"{counted(told['others'], 'vector')} of another embedder; they go when all are made")
+    return lines
 
 
 # --- the outbox -------------------------------------------------------------------------------------------------------

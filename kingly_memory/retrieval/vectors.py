@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 LEVELS = 127
 
 
-def searchable(said: Draft | Memory) -> str:
-    """The text that a memory is found by."""
+def searchable(said: Draft | Memory, *, speaks: bool = False) -> str:
+    """The text that a memory is found by. What somebody said is `Speaker: content` where the embedder `speaks`."""
+    if speaks and isinstance(speaker := said.metadata.get("speaker"), str):
+        return f"{speaker}: {said.content}"
     return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
 
 

@@ -63,7 +63,9 @@ class Engine:
         self._agent_memories: AgentMemories | None = None
         self._is_closed = False
         words = LocalSearch(reader, self.usage.last_use)
-        self._vectors = None if meaning is None else VectorSearch(station.space, meaning, reader.vectors)
+        self._vectors = (
+            None if meaning is None else VectorSearch(station.space, meaning, reader.vectors, runtime.asking)
+        )
         self.embedding = (
             None
             if self._vectors is None

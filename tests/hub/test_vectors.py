@@ -40,7 +40,7 @@ class RenamedEmbedder(HashedEmbedder):
     def name(self) -> str:
         return "renamed"
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         self.embedded += len(texts)
         return super().embed([text.upper() for text in texts])
 
@@ -53,7 +53,7 @@ class HeldEmbedder(RenamedEmbedder):
         self.go = threading.Event()
         self._failures = failures
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         if len(texts) > 1:
             self.go.wait()
             self._failures -= 1

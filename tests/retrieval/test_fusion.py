@@ -218,7 +218,7 @@ def test_of_a_candidate_that_stands_in_a_list_twice_the_better_rank_counts() -> 
 @pytest.mark.requirement("N13")
 def test_the_less_of_a_question_words_hold_the_more_meaning_counts() -> None:
     def worth(held: float) -> dict[str, float]:
-        return blended({"by chance": held}, {"meant": 0.6, "by chance": 0.0}, frozenset(), words_weight=0.7)
+        return blended({"by chance": held}, {"meant": 0.6, "by chance": 0.0}, frozenset(), words_weight=0.7, floor=0.15)
 
     chance, half = worth(0.2), worth(0.5)
     assert chance["meant"] > chance["by chance"]

@@ -16,6 +16,7 @@ from functools import lru_cache
 from operator import sub
 from zlib import crc32
 
+from kingly_memory.ports import Embedder
 from kingly_memory.writing import UNBROKEN
 
 TEXT_LIMIT = 32_768
@@ -44,7 +45,7 @@ _UNBROKEN = re.compile(f"[{UNBROKEN}]")
 _SYMBOLS = re.compile(r"\S")
 
 
-class HashedEmbedder:
+class HashedEmbedder(Embedder):
     """Texts as unit vectors, the same in every process and on every machine (UNI-006, UNI-007)."""
 
     def __init__(self, dimensions: int = 512) -> None:
@@ -64,7 +65,7 @@ class HashedEmbedder:
     def dimensions(self) -> int:
         return self._dimensions
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         """One unit-length vector per text, in order. A text without words is embedded by its symbols."""
         return [self._vector(text) for text in texts]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.ports import Embedder
 from kingly_memory.writing import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ def is_installed() -> bool:
     return all(find_spec(one) is not None for one in ("safetensors", "tokenizers"))
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(Embedder):
     """Texts as unit vectors of 256 dimensions, the same in every process (UNI-007)."""
+
+    is_light = True
 
     def __init__(self) -> None:
         """Takes 0.1 s. Raises InvalidSetting when the package is not there."""
@@ -76,7 +79,7 @@ class WordLlamaEmbedder:
     def dimensions(self) -> int:
         return int(self._table.shape[1])
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         """One unit-length vector per text, in order; zeros for a text without any word that the table knows."""
         return [self._vector(text[:TEXT_LIMIT].lower()) for text in texts]
 

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from kingly_memory.errors import LanguageModelError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import JsonObject
+from kingly_memory.ports import Poster
 
 _CALL = "/chat/completions"
 _VERSION = "/v1"
-
-
-class Poster(Protocol):
-    """Bounded HTTP exchanges with one server, as `adapters.remote.transport` makes them."""
-
-    async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
-        """The JSON value of the answer. Raises a RemoteError, `timeout_s` later at most."""
-        ...
-
-    async def aclose(self) -> None: ...
 
 
 class OpenAiHttpModel:
@@ -70,11 +60,11 @@ class OpenAiHttpModel:
         return {**payload, "temperature": 0} if self._steady else payload
 
 
-def call_path(path: str) -> str:
+def call_path(path: str, call: str = _CALL) -> str:
     """What to add to an address: nothing where the call is named already, the version too where there is no path."""
-    if path.endswith(_CALL):
+    if path.endswith(call):
         return ""
-    return _CALL if path else f"{_VERSION}{_CALL}"
+    return call if path else f"{_VERSION}{call}"
 
 
 def _text(reply: Any) -> str:

@@ -331,6 +331,9 @@ class VectorRows:
             at_end, after = len(raw) < limit, raw[-1][0] if raw else after
         return found[:limit]
 
+    def counts(self, space: str) -> dict[str, int]:
+        return dict(self._connections.rows(sql.COUNT_VECTORS, (space,)))
+
     def lacking_count(self, embedder: str, space: str, deadline_s: float = math.inf) -> int | None:
         found = self._in_time(deadline_s, sql.COUNT_LACKING, (0, space, embedder))
         return None if found is None else found[0][0] if found else 0

@@ -456,6 +456,10 @@ MADE = (
     "SELECT place, memory, revision, levels FROM km_vector INDEXED BY km_vector_space "
     "WHERE embedder = ? AND space = ? AND place > ? ORDER BY place LIMIT ?"
 )
+DROP_VECTORS_OF = (
+    "DELETE FROM km_vector WHERE place IN (SELECT place FROM km_vector WHERE space = ? AND embedder IS NOT ? LIMIT ?)"
+)
+COUNT_VECTORS = "SELECT embedder, count(*) FROM km_vector WHERE space = ? GROUP BY embedder"
 MADE_OF = "SELECT memory, revision FROM km_vector WHERE embedder = ? AND memory IN (SELECT value FROM json_each(?))"
 _LACKING = (
     "FROM km_memory AS m WHERE m.position > ? AND m.space = ? AND m.standing <> 'forgotten' AND NOT EXISTS "

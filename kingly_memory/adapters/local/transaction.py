@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FARTHEST_DUE_S = 301.0
 """No due time is set further ahead than 300 s; one that is was written before the clock went back."""
+_DROPPED_AT_ONCE = 1_000
 _CHANGE_TO = {
     Standing.LIVE: "restored",
     Standing.ARCHIVED: "archived",
@@ -324,6 +325,10 @@ class DiskTransaction:
 
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         self._connection.execute(sql.SET_VECTOR, (embedder, memory.id, memory.scope.space, memory.revision, levels))
+
+    def drop_vectors(self, space: str, but: str | None) -> bool:
+        dropped = self._connection.execute(sql.DROP_VECTORS_OF, (space, but, _DROPPED_AT_ONCE)).rowcount
+        return dropped == _DROPPED_AT_ONCE
 
     def delivery(self, remote: str, item: str) -> Delivery | None:
         for columns in self._all(sql.GET_DELIVERY, remote, item):

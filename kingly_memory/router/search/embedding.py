@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import HOME, INCARNATION, Clock, LocalStore, Transaction
-from kingly_memory.retrieval.vectors import levels, searchable
 from kingly_memory.router.search.meaning import VectorSearch
 from kingly_memory.router.shared_threads import SharedThreads
 
@@ -77,10 +77,11 @@ class Embedding:
                     await self._catch_up()
                 self._complaint = None
             except Exception as error:  # noqa: BLE001  # a background task's top
-                complaint = f"{type(error).__name__}: {error}"
+                complaint = str(error) if isinstance(error, KinglyMemoryError) else f"{type(error).__name__}: {error}"
                 if complaint != self._complaint:
                     log.warning("memories are not found by their meaning for now: %s", complaint)
                 self._complaint = complaint
+                self._vectors.give_up(complaint)
             await self._clock.wait(self._wanted, EVERY_S)
 
     async def complete(self) -> None:
@@ -90,22 +91,58 @@ class Embedding:
 
     def status(self) -> JsonObject:
         """How many vectors are in memory, and how many memories wait for one, as of the last look, which was seconds
-        ago. What has not been looked at yet is None. Reads nothing."""
-        return {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": self._unmade}
+        ago. What has not been looked at yet is None; `problem` says why none are made. Reads nothing."""
+        told = {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": self._unmade}
+        return told if self._complaint is None else {**told, "problem": self._complaint}
+
+    async def describe(self) -> JsonObject:
+        """What makes vectors, how many memories have theirs, and how many another embedder made. Asks the embedder."""
+        return await self._apart(self._description)
+
+    def _description(self) -> JsonObject:
+        vectors, reader = self._vectors, self._store.reader.vectors
+        counts = reader.counts(vectors.space)
+        try:
+            name = vectors.embedder.name
+        except KinglyMemoryError as error:
+            return {"embedder": None, "others": sum(counts.values()), "problem": str(error)}
+        made = counts.pop(name, 0)
+        waiting = reader.lacking_count(name, vectors.space)
+        told = {"embedder": name, "dimensions": vectors.embedder.dimensions, "made": made, "waiting": waiting}
+        return {**told, "others": sum(counts.values())}
+
+    async def rebuild(self, progress: Callable[[int], None], *, anew: bool) -> None:
+        """Make the vectors that are missing, or all `anew`, and tell how many wait. What was made when this is cut
+        short stays. Raises StoreError, EmbedderFailed."""
+        async with self._turn:
+            if anew:
+                await self._apart(lambda: self._drop_vectors(but=None))
+            self._home = None
+            await self._catch_up(progress)
+            await self._apart(lambda: self._drop_vectors(but=self._vectors.embedder.name))
 
     def stop(self) -> None:
         """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
         self._vectors.is_stopped = True
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._vectors.close()
 
-    async def _catch_up(self) -> None:
-        """What is there already is read first, so that searches have it while the rest is made."""
+    async def _catch_up(self, progress: Callable[[int], None] = lambda _: None) -> None:
+        """What is there already is read first, so that searches have it while the rest is made. What another embedder
+        made goes when all of it is made anew."""
         await self._apart(self._look_around)
         await self._apart(self._vectors.load)
+        is_new = bool(self._unmade)
         for work in (self._make_some, self._follow):
             while await self._apart(work):
-                pass
+                progress(self._unmade or 0)
+        if is_new and self._position is None and not self._vectors.is_stopped:
+            await self._apart(lambda: self._drop_vectors(but=self._vectors.embedder.name))
         await self._apart(self._vectors.load)
+
+    def _drop_vectors(self, *, but: str | None) -> None:
+        while self._store.write(lambda transaction: transaction.drop_vectors(self._vectors.space, but)).result():
+            pass
 
     async def _apart(self, work: Callable[[], T]) -> T:
         """On the thread that makes vectors."""
@@ -153,8 +190,7 @@ class Embedding:
         for start in range(0, len(memories), BITE):
             bite = memories[start : start + BITE]
             time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
-            vectors = self._vectors.embedder.embed([searchable(memory) for memory in bite])
-            made += zip(bite, map(levels, vectors), strict=True)
+            made += zip(bite, self._vectors.embed(bite), strict=True)
 
         def change(transaction: Transaction) -> None:
             """Write vectors down of memories that are still what they were."""

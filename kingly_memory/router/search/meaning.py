@@ -7,12 +7,14 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import Executor, Future
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, Vector, VectorRows
-from kingly_memory.retrieval.fusion import LEAST, NAMED, VECTORS, WORDS, blended
+from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
 from kingly_memory.retrieval.vectors import levels, searchable
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
 
@@ -42,9 +44,13 @@ class VectorSearch:
     A new vector lies behind all that were there, so that whoever keeps them in memory reads on from where it was.
     """
 
-    def __init__(self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
+    def __init__(
+        self, space: str, new_embedder: Callable[[], Embedder], reader: VectorRows, asking: Executor | None = None
+    ) -> None:
+        """On `asking` questions wait for an embedder that is not light."""
         self.space = space
         self._new_embedder = new_embedder
+        self._asking = asking
         self._reader = reader
         self._lock = threading.Lock()
         self._loading = threading.Lock()
@@ -113,9 +119,14 @@ class VectorSearch:
             self._place = 0
 
     def give_up(self, why: str) -> None:
-        """Do without vectors, for that reason, until all of them were read."""
-        self._trouble = why
+        """Do without vectors, for that reason, until all of them were read; once they are, there are some."""
+        self._trouble = None if self.is_loaded else why
         self._settled.set()
+
+    def close(self) -> None:
+        """Let go of the embedder, if it was loaded."""
+        if (loaded := self.__dict__.get("embedder")) is not None:
+            loaded.close()
 
     def await_loaded(self, deadline_s: float) -> str | None:
         """Why there are no vectors to search by then; None when there are."""
@@ -123,21 +134,39 @@ class VectorSearch:
             return "they are still being read, which takes a moment after the start"
         return self._trouble
 
-    def near(self, text: str, limit: int, also: Iterable[str], deadline_s: float) -> Near | None:
-        """The nearest `limit` vectors that are near enough, and `also` those of these memories; None when there is no
-        time for them.
+    def asked(self, text: str) -> Future[list[float]]:
+        """The vector of a question: there at once, or on its way where the embedder is not light."""
+        if self._asking is not None and not self.embedder.is_light:
+            return self._asking.submit(self._embedded, text)
+        there: Future[list[float]] = Future()
+        there.set_result(self._embedded(text))
+        return there
+
+    def _embedded(self, text: str) -> list[float]:
+        return self.embedder.embed([text], is_question=True)[0]
+
+    def near(self, asked: Future[list[float]], limit: int, also: Iterable[str], deadline_s: float) -> Near | str:
+        """The nearest `limit` vectors that are near enough, and `also` those of these memories; or why there are none.
 
         What a forgotten or revised memory left behind is among them: look at the rows before showing one.
         """
-        vector = self.embedder.embed([text])[0]
+        try:
+            vector = asked.result(max(deadline_s - time.monotonic(), 0.0))
+        except TimeoutError:
+            asked.cancel()
+            return f"{self.embedder.name} gave no vector of the question in time"
+        except EmbedderFailed as error:
+            return f"{self.embedder.name}: {error.reason}"
         if not self._lock.acquire(timeout=max(deadline_s - time.monotonic(), 0.0)):
-            return None
+            return NO_TIME
         try:
             for _ in range(PAGES_A_SEARCH):
                 if time.monotonic() >= deadline_s or self._read_page(deadline_s):
                     break
-            nearest = self._matrix.nearest(vector, None, limit, LEAST)
-            similarities = dict([*nearest, *self._matrix.compared(vector, also)])
+            scale = self.embedder.scale
+            nearest = self._matrix.nearest(vector, None, limit, self.embedder.floor / scale)
+            found = [*nearest, *self._matrix.compared(vector, also)]
+            similarities = {one: min(similarity * scale, 1.0) for one, similarity in found}
             return Near(similarities, {one: self._revisions[one] for one in similarities})
         finally:
             self._lock.release()
@@ -153,10 +182,14 @@ class VectorSearch:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Make vectors of these memories for this process alone."""
-        vectors = self.embedder.embed([searchable(row.memory) for row in rows])
-        made = zip(rows, vectors, strict=True)
+        made = zip(rows, self.embed([row.memory for row in rows]), strict=True)
         with self._lock:
-            self._put([Vector(0, row.memory.id, row.memory.revision, levels(vector)) for row, vector in made])
+            self._put([Vector(0, row.memory.id, row.memory.revision, vector) for row, vector in made])
+
+    def embed(self, memories: Sequence[Memory]) -> list[bytes]:
+        """What is kept of each. Raises EmbedderFailed."""
+        texts = [searchable(memory, speaks=self.embedder.speaks) for memory in memories]
+        return list(map(levels, self.embedder.embed(texts)))
 
     def _read_page(self, deadline_s: float) -> bool:
         """Read on; True when there is nothing more."""
@@ -215,18 +248,21 @@ class MeaningSearch:
             return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
         began, wanted = time.monotonic(), most or query.limit
         wording = wording or self._words.word(query, budget_s=budget_s)
+        asked = self._vectors.asked(spelt(query, wording.repaired).text) if self._vectors.is_loaded else None
         left_s = max(began + budget_s - time.monotonic(), 0.0)
         words = self._words.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
         if not self._vectors.is_loaded:
             self._hurry()  # not before: what is read for it would take the time of the words
-        near, why = None, self._vectors.await_loaded(began + budget_s * WAIT_SHARE)
+        near: Near | str | None = None
+        why = self._vectors.await_loaded(began + budget_s * WAIT_SHARE)
         deadline_s = began + budget_s * READ_SHARE
         if why is None and len(self._vectors):
             size = (FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)) + len(query.seen)
             also = [hit.memory.id for hit in words.hits]
-            near = self._vectors.near(spelt(query, wording.repaired).text, size, also, deadline_s)
-            why = NO_TIME if near is None else None
-        if near is None:
+            asked = asked or self._vectors.asked(spelt(query, wording.repaired).text)
+            near = self._vectors.near(asked, size, also, deadline_s)
+        if not isinstance(near, Near):
+            why = near or why
             return words._replace(hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)
 
         named = [hit for hit in words.hits if NAMED in hit.scores]
@@ -238,6 +274,7 @@ class MeaningSearch:
             {one: similarity for one, similarity in near.similarities.items() if one not in unmade},
             unmade,
             words_weight=self._words_weight,
+            floor=self._vectors.embedder.floor,
         )
         found: list[Hit] = []
         for one, hit in worded.items():

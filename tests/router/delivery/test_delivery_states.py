@@ -116,6 +116,9 @@ class Shelf:
     def set_vector(self, embedder: str, memory: Memory, levels: bytes) -> None:
         raise NotImplementedError
 
+    def drop_vectors(self, space: str, but: str | None) -> bool:
+        raise NotImplementedError
+
     def delivery(self, remote: str, item: str) -> Delivery | None:
         found = self.facet(f"delivery {remote}", item)
         return None if found is None else Delivery(**{**found, "state": DeliveryState(found["state"])})

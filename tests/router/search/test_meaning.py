@@ -29,10 +29,10 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, Query, Results, Standing
 from kingly_memory.ports import Embedder, Row
-from kingly_memory.retrieval.fusion import LEAST, LEAST_OF_WORDS, blended
+from kingly_memory.retrieval.fusion import LEAST_OF_WORDS, blended
 from kingly_memory.retrieval.vectors import levels
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
-from kingly_memory.router.search.meaning import VectorSearch
+from kingly_memory.router.search.meaning import Near, VectorSearch
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run
@@ -49,7 +49,7 @@ shares = st.floats(0, 1)
 lists = st.dictionaries(st.sampled_from("abcdefgh"), shares)
 
 
-class SubjectEmbedder:
+class SubjectEmbedder(Embedder):
     """Knows a few subjects: words of one mean the same, and others nothing."""
 
     name = "subjects"
@@ -60,7 +60,7 @@ class SubjectEmbedder:
         self.go = threading.Event()
         self.go.set()
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         self.go.wait()
         self.embedded += texts
         return [self._vector({word.strip(".?").lower() for word in text.split()}) for text in texts]
@@ -299,10 +299,16 @@ def test_blending_drops_no_candidate_and_stays_within_0_and_1(
 ) -> None:
     without = frozenset(missing & worded.keys())
     known = {one: similarity for one, similarity in near.items() if one not in without}
-    worth = blended(worded, known, without, words_weight=weight)
-    assert worth.keys() == worded.keys() | {one for one, similarity in known.items() if similarity >= LEAST}
+    worth = blended(worded, known, without, words_weight=weight, floor=Embedder.floor)
+    assert worth.keys() == worded.keys() | {one for one, similarity in known.items() if similarity >= Embedder.floor}
     assert all(0 <= relevance <= 1 for relevance in worth.values())
-    again = blended(dict(reversed(worded.items())), dict(reversed(known.items())), without, words_weight=weight)
+    again = blended(
+        dict(reversed(worded.items())),
+        dict(reversed(known.items())),
+        without,
+        words_weight=weight,
+        floor=Embedder.floor,
+    )
     assert again == worth
 
 
@@ -310,11 +316,11 @@ def test_blending_drops_no_candidate_and_stays_within_0_and_1(
 def test_more_words_or_a_nearer_meaning_never_cost_relevance(
     worded: dict[str, float], near: dict[str, float], one: str, more: float
 ) -> None:
-    before = blended(worded, near, frozenset(), words_weight=0.7).get(one, 0.0)
+    before = blended(worded, near, frozenset(), words_weight=0.7, floor=Embedder.floor).get(one, 0.0)
     by_words = {**worded, one: max(worded.get(one, 0.0), more)}
     by_meaning = {**near, one: max(near.get(one, 0.0), more)}
-    assert blended(by_words, near, frozenset(), words_weight=0.7)[one] >= before
-    assert blended(worded, by_meaning, frozenset(), words_weight=0.7).get(one, 0.0) >= before
+    assert blended(by_words, near, frozenset(), words_weight=0.7, floor=Embedder.floor)[one] >= before
+    assert blended(worded, by_meaning, frozenset(), words_weight=0.7, floor=Embedder.floor).get(one, 0.0) >= before
 
 
 # --- wordllama --------------------------------------------------------------------------------------------------------
@@ -446,7 +452,7 @@ async def test_closing_while_vectors_are_made_leaves_the_rest_for_later(tmp_path
     loop = asyncio.get_running_loop()
 
     class SlowStart(SubjectEmbedder):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
             loop.call_soon_threadsafe(started.set)
             return super().embed(texts)
 
@@ -494,8 +500,8 @@ def test_a_vector_that_is_made_after_others_are_gone_is_read(tmp_path: Path) -> 
             store.write(methodcaller("erase", one.id)).result()
         kittens = [stored(store, f"The kitten of day {number}") for number in range(3)]
         assert vectors.load()
-        found = vectors.near("feline", 10, (), time.monotonic() + 60)
-        assert found is not None
+        found = vectors.near(vectors.asked("feline"), 10, (), time.monotonic() + 60)
+        assert isinstance(found, Near)
         assert {one.id for one in kittens} <= found.similarities.keys()
 
 
