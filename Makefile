@@ -10,7 +10,7 @@ LOCKED = $(PIP) --require-hashes --requirement constraints.txt \
 	&& $(PIP) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long check audit sbom conformance hosts crash faults power bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit sbom docs conformance hosts crash faults power bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,15 @@ constraints: ## look up current versions and rewrite constraints.txt, with the h
 	grep -vE '^(#|--|kingly-memory @|$$)' .venv-constraints/found > constraints.txt
 	rm -rf .venv-constraints
 
+docs: .venv-docs/.ready ## the pages as a site with search, in site/; a dead link ends it
+	.venv-docs/bin/zensical build --strict --clean
+	@echo "look at it: $(PYTHON) -m http.server --directory site 8080"
+
+.venv-docs/.ready: pyproject.toml
+	@$(PYTHON) -m venv --clear .venv-docs
+	@$(call PIP,.venv-docs) '.[docs]'
+	@touch $@
+
 clean: ## remove everything that make and the tools made
-	rm -rf .venv .venv-constraints .venv-peers .hosts .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-constraints .venv-docs .venv-peers .hosts site .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import ROOT
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.place import hub_home
+from tests.cli_runner import ROOT, put_on_path, runner
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS, *sorted((ROOT / "integrations").rglob("*.md"))]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 
@@ -31,11 +34,39 @@ def printed_and_promised(page: Path) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("KNG-086")
-@pytest.mark.parametrize("page", [one.name for one in DOCS if "```python" in one.read_text(encoding="utf-8")])
-def test_a_page_prints_what_it_says(page: str, isolated_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page", [one for one in DOCS if "```python" in one.read_text(encoding="utf-8")], ids=lambda page: page.name
+)
+def test_a_page_prints_what_it_says(page: Path, isolated_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")  # a busy machine shows the same
-    printed, promised = printed_and_promised(ROOT / "docs" / page)
+    printed, promised = printed_and_promised(page)
     assert printed == promised
+
+
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """The commands of a page's sessions in a shell, each with what it prints, in which … stands for anything."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", "".join(blocks), re.MULTILINE)
+
+
+@pytest.mark.requirement("N18")
+def test_the_ten_minutes_go_as_they_are_told(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_on_path(tmp_path / "bin", monkeypatch)
+    run = runner(capsys, monkeypatch)
+    hub = HubProcess(hub_home())
+    hub.start()
+    with contextlib.ExitStack() as at_end:
+        at_end.callback(hub.kill)
+        for command, promised in sessions(ROOT / "docs" / "index.md"):
+            ran = run(*shlex.split(command.replace("http://127.0.0.1:8000", hub.url))[1:])
+            printed = (ran.err + ran.out).replace(hub.url, "http://127.0.0.1:8000")
+            pattern = ".*".join(map(re.escape, promised.split("…")))
+            assert re.fullmatch(pattern, printed, re.DOTALL), f"{promised}---\n{printed}"
+            if command.startswith("kingly-memory hub tokens create"):
+                (project / "laptop.token").write_text(ran.out.splitlines()[0], encoding="utf-8")
+                (project / "laptop.token").chmod(0o600)
 
 
 def without_blocks(page: Path) -> str:
@@ -64,7 +95,7 @@ def test_every_page_that_is_named_anywhere_is_there() -> None:
         (path.relative_to(ROOT).as_posix(), page)
         for folder in ("kingly_memory", "tests", "tools", "benchmarks", "examples")
         for path in (ROOT / folder).rglob("*.py")
-        for page in re.findall(r"docs/[\w-]+\.md", path.read_text(encoding="utf-8"))
+        for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
     }
     assert named
     assert [(path, page) for path, page in sorted(named) if not (ROOT / page).exists()] == []
@@ -72,4 +103,5 @@ def test_every_page_that_is_named_anywhere_is_there() -> None:
 
 def test_the_readme_names_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in DOCS if f"](docs/{page.name}" not in readme] == []
+    pages = [page.relative_to(ROOT).as_posix() for page in DOCS]
+    assert [page for page in pages if f"]({page}" not in readme] == []

@@ -154,6 +154,7 @@ VERBS = (
                 type="text",
                 arg=Arg(words="another text", metavar="TEXT", reads_input=True),
                 default=None,
+                is_option=False,
             ),
             Parameter(
                 name="type",

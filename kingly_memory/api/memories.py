@@ -225,7 +225,7 @@ class MemoryVerbs(Family):
     async def update(
         self,
         key_or_id: Annotated[str, KEY_OR_ID],
-        content: Annotated[str | None, Arg("another text", "TEXT", reads_input=True)] = None,
+        content: Annotated[str | None, Arg("another text", "TEXT", is_positional=True, reads_input=True)] = None,
         type: Annotated[TypeName | None, Arg("another type", tool="memory_type", choices=_KINDS)] = None,
         significance: Annotated[float | None, SIGNIFICANCE] = None,
         confidence: Annotated[float | None, Arg("how sure it is", least=0, most=1)] = None,

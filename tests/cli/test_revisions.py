@@ -226,7 +226,7 @@ def test_what_a_person_changes_is_a_persons(run: Run, deploy: str, editor: Path)
     editor.write_text("sed -i s/two/three/ $1\n")
     run("edit", deploy[:13])
     assert [one["origin"] for one in run("history", "deploy", "--json").json["revisions"]][:1] == ["user"]
-    run("update", "deploy", "--content", "four reviews")
+    run("update", "deploy", "four reviews")
     assert run("get", "deploy", "--json").json["origin"] == "user"
 
 

@@ -1,4 +1,4 @@
-"""Runs the programs of docs/frameworks.md as a user would paste them, but with a model that is written down."""
+"""Runs the programs of docs/integrations/frameworks.md as a user would paste them, but with a model that is written down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXTS = ("I prefer parcels to come to the office in Graz", "Where should my parc
 def told(section: str, model: str, folder: Path, *texts: str) -> list[str]:
     """What the section's program prints for each text, in a process each; after the first one the remote is gone.
     `model` is Python in the place of the line that names the model."""
-    page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "integrations" / "frameworks.md").read_text(encoding="utf-8")
     program = page.split(f"\n## {section}\n", 1)[1].split("```py\n", 1)[1].split("```", 1)[0]
     (line,) = (one for one in program.splitlines() if one.startswith("MODEL ="))
     program = program.replace(line, model)

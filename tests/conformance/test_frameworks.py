@@ -1,5 +1,5 @@
 """The own tests of frameworks, with our classes in the place of theirs, as frameworks.toml says. What came of it is
-written into docs/integrations.md."""
+written into docs/integrations/index.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conformance.test_packages import LIMIT_S, QUIET, ROOT, environment, f
 
 HERE = Path(__file__).parent
 FRAMEWORKS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "frameworks.toml").read_text(encoding="utf-8"))
-PAGE = ROOT / "docs" / "integrations.md"
+PAGE = ROOT / "docs" / "integrations" / "index.md"
 
 pytestmark = pytest.mark.conformance
 
@@ -64,7 +64,7 @@ def note(name: str, row: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)  # several processes test at once
         page = file.read()
         written = re.sub(rf"^\| {re.escape(name)} \|.*$", lambda _: row, page, count=1, flags=re.MULTILINE)
-        assert row in written, f"docs/integrations.md has no row that begins with {name}"
+        assert row in written, f"docs/integrations/index.md has no row that begins with {name}"
         file.seek(0)
         file.write(written)
         file.truncate()

@@ -1,6 +1,6 @@
 """The official conformance suite of the Model Context Protocol against `mcp --http`, and against a server on the same
 transport and behind the same gate that has what the suite calls. What came of it is written into
-docs/integrations.md."""
+docs/integrations/index.md."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_notes_that_change_places_keep_their_memories(run: Run, folder: Path) ->
 
 def test_what_was_changed_by_hand_stays_until_its_file_changes_too(run: Run, folder: Path) -> None:
     run("import", str(folder))
-    run("update", "cats.md", "--content", "Cats sleep all day.")
+    run("update", "cats.md", "Cats sleep all day.")
     run("forget", "people.md")
     told = run("import", str(folder), "--json").json
     assert (told["unchanged"], told["stays_away"]) == (3, 1)

@@ -25,7 +25,7 @@ from tests.cli_runner import ROOT, environment
 anthropic: Any = pytest.importorskip("anthropic", reason="anthropic is not installed; `make conformance` installs it")
 from kingly_memory.integrations.anthropic import AsyncKinglyMemoryTool, KinglyMemoryTool  # noqa: E402  # needs the SDK
 
-PAGE = ROOT / "docs" / "anthropic.md"
+PAGE = ROOT / "docs" / "integrations" / "anthropic.md"
 ToolError: Any = anthropic.tools.ToolError
 NOTES = "/memories/notes.md"
 

@@ -1,4 +1,4 @@
-"""The program at the beginning of docs/langgraph.md: what it stores is there in the next process, whatever becomes of
+"""The program at the beginning of docs/integrations/langgraph.md: what it stores is there in the next process, whatever becomes of
 the remote."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ pytest.importorskip("langgraph.graph", reason="LangGraph is not installed")
 
 def ran(folder: Path, remote: str) -> list[str]:
     """What the program prints when it is pasted into a file and run."""
-    page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "integrations" / "langgraph.md").read_text(encoding="utf-8")
     program = page.split("```python\n", 1)[1].split("```", 1)[0]
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=folder, env=environment(KINGLY_REMOTE=remote), capture_output=True,

@@ -25,7 +25,7 @@ from tests.router_bench import PromptStore, router_over
 
 agents: Any = pytest.importorskip("agents", reason="openai-agents is not installed; `make conformance` installs it")
 
-PAGE = ROOT / "docs" / "openai-agents.md"
+PAGE = ROOT / "docs" / "integrations" / "openai-agents.md"
 TURNS: list[Any] = [
     {"role": "user", "content": "Grüße 👋 \0 \ud800", "unknown": {"deep": [1, None, 2.5, {"z": "a", "a": "z"}]}},
     {"type": "function_call", "call_id": "1", "name": "track", "arguments": "{}"},
