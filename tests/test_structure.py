@@ -49,7 +49,19 @@ OUTER = {"", "__main__"}
 HEAVY = ("asyncio", "httpx", "pydantic", "mcp", "numpy", "starlette", "uvicorn", "tenacity")
 """What a command that only reads locally must not pay for."""
 
-SKIPPED = {".git", ".venv", ".venv-constraints", ".venv-peers", ".hosts", "dist", "build", ".hypothesis", ".kingly"}
+SKIPPED = {
+    ".git",
+    ".venv",
+    ".venv-constraints",
+    ".venv-docs",
+    ".venv-peers",
+    ".hosts",
+    "site",
+    "dist",
+    "build",
+    ".hypothesis",
+    ".kingly",
+}
 TEXTS = {".py", ".md", ".toml", ".txt", ".json", ".jsonl", ".cfg", ".yml", ".yaml", ".sh", ""}
 
 

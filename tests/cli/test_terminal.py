@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from io import BytesIO, TextIOWrapper
+from types import SimpleNamespace
 
 import pytest
 
-from kingly_memory.cli import output
+from kingly_memory.cli import output, remotes
 from kingly_memory.cli.output import Output
 from tests.cli_runner import Run, environment, process
 
@@ -78,8 +78,8 @@ def test_a_terminal_is_told_after_a_second_how_far_a_command_is(monkeypatch: pyt
     monkeypatch.setattr(output, "_TICK_S", 0.001)
     err = Terminal()
     out = Output(as_json=False, out=TextIOWrapper(BytesIO()), err=err)
+    out.progress("200 memories")
     with out.clock("import"):
-        out.progress("200 memories")
         assert err.was_told.wait(60)
         out.is_idle = True
     assert "\r\x1b[Kimport, " in err.told
@@ -106,7 +106,7 @@ def test_status_is_watched_until_somebody_interrupts_it(run: Run, monkeypatch: p
         if len(looks) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(remotes, "time", SimpleNamespace(sleep=sleep))
     watched = run("status", "--watch", "--json")
     assert (watched.code, [one["memories"]["total"] for one in watched.rows]) == (0, [0, 1])
 

@@ -1,4 +1,4 @@
-"""Runs the programs of docs/integrations/frameworks.md as a user would paste them, but with a model that is written down."""
+"""Runs the programs of docs/integrations/frameworks.md as a user pastes them, with a model that is written down."""
 
 from __future__ import annotations
 

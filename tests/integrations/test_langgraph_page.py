@@ -1,5 +1,5 @@
-"""The program at the beginning of docs/integrations/langgraph.md: what it stores is there in the next process, whatever becomes of
-the remote."""
+"""The program at the beginning of docs/integrations/langgraph.md: what it stores is there in the next process, whatever
+becomes of the remote."""
 
 from __future__ import annotations
 
