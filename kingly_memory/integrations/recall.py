@@ -10,7 +10,7 @@ from urllib.parse import quote
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.models import Hit, MemoryType, Origin
 from kingly_memory.portal import Portal
-from kingly_memory.validation import RESULTS_LIMIT
+from kingly_memory.validation import MOST_TOGETHER, RESULTS_LIMIT
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Router: TypeAlias = MemoryRouter | SyncMemoryRouter
 
 T = TypeVar("T")
-_TOGETHER = 1_000
 
 
 class Turn(NamedTuple):
@@ -60,12 +59,14 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
         for key, one in told.items()
         if key not in away
     ]
-    for first in range(0, len(drafts), _TOGETHER):
-        await memory.store_many(drafts[first : first + _TOGETHER])
+    for first in range(0, len(drafts), MOST_TOGETHER):
+        await memory.store_many(drafts[first : first + MOST_TOGETHER])
 
 
 def _key(turn: Turn) -> str:
-    return "/".join(quote(one, safe="", errors="surrogatepass") for one in (turn.session, turn.name))
+    return "/".join(
+        quote(one, safe="", errors="surrogatepass") for one in (turn.session, turn.name or f"\n{turn.text}")
+    )
 
 
 async def _forgotten(memory: MemoryRouter, session: str) -> set[str | None]:

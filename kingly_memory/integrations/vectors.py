@@ -31,7 +31,7 @@ def change(place: Namespace, key: str, value: object, vectors: Sequence[Sequence
     """What writes the vectors of a document of that value, or removes those that it had."""
     if not vectors:
         return Remove(beside(place), key)
-    rows = _directions(vectors)
+    rows = directions(vectors)
     told = {"of": _digest(value), "dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
     return Put(beside(place), key, told, ttl=ttl, index=False)
 
@@ -41,7 +41,7 @@ async def nearest(
 ) -> list[tuple[Document, float]]:
     """The documents that have vectors of as many dimensions and pass the filter, nearest first, each with the
     cosine of its nearest vector. Every vector below the prefix is looked at."""
-    (asked,) = _directions([query])
+    (asked,) = directions([query])
     near: list[tuple[float, Namespace, str, str]] = []
     last: Document | None = None
     while page := await documents.list(beside(prefix), limit=RESULTS_LIMIT, after=last):
@@ -67,7 +67,7 @@ def _digest(value: object) -> str:
     return sha256(as_json(value).encode()).hexdigest()
 
 
-def _directions(vectors: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
+def directions(vectors: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
     """A row for each vector, of length 1: their products are cosines."""
     rows: npt.NDArray[np.float32] = np.array(vectors, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

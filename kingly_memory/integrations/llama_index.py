@@ -1,0 +1,50 @@
+"""LlamaIndex: `Memory.from_defaults(memory_blocks=[KinglyMemoryBlock(memory=memory)])`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from kingly_memory.digests import sha256
+from kingly_memory.errors import ExtraMissing
+from kingly_memory.integrations.recall import Turn, asked, keep
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.memory import BaseMemoryBlock
+except ImportError as missing:
+    raise ExtraMissing("the memory block for LlamaIndex", "llama-index") from missing
+
+NO_SESSION = "messages"
+"""Where messages are kept that belong to no session."""
+
+
+class KinglyMemoryBlock(BaseMemoryBlock[str]):
+    """What the short-term memory has no room for is kept, and what fits the last message is put into the prompt, marked
+    as notes and not as instructions. Raises InvalidInput, StoreError, RouterClosed."""
+
+    name: str = "KinglyMemory"
+    memory: Any = Field(description="A MemoryRouter, a SyncMemoryRouter, or a scoped view of one.", exclude=True)
+    budget_tokens: int = Field(default=1_000, description="The most tokens of the notes, about.")
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
+        said = [one.content for one in messages or () if one.role.value == "user" and one.content]
+        if not said or not said[-1].strip():
+            return ""
+        found = await asked(self.memory, lambda memory: memory.inject(said[-1], self.budget_tokens))
+        return str(found.text)
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        turns = [
+            Turn(
+                one.additional_kwargs.get("session_id") or NO_SESSION,
+                sha256(f"{one.role.value} {one.content}".encode(errors="replace")).hexdigest(),
+                one.content,
+                one.role.value,
+                {"role": one.role.value},
+            )
+            for one in messages
+            if one.content and one.role.value in ("user", "assistant")
+        ]
+        await asked(self.memory, partial(keep, turns=turns))

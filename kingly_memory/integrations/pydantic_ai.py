@@ -1,0 +1,196 @@
+"""Pydantic AI's harness: `Agent(…, capabilities=[Memory(store=KinglyMemoryStore(memory))])`.
+
+A file of the agent is a document: `lydia/notes.md` is the key `notes.md` under the namespace `pydantic-ai/lydia`. Its
+version and what wrote it stand beside its text; what an operation did is a document of its own, written with the file
+in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from kingly_memory.documents import Document, Put, Remove, VersionConflict
+from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.recall import asked
+from kingly_memory.validation import RESULTS_LIMIT
+
+try:
+    from pydantic_ai_harness.memory import (
+        MemoryConflictError,
+        MemoryFile,
+        MemoryMutation,
+        MemoryOperation,
+        MemoryOperationConflictError,
+        MemorySearchMatch,
+        MemorySearchResult,
+    )
+except ImportError as missing:
+    raise ExtraMissing("the memory store for Pydantic AI", "pydantic-ai") from missing
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.integrations.recall import Router
+
+REPLAYED_FOR = "30d"
+
+
+class KinglyMemoryStore:
+    """Files that agents of several processes read, write and find by words. A write over another version than was read
+    raises MemoryConflictError; an operation that was done before is told and not done again. Raises InvalidInput for
+    what is no path, StoreError, RouterClosed; then nothing was changed.
+    """
+
+    def __init__(self, memory: Router, *, root: str = "pydantic-ai") -> None:
+        self._memory = memory
+        self._root = root
+
+    async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
+        _positive(max_chars=max_chars)
+        place, key = self._place(path)
+        file = await asked(self._memory, lambda memory: memory.documents.get(place, key))
+        if file is None:
+            return None
+        told = file.value
+        return MemoryFile(
+            content=told["content"][:max_chars],
+            version=told["version"],
+            operation_id=told["operation"],
+            truncated=len(told["content"]) > max_chars,
+            metadata=told["metadata"],
+        )
+
+    async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
+        return await asked(self._memory, lambda memory: self._done_before(memory, operation))
+
+    async def write(
+        self, path: str, content: str, *, expected_version: str | None, operation: MemoryOperation | None = None
+    ) -> MemoryMutation:
+        return await self._change(path, content, expected_version, operation, None)
+
+    async def write_with_metadata(
+        self,
+        path: str,
+        content: str,
+        *,
+        expected_version: str | None,
+        metadata: Mapping[str, str] | None,
+        operation: MemoryOperation | None = None,
+    ) -> MemoryMutation:
+        return await self._change(path, content, expected_version, operation, dict(metadata) if metadata else None)
+
+    async def delete(
+        self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
+    ) -> MemoryMutation:
+        return await self._change(path, None, expected_version, operation, None)
+
+    async def list_paths(self, prefix: str = "", *, limit: int) -> list[str]:
+        _positive(limit=limit)
+        above = self._above(prefix)
+
+        async def listed(memory: MemoryRouter) -> list[str]:
+            found: list[str] = []
+            last: Document | None = None
+            while page := await memory.documents.list(above, limit=RESULTS_LIMIT, after=last):
+                last = page[-1]
+                found += [path for path in map(_path, page) if path.startswith(prefix)]
+            return sorted(found)[:limit]
+
+        return await asked(self._memory, listed)
+
+    async def search(
+        self, prefix: str, query: str, *, limit: int, max_files: int, max_chars: int, max_file_chars: int
+    ) -> MemorySearchResult:
+        """Best first, by words and their forms; of each file the place that the words stand at. The index is asked, and
+        no file is read that has none of them."""
+        above, most = self._above(prefix), min(max_files, RESULTS_LIMIT)
+        if not query.split() or min(limit, max_files, max_chars, max_file_chars) <= 0:
+            return MemorySearchResult(matches=[], scanned=0, truncated=False)
+        found = await asked(self._memory, lambda memory: memory.documents.search(above, query, limit=most))
+        named = [(_path(one.document), one) for one in found]
+        below = [(path, one) for path, one in named if path.startswith(prefix) and "/" not in path[len(prefix) :]]
+        matches, left, cut = [], max_chars, len(found) == most
+        for path, one in below[:limit]:
+            content = one.document.value["content"]
+            snippet = _around(content[:max_file_chars], query, left - len(path) + len(prefix))
+            if not snippet:
+                break
+            left -= len(path) - len(prefix) + len(snippet)
+            cut = cut or len(content) > max_file_chars
+            matches.append(MemorySearchMatch(path=path, snippet=snippet, score=one.relevance or 0.0))
+        return MemorySearchResult(matches=matches, scanned=len(below), truncated=cut or len(matches) < len(below))
+
+    async def _change(
+        self, path: str, content: str | None, expected: str | None, operation: MemoryOperation | None, metadata: Any
+    ) -> MemoryMutation:
+        place, key = self._place(path)
+        version = None if content is None else uuid4().hex
+        value = {
+            "content": content,
+            "version": version,
+            "operation": operation and operation.id,
+            "metadata": metadata,
+        }
+
+        async def changed(memory: MemoryRouter) -> MemoryMutation:
+            while True:
+                if operation is not None and (before := await self._done_before(memory, operation)):
+                    return before
+                file = await memory.documents.get(place, key)
+                if (file and file.value["version"]) != expected:
+                    raise MemoryConflictError(f"{path!r} has changed since it was read; read it again")
+                seen = file.version if file else 0
+                change: Put | Remove = Put(place, key, value, seen, index=("content",))
+                if content is None:
+                    change = Remove(place, key, seen)
+                writes = [change]
+                if operation is not None:
+                    told = {"fingerprint": operation.fingerprint, "version": version, "existed": file is not None}
+                    where, name = self._operations(operation)
+                    writes.append(Put(where, name, told, 0, REPLAYED_FOR, index=False))
+                try:
+                    await memory.documents.write(writes)
+                except VersionConflict:  # somebody else was quicker: what there is now counts
+                    continue
+                return MemoryMutation(version=version, replayed=False, existed=file is not None)
+
+        return await asked(self._memory, changed)
+
+    async def _done_before(self, memory: MemoryRouter, operation: MemoryOperation) -> MemoryMutation | None:
+        done = await memory.documents.get(*self._operations(operation))
+        if done is None:
+            return None
+        if done.value["fingerprint"] != operation.fingerprint:
+            raise MemoryOperationConflictError(f"operation {operation.id!r} was done before with other arguments")
+        return MemoryMutation(version=done.value["version"], replayed=True, existed=done.value["existed"])
+
+    def _operations(self, operation: MemoryOperation) -> tuple[tuple[str, ...], str]:
+        return (f"{self._root}.operations",), as_label("operation", operation.id)
+
+    def _place(self, path: str) -> tuple[tuple[str, ...], str]:
+        labels = path.split("/")
+        if any(one in ("", ".", "..") for one in labels):
+            raise InvalidInput("path", f"{path!r} is none; name a file below the folders, such as lydia/notes.md")
+        return (self._root, *labels[:-1]), labels[-1]
+
+    def _above(self, prefix: str) -> tuple[str, ...]:
+        """The folder of all paths that begin so; they may begin in the midst of a name."""
+        return (self._root, *prefix.split("/")[:-1])
+
+
+def _path(document: Document) -> str:
+    return "/".join((*document.namespace[1:], document.key))
+
+
+def _around(content: str, query: str, most: int) -> str:
+    places = [place for word in query.lower().split() if (place := content.lower().find(word)) >= 0]
+    first = max(0, min(places, default=0) - most // 3)
+    return content[first : first + most] if most > 0 else ""
+
+
+def _positive(**said: int) -> None:
+    for name, count in said.items():
+        if count <= 0:
+            raise InvalidInput(name, "is not above 0")

@@ -1,0 +1,48 @@
+"""The Agent Framework's providers over a router: the program of their docs, and messages that come back exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from agent_framework import Content, Message
+
+from kingly_memory import InvalidInput, MemoryRouter
+from kingly_memory.integrations.agent_framework import KinglyHistoryProvider
+from tests.conformance import programs
+
+MODEL = """
+from agent_framework import BaseChatClient, ChatResponse, Message
+
+class Scripted(BaseChatClient):
+    async def _inner_get_response(self, *, messages, stream, options, **_):
+        print([(one.role, one.text) for one in messages])
+        return ChatResponse(messages=[Message(role="assistant", contents=["Noted."])])
+
+MODEL = Scripted()
+"""
+
+
+def test_what_was_said_in_one_process_is_in_the_requests_of_the_next_though_the_remote_is_gone(tmp_path: Path) -> None:
+    first, second = programs.told("Microsoft Agent Framework", MODEL, tmp_path, *programs.TEXTS)
+    assert first.count("('user'") == 1
+    assert f"('user', '{programs.TEXTS[0]}'), ('assistant', 'Noted.'), " in second
+    assert second.count(programs.TEXTS[0]) == 2  # in the history and in the note
+    assert second.rstrip().endswith(f"('user', '{programs.TEXTS[1]}')]\nNoted.")
+
+
+async def test_messages_come_back_exactly_and_in_the_order_of_their_session(tmp_path: Path) -> None:
+    said = [
+        Message("user", ["Grüße 👋 \0"], author_name="lydia", additional_properties={"n": 1}),
+        Message("assistant", [Content.from_function_call("c1", "track", arguments={"parcel": 17})]),
+        Message("tool", [Content.from_function_result("c1", result="in Oslo")]),
+    ]
+    async with MemoryRouter.open(tmp_path / "home", remote=False) as memory:
+        history = KinglyHistoryProvider(memory)
+        await history.save_messages("mon\nday", said[:1])
+        await history.save_messages("mon\nday", said[1:])
+        read = await KinglyHistoryProvider(memory).get_messages("mon\nday")
+        assert [one.to_dict() for one in read] == [one.to_dict() for one in said]
+        assert await history.get_messages("friday") == []
+        with pytest.raises(InvalidInput, match="run the agent with a session"):
+            await history.save_messages(None, said)
