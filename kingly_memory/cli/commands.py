@@ -191,12 +191,12 @@ OWN = (
         "Write the project's memories, links, documents and logs to a file: of all users, unless --user names one.",
         "transfer:export",
         (
-            _takes("file FILE", "file, or folder with --layout kingly or ai; nothing or - for standard output"),
+            _takes("file FILE", "file, or folder with --layout okf, kingly or ai; nothing or - for standard output"),
             _takes(
                 "--layout LAYOUT",
                 "jsonl: a line each, with everything; for other programs, with less than everything, graph: "
-                "the reference memory server's file; kingly: quick_cache, session_state and task_history.json; "
-                "ai: threads/*.json and focus.json",
+                "the reference memory server's file; okf: a bundle of the Open Knowledge Format; kingly: quick_cache, "
+                "session_state and task_history.json; ai: threads/*.json and focus.json",
                 "jsonl",
             ),
         ),
@@ -216,8 +216,8 @@ OWN = (
             ),
             _takes(
                 "--format FORMAT",
-                "jsonl, notes, text, chatgpt, claude, mem0, letta, claude-mem, langgraph, legacy, ai or home (default: "
-                "found out)",
+                "jsonl, notes, text, chatgpt, claude, mem0, letta, claude-mem, langgraph, okf, legacy, ai or home "
+                "(default: found out)",
             ),
             _takes("--dry-run", "say what would be done, and write nothing"),
             _takes("--watch", "import a folder again whenever one of its notes changes, until Ctrl-C"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import graph
-from kingly_memory.adapters.files import ai, jsonl, kingly_layout
+from kingly_memory.adapters.files import ai, jsonl, kingly_layout, okf
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
@@ -27,13 +27,14 @@ LAYOUTS = {
     graph.TAG: (),
     kingly_layout.FORMAT: kingly_layout.FILES,
     ai.FORMAT: (ai.THREADS, ai.FOCUS),
+    okf.FORMAT: (okf.INDEX, okf.LOG),
 }
 """With the files that each writes into a folder; a plain export is one file."""
 
 
 def export(options: Options, out: Output) -> int:
     if options.layout not in LAYOUTS:
-        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, graph, kingly or ai")
+        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose {', '.join(LAYOUTS)}")
     place, target, files = place_of(options, out), options.file, LAYOUTS[options.layout]
     if target == "-":
         target = None
@@ -69,6 +70,11 @@ def _write_layout(layout: str, folder: Path, reader: LocalReader, project: str |
     if layout == ai.FORMAT:
         counts = ai.write(folder, reader.threads(), reader.focus())
         what = {ai.THREADS: "thread", ai.FOCUS: "topic"}
+    elif layout == okf.FORMAT:
+        held = list(reader.export())
+        links = reader.links_from([memory.id for memory, _ in held])
+        counts = {okf.INDEX: okf.write(folder, held, ((one.source, one.target) for one in links))}
+        what = {okf.INDEX: "concept"}
     else:
         live = (memory for memory, standing in reader.export() if standing is Standing.LIVE)
         counts = kingly_layout.write(

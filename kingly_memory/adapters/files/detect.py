@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from kingly_memory.adapters.files import ai, containers, foreign, jsonl, legacy, notes, old_home, programs
+from kingly_memory.adapters.files import ai, containers, foreign, jsonl, legacy, notes, okf, old_home, programs
 from kingly_memory.adapters.files.reading import Entry, Problem, document, json_value, lines, opened
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
@@ -31,6 +31,7 @@ class FileFormat(StrEnum):
     NOTES = notes.FORMAT
     LEGACY = legacy.FORMAT
     AI = ai.FORMAT
+    OKF = okf.FORMAT
     MEM0 = foreign.MEM0
     CHATGPT = programs.CHATGPT
     CLAUDE = programs.CLAUDE
@@ -72,8 +73,9 @@ def source(
 
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes)
-    if given is FileFormat.AI:
-        raise InvalidInput("file", f"{path} is no folder; name the one that holds threads/ and focus.json")
+    if given in (FileFormat.AI, FileFormat.OKF):
+        what = "threads/ and focus.json" if given is FileFormat.AI else "the bundle's index.md"
+        raise InvalidInput("file", f"{path} is no folder; name the one that holds {what}")
     if (held := _contained(path, content_limit_bytes)) is not None:
         return held
     found, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
@@ -163,6 +165,8 @@ def _by_value(content: Any, path: Path) -> FileFormat:
 def _of_folder(path: Path, given: FileFormat | None, content_limit_bytes: int) -> FoundFile:
     if given is FileFormat.AI or (given is None and ai.is_folder_of_threads(path)):
         return FoundFile(FileFormat.AI, ai.read(path, content_limit_bytes=content_limit_bytes))
+    if given is FileFormat.OKF or (given is None and okf.is_bundle(path)):
+        return FoundFile(FileFormat.OKF, okf.read(_real(path), content_limit_bytes=content_limit_bytes))
     if given not in (None, FileFormat.NOTES):
         raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
     return FoundFile(FileFormat.NOTES, notes.read(_real(path), content_limit_bytes=content_limit_bytes))

@@ -79,16 +79,20 @@ def is_entry(data: Any) -> bool:
 def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one. Without a
     standing it is what the memory said before, which stands before its line as `revision_of`."""
-    told = memory.to_json()
-    if standing is None:
-        told["revision_of"] = told.pop("id")
-    else:
-        told |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
-    if standing is not None and memory.lifetime_s is not None:
-        told["lifetime_s"] = memory.lifetime_s
+    told = exact(memory, standing)
     if beside:
         told["beside"] = dict(beside)
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
+
+
+def exact(memory: Memory, standing: Standing | None) -> JsonObject:
+    """All that a memory says, as its line has it."""
+    told = memory.to_json()
+    if standing is None:
+        told["revision_of"] = told.pop("id")
+        return told
+    told |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
+    return told if memory.lifetime_s is None else {**told, "lifetime_s": memory.lifetime_s}
 
 
 def link_line(told: JsonObject, user: str | None) -> str:

@@ -30,7 +30,7 @@ _FILE_LIMIT_BYTES = 64 * 1_048_576
 
 _HEADING = re.compile(r"(?P<level>#{1,2})[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*$")
 _FENCES = ("```", "~~~")
-_FRONT = re.compile(r"---[ \t]*\r?\n(?P<block>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+FRONT = re.compile(r"---[ \t]*\r?\n(?P<block>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"(?P<name>[A-Za-z_][\w-]*)[ \t]*:[ \t]*(?P<value>.*)$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.+)$")
 _ENDS = {"[": "]", "{": "}", '"': '"', "'": "'"}
@@ -90,11 +90,11 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Pas
     others are read.
     """
     folder = root if root.is_dir() else root.parent
-    for one in _files(root):
+    for one in files(root):
         yield from _file(one, folder, content_limit_bytes) if isinstance(one, Path) else [one]
 
 
-def _files(root: Path) -> Iterator[Path | PassedOver | Problem]:
+def files(root: Path) -> Iterator[Path | PassedOver | Problem]:
     if not root.is_dir():
         yield root
         return
@@ -121,7 +121,7 @@ def _files(root: Path) -> Iterator[Path | PassedOver | Problem]:
 def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
     """Every note's file with its time and size: another answer says that something has changed."""
     found = set[tuple[str, int, int]]()
-    for file in _files(root):
+    for file in files(root):
         if isinstance(file, Path):
             with suppress(OSError):
                 status = file.lstat()
@@ -131,7 +131,7 @@ def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
 
 def front(text: str) -> Front:
     """Take the front matter off a file. A text without any is all body."""
-    block = _FRONT.match(text)
+    block = FRONT.match(text)
     found: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
     current, unread = list[str](), list[str]()
     for line in block["block"].splitlines() if block else ():
