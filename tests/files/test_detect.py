@@ -40,7 +40,7 @@ def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: 
 
 
 @pytest.mark.parametrize(
-    "format_name", sorted(set(FileFormat) - {FileFormat.HOME, FileFormat.AI, FileFormat.LANGGRAPH})
+    "format_name", sorted(set(FileFormat) - {FileFormat.HOME, FileFormat.AI, FileFormat.OKF, FileFormat.LANGGRAPH})
 )
 def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
     file = tmp_path / "file"

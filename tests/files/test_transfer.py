@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.cli import importing
+from kingly_memory.cli import importing, output
 from tests.cli_runner import Run
 
 
@@ -197,7 +197,7 @@ def test_an_export_never_takes_the_place_of_a_file(run: Run, tmp_path: Path, mon
 def test_an_import_says_how_far_it_is(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: bool
 ) -> None:
-    monkeypatch.setattr(importing, "REPORT_S", 0.0)
+    monkeypatch.setattr(output, "_REPORT_S", 0.0)
     assert ("2 memories so far" in run("import", str(lines(tmp_path / "m.jsonl", 2)), *options).err) is told
 
 
