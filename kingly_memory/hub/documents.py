@@ -192,10 +192,7 @@ def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], r
     memory = draft.memory(place.id, place.space, created_at=text.at, updated_at=text.at, revision=revision)
     if revision > 1:
         tx.erase(place.id)
-    if text.digest:
-        tx.save(memory, Standing.LIVE)
-    else:
-        tx.save(replace(memory, content=""), Standing.FORGOTTEN)
+    tx.save(replace(memory, content=""), Standing.LIVE if text.digest else Standing.FORGOTTEN)
 
 
 def _digest_here(tx: Transaction, memory_id: MemoryId) -> str:

@@ -5,7 +5,6 @@ Every call in every dialect ends in `answered`, and what goes wrong with it is w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +17,12 @@ from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import digest
-from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.dataclass import replace
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.documents import Documents
+from kingly_memory.hub.envelopes import CLOCKS_APART, Envelope, label, opened, wrapped
 from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.methods import (
@@ -52,9 +52,7 @@ from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, project_and_user, space_of
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
-from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
-from kingly_memory.validation import Draft
 
 FEATURES = (
     "idempotency_keys",
@@ -71,8 +69,6 @@ _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
 _NAMES = "names"
 """The facet of a memory with the keys that people gave it: a forgetting leaves them, and a purge finds them here."""
-_CLOCKS_APART = timedelta(days=1)
-"""How far ahead of the hub's clock a sender's may be."""
 _TICK = timedelta(microseconds=1)
 _QUOTA_PAUSE_S = 300
 """When a home is to try again whose namespace is full."""
@@ -81,10 +77,6 @@ _MEMORIES = ("memory_id", "source_memory_id", "target_memory_id")
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
-
-
-CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
-"""No smaller than a call may be: what passes the door of the server is not refused behind it."""
 
 
 class UnknownMemory(KinglyMemoryError):
@@ -150,9 +142,9 @@ class Engine:
         if caller.quota is None:
             return
         if isinstance(request, StoreMany):
-            keys = [_label(one.get("idempotency_key")) for one in request.memories]
+            keys = [label(one.get("idempotency_key")) for one in request.memories]
         elif isinstance(request, StoreMemory | RecordThought) and not isinstance(request, UpdateMemory):
-            keys = [_label(request.idempotency_key)]
+            keys = [label(request.idempotency_key)]
         elif isinstance(request, PutDocument) and request.document is not None and request.based_on is None:
             keys = [None]
         else:
@@ -223,16 +215,14 @@ class Engine:
         names = {"thought_type", "chain_id", "parent_thought_id", "context_id"}
         content = request.content if request.record is None else wrapped(request.content, request.record)
         metadata = {**(request.metadata or {}), **request.model_dump(include=names, exclude_none=True)}
-        envelope = opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
-        tags = validation.tag_list("thought_type", ("reasoning", request.thought_type))
-        (reply,) = self._stored(scope, [replace(envelope, draft=replace(envelope.draft, tags=tags))])
+        (reply,) = self._stored(scope, [opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)])
         return {"thought_id": reply["memory_id"], **reply}
 
     def _stored(self, scope: str, envelopes: Sequence[Envelope]) -> list[JsonObject]:
         """Store each, unless its idempotency key was used before, or a memory has the key that people gave it: then it
         is one more text of that memory. A sender whose memory was forgotten meanwhile is told so."""
         now = self._clock.now()
-        vectors = self._vectors.of([searchable(one.draft) for one in envelopes])
+        vectors = self._vectors.of([one.found_by for one in envelopes])
 
         def store(tx: Transaction, envelope: Envelope, vector: JsonObject) -> JsonObject:
             draft = envelope.draft
@@ -269,7 +259,7 @@ class Engine:
         kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
         envelope = opened(request.content, kind, metadata, row.memory.key)
-        [vector] = self._vectors.of([searchable(envelope.draft)])
+        [vector] = self._vectors.of([envelope.found_by])
         now = self._clock.now()
 
         def change(tx: Transaction) -> JsonObject:
@@ -348,10 +338,9 @@ class Engine:
             tx.set_facet(ATTENTION, memory.id, None)
             tx.set_facet(RATINGS, memory.id, None)  # which say why, in people's words
             tx.erase(memory.id)
-            tx.unlearn(memory)
             left = {"purged": True} if request.purge or memory.metadata.get("purged") else {}
-            emptied = replace(memory, content="", title=None, tags=(), metadata=left)
-            forgotten_at = max(min(said_at or now, now + _CLOCKS_APART), memory.updated_at)
+            emptied = replace(memory, metadata=left)
+            forgotten_at = max(min(said_at or now, now + CLOCKS_APART), memory.updated_at)
             tx.save(replace(emptied, updated_at=forgotten_at, revision=memory.revision + 1), Standing.FORGOTTEN)
             self._vectors.write(tx, memory.id, None)
             return memory.id, True, False
@@ -387,7 +376,7 @@ class Engine:
         """Of pins the one that was set or taken off last counts, and of ratings all. Who reads the feed hears of them
         with the memory."""
         memory_id = self._known("memory_id", scope, request.memory_id).memory.id
-        latest = self._clock.now() + _CLOCKS_APART
+        latest = self._clock.now() + CLOCKS_APART
         said = None if request.pin is None else pins.told(request.pin, latest.timestamp())
         if request.pin is not None and said is None:
             raise InvalidInput("pin", "expected whether it is `pinned`, its `weight`, and since when (`at`)")
@@ -473,6 +462,11 @@ def _digest(memory: Memory) -> str | None:
     return None if sent is None else content_digest(sent)
 
 
+def _sent(request: StoreMemory) -> Envelope:
+    kind = request.memory_type or MemoryType.SEMANTIC.value
+    return opened(request.content, kind, request.metadata, request.idempotency_key)
+
+
 def _place(scope: str, key: str) -> str:
     return f"{digest(scope)}.{key}"
 
@@ -497,91 +491,3 @@ def _covers(applied: str, key: str) -> bool:
     return applied == key or (
         bool(base) and base == applied_base and are_numbered and int(applied_number) > int(number)
     )
-
-
-# --- what a sender wraps around a memory ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A memory as it is understood; the metadata of `draft` are what was sent, which is echoed unchanged. `key` is the
-    one that people gave it, and `said_at` when they said this, where the sender is a router and says so."""
-
-    draft: Draft
-    key: str | None
-    said_at: datetime | None
-
-    @property
-    def digest(self) -> str:
-        return content_digest(self.draft.metadata["content"])
-
-    def said_before(self, now: datetime) -> datetime:
-        """When it was said, as far as that can be: a wrong clock must not make a text the last one for ever."""
-        return self.said_at if self.said_at is not None and self.said_at <= now + _CLOCKS_APART else now
-
-
-def _sent(request: StoreMemory) -> Envelope:
-    kind = request.memory_type or MemoryType.SEMANTIC.value
-    return opened(request.content, kind, request.metadata, request.idempotency_key)
-
-
-def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str | None) -> Envelope:
-    """Check what was sent. Raises InvalidInput; a record inside the content that makes no sense is passed over."""
-    outer = metadata or {}
-    text, record = _unwrapped(content)
-    scope = record.get("scope")
-    draft = validation.draft(
-        text,
-        content_limit_bytes=CONTENT_LIMIT_BYTES,
-        key=validation.label("idempotency_key", key),
-        type=validation.memory_type("memory_type", memory_type),
-        significance=0.5 if outer.get("significance") is None else outer["significance"],
-        confidence=0.5 if outer.get("confidence") is None else outer["confidence"],
-        tags=_tags(record.get("tags")),
-        title=_label(record.get("title")),
-        context_id=outer.get("context_id"),
-        agent=_label(scope.get("agent")) if isinstance(scope, dict) else None,
-        origin="remote",
-        metadata=outer,
-    )
-    sent = {"content": content, "memory_type": memory_type, "metadata": draft.metadata}
-    said_at = _moment(record.get("updated_at"))
-    return Envelope(replace(draft, metadata=sent), _label(record.get("key")), said_at)
-
-
-def wrapped(content: str, record: JsonObject) -> str:
-    """The content and its record as `store_memory` has them in one."""
-    return json.dumps({"key": record.get("key"), "content": content, "metadata": record}, ensure_ascii=False)
-
-
-def _unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
-    """The human text and the record around it. Content that is no such JSON object is the text itself."""
-    try:
-        wrapped = json.loads(content)
-    except (ValueError, RecursionError):
-        return content, {}
-    if not isinstance(wrapped, dict) or not isinstance(wrapped.get("content"), str):
-        return content, {}
-    record = wrapped.get("metadata")
-    return wrapped["content"], record if isinstance(record, dict) else {}
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        return validation.moment("record", value)
-    except InvalidInput:
-        return None
-
-
-def _label(value: object) -> str | None:
-    try:
-        return validation.label("record", value)
-    except InvalidInput:
-        return None
-
-
-def _tags(value: object) -> tuple[str, ...]:
-    try:
-        return validation.tag_list("record", value) if isinstance(value, list) else ()
-    except InvalidInput:
-        return ()

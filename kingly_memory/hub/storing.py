@@ -16,7 +16,7 @@ class HubStore(Protocol):
     acknowledged.
 
     Of a reader a hub asks rows, pages, revisions, facets, the feed and how many memories a space has; of a transaction
-    rows, keys, facets, `save`, `erase`, `unlearn`, `note_seen` and `keep_revision`.
+    rows, keys, facets, `save`, `erase`, `note_seen` and `keep_revision`.
     """
 
     is_shared: bool

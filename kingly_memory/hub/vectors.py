@@ -7,13 +7,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
+from kingly_memory.hub.envelopes import found_by
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, Transaction
 from kingly_memory.retrieval.matrix import Matrix, packed
-from kingly_memory.retrieval.vectors import searchable, unpacked
+from kingly_memory.retrieval.vectors import unpacked
 
 _PAGE = 200
 _PATIENCE_S = 0.1
@@ -126,7 +127,7 @@ class Vectors:
         """Embed what another embedder left behind, and write it down so that it happens once."""
         if not memories:
             return
-        vectors = self.of([searchable(memory) for memory in memories])
+        vectors = self.of([found_by(memory) for memory in memories])
 
         def keep(tx: Transaction) -> None:
             for memory, vector in zip(memories, vectors, strict=True):

@@ -20,6 +20,7 @@ from kingly_memory.models import REMOTE_ABOVE, Query, Standing
 from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.mortal_hub import POINTS, MortalHub
+from tests.hub.machines import text_at_hub
 from tests.hub.stores import STORES, Database, Files, Server, postgres_server
 from tests.hub.test_machines_restored import FIRST, STEPS, Interleaving
 from tests.kill.harness import Diary, complaints, finish, start
@@ -209,7 +210,7 @@ def held_by(kept: Files | Database, project: str = PROJECT) -> list[tuple[str, s
     everything = Query("", scope_name(DEFAULT_NAMESPACE, project))
     rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
     store.close()
-    return sorted((str(row.memory.key), row.memory.content) for row in rows)
+    return sorted((str(row.memory.key), text_at_hub(row.memory)) for row in rows)
 
 
 def held_in(home: Path, project: str) -> list[str]:

@@ -15,12 +15,18 @@ from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import tool_failure
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
+from kingly_memory.hub.envelopes import unwrapped
 from kingly_memory.hub.methods import parsed
-from kingly_memory.models import JsonObject, project_and_user
+from kingly_memory.models import JsonObject, Memory, project_and_user
 from kingly_memory.ports import LocalStore
 from kingly_memory.testing import ManualClock
 from tests.hub.stores import served
 from tests.router_bench import PromptStore, router_over
+
+
+def text_at_hub(memory: Memory) -> str:
+    """What a memory of a hub says, which keeps it as it was sent."""
+    return unwrapped(memory.metadata["content"])[0]
 
 
 class Wire:

@@ -17,7 +17,7 @@ from kingly_memory.adapters.local import backup
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.methods import parsed
 from kingly_memory.models import Standing
-from tests.hub.machines import Team, texts
+from tests.hub.machines import Team, text_at_hub, texts
 from tests.hub.stores import Database, Files
 from tests.store_samples import ask
 
@@ -27,7 +27,7 @@ SCOPE = scope_name("default", "app")
 def held(team: Team) -> dict[str, str]:
     """What the hub holds, by the home's id of it."""
     page = team.store.reader.page(ask(project=SCOPE), (Standing.LIVE,), 1_000, None)
-    return {str(row.memory.key): row.memory.content for row in page}
+    return {str(row.memory.key): text_at_hub(row.memory) for row in page}
 
 
 @pytest.mark.requirement("A2")

@@ -17,6 +17,7 @@ from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.grants import DEFAULT_NAMESPACE
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Query, Standing
+from tests.hub.machines import text_at_hub
 from tests.kill.writer import PROJECT
 from tests.scripted.remote import ScriptedRemote
 from tests.scripted.script import Weather
@@ -168,9 +169,9 @@ class HubRemote:
         rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
         held: dict[str, list[str]] = {}
         for row in rows:
-            held.setdefault(str(row.memory.key), []).append(row.memory.content)
+            held.setdefault(str(row.memory.key), []).append(text_at_hub(row.memory))
         store.close()
-        heard = "\n".join(row.memory.content for row in rows)
+        heard = "\n".join(text_at_hub(row.memory) for row in rows)
         return Effects(held, heard, effects=len(rows), requests=len(rows), lost_replies=0, keys=sorted(held))
 
     def stop(self) -> None:

@@ -251,9 +251,6 @@ class PostgresTransaction:
             self._more[space] -= standing == Standing.LIVE
         self._run("DELETE FROM km_revision WHERE memory = %s", memory_id)
 
-    def unlearn(self, memory: Memory) -> None:
-        """There is no list of words."""
-
     def note_seen(self, memory: Memory) -> None:
         self._run("UPDATE km_memory SET sequence = %s WHERE id = %s", self._next(memory.scope.space), memory.id)
 
