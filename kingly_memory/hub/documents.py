@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.dataclass import replace
-from kingly_memory.documents import APART_FOR, apart, name_of
+from kingly_memory.documents import APART_FOR, LOG, apart, name_of
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.methods import GetDocument, PutDocument
 from kingly_memory.hub.storing import HubStore
@@ -167,8 +167,8 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
 
 
 def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) -> None:
-    """Under a key of its own, for a while; nothing of one that was removed."""
-    if not loser.digest:
+    """Under a key of its own, for a while; nothing of one that was removed. An item of a log is there or not."""
+    if not loser.digest or loser.said["document"]["place"][0] == LOG:
         return
     *namespace, key = loser.said["document"]["place"]
     key = apart(key, datetime.fromisoformat(loser.said["at"]))

@@ -91,7 +91,7 @@ async def everything(home: Path, url: str) -> tuple[list[tuple[str, str]], dict[
 @pytest.mark.requirement("N7", "D7")
 @pytest.mark.parametrize(
     ("kind", "rounds"),
-    [pytest.param("embedded", 1), *(pytest.param(kind, 40, marks=pytest.mark.faults) for kind in STORES)],
+    [pytest.param("embedded", 1), *(pytest.param(kind, 20, marks=pytest.mark.faults) for kind in STORES)],
 )
 async def test_keepers_and_their_hub_are_killed_and_nothing_acknowledged_is_lost(
     tmp_path: Path, kind: str, rounds: int, tell: Tell

@@ -12,7 +12,7 @@ from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.adapters.remote import wire
 from kingly_memory.digests import content_digest
 from kingly_memory.documents import name_of
-from kingly_memory.errors import RemoteRefused
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from tests.hub.machines import Team
 from tests.hub.stores import STORES, opener
 from tests.hub.test_documents import all_of, share
@@ -76,6 +76,29 @@ async def test_what_is_taken_off_on_one_machine_is_not_there_for_another(team: T
         await desktop.purge(whole_project=True)
         await synced(desktop, laptop)
         assert await laptop.logs() == await desktop.logs() == ()
+
+
+async def test_an_item_that_was_taken_off_before_its_sending_was_answered_is_nowhere(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        await share(laptop, desktop, prefix=TALK)
+        call = team.wires["laptop"].call
+
+        async def losing(tool: str, params: Any, **how: Any) -> Any:
+            answer = await call(tool, params, **how)
+            if tool == "put_document":
+                raise RemoteUnavailable("lost", reached=True)
+            return answer
+
+        monkeypatch.setattr(team.wires["laptop"], "call", losing)
+        await laptop.log(TALK).append(["a", "b"])
+        await laptop.sync(timeout=5)
+        team.clock.tick(1)
+        assert await laptop.log(TALK).pop() == "b"
+        monkeypatch.setattr(team.wires["laptop"], "call", call)
+        await synced(laptop, desktop)
+        assert await said(laptop) == await said(desktop) == ["a"]
 
 
 async def test_the_outbox_names_documents_and_items_and_tries_or_gives_them_up(

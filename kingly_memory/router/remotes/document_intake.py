@@ -6,7 +6,7 @@
 | anything | a change that waits for the hub | nothing: the hub compares the two when that arrives, and lists it again |
 | a document | what the hub had before, or none | the hub's |
 | a document | one that the hub never had, or has refused | the hub's; the one here is kept beside it for 30 days |
-| none any more | what the hub had before | it is removed |
+| none any more | what the hub had before, or any item of a log | it is removed |
 
 Which of two texts that were written apart is the later one was said by the hub.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kingly_memory.documents import APART_FOR, Document, apart, as_json
+from kingly_memory.documents import APART_FOR, LOG, Document, apart, as_json
 from kingly_memory.models import DeliveryState
 from kingly_memory.ports import RemoteDocument, Transaction
 from kingly_memory.router import documents
@@ -38,7 +38,7 @@ def take(transaction: Transaction, remote: str, one: RemoteDocument, now: dateti
         return False
     is_same = here is not None and document is not None and as_json(here.value) == as_json(document.value)
     is_own = delivery is None or delivery.state is DeliveryState.DEAD
-    if here is not None and is_own and not is_same and not one.purged:
+    if here is not None and is_own and not is_same and not one.purged and place[0][0] != LOG:
         _keep_beside(transaction, space, here, now)
     if document is None:
         rows.remove(space, *place)
