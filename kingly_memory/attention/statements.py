@@ -174,7 +174,8 @@ def sort_of(sentence: str, speaker: Speaker) -> Sort | None:
     if plain != said:  # what held a secret says little without it, so only what the user has asked for is kept
         return _fitting(said, _USERS[:1])
     if _ORDERS.match(said):  # what is to be written or changed stands behind a colon
-        return _fitting(re.split("[::]", said, maxsplit=1)[0], (one for one in _USERS if one[0] in _LASTING))
+        said = re.split("[::]", said, maxsplit=1)[0]
+        return _fitting(said, _USERS) if _LASTING.search(said) else None
     return _fitting(said, _USERS)
 
 
@@ -256,7 +257,7 @@ def _any(*spaced: str, unspaced: str = "") -> re.Pattern[str]:
 
 
 _ASKS = re.compile(
-    r"[??]\W*$"
+    r"[??]\W*$|(?:^|, )how (?:to|do|can|would|should|could|does|is|are|about|much|many) "
     r"|^(?:and |but |so |ok,? )?(?:what|who|whom|whose|when|where|why|which|how|can|could|would|will|shall|should|do"
     r"|does|did|is|are|was|were|have|has|had|may|might|am)(?:n't)? "
     r"(?:you|we|i|it|they|he|she|the|this|that|there|my|our|your|to|a|an)\b"
@@ -301,7 +302,9 @@ _ORDERS = re.compile(
     + r"(?:(?:write|rewrite|translate|summari[sz]e|draft|generate|compose|create|make|rename|fix|run|rerun|add|explain"
     r"|show|give|find|check|change|update|refactor|implement|remove|delete|move|look|help|try|tell|list|use|put|set"
     r"|open"
-    r"|read|test|build|install|convert|replace|describe|compare|review|continue|go|do|let me|commit|push|deploy|merge"
+    r"|read|test|build|install|be|conduct|determine|calculate|provide|implement|design|solve|prove|analy[sz]e|suggest"
+    r"|act|assume"
+    r"|imagine|consider|convert|replace|describe|compare|review|continue|go|do|let me|commit|push|deploy|merge"
     r"|sort"
     r"|schreibe?|mache?|zeige?|gib|erkläre?|füge?|ändere|lösche?|erstelle?|prüfe?|suche?|fasse?|übersetze?|korrigiere?"
     r"|benenne|hilf|sage?|nimm|lasse?|teste?|führe?|entferne?|ersetze?|verschiebe?|schau"
@@ -332,7 +335,7 @@ _TROUBLE = _any(
 )
 """What goes wrong today is no fact that lasts."""
 _DAY = (
-    r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}(?:[./](?:\d{2,4})?)?|\d{1,2}(?:st|nd|rd|th)|q[1-4]|noon|midnight|tomorrow"
+    r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}|q[1-4]|noon|midnight|tomorrow"
     r"|tonight"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|jan(?:uary)?|feb(?:ruary)?|march|apr(?:il)?|(?:by|in|until|before"
     r"|on|\d{1,2}) may|may \d{1,2}|june?|july?|aug(?:ust)?"
@@ -357,7 +360,11 @@ _DUE = (
 )
 _DUE_UNSPACED = "[之以]?前|截止|必须|到期|开始|上线|交付|要交|要把|最晚"
 
-_THING = r"(?:our|the|this|my) [\w /.'-]{2,60}?"
+_THING = (
+    r"(?:our|the|this|my) (?:(?!(?:can|may|might|should|could|will|would|must|i|you|we|they|to|that|which"
+    r"|when)\b)[\w/.'-]+ ){0,4}?"
+    r"[\w/.'-]{2,30}"
+)
 _STATE = (
     r"(?:is|are) (?:called|named|located|hosted|deployed|owned|maintained|written|stored|kept|pinned|based|licensed|at"
     r"|on|in|behind|under)"
@@ -377,8 +384,15 @@ _MOMENTARY = (
     r"|written|found|set|put|had))\b"
 )
 """What one says of the moment: no habit."""
-_LASTING = (Sort.REQUEST, Sort.PREFERENCE)
-"""An order can be one of these: from now on, always, never."""
+_LASTING = _any(
+    r"always|never|(?:don't|do not|never) forget|remember|from now on|going forward|keep .{0,10}in mind|every time"
+    r"|whenever",
+    r"immer|nie|niemals|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|merke? dir|vergiss nicht",
+    r"siempre|nunca|jamás|(?:a partir|desde) (?:de )?(?:ahora|hoy)|en adelante|recuerda|no olvides",
+    unspaced="总是|永远|一直|从不|以后|今后|从现在起|记住|不要|别忘",
+)
+"""What makes a rule of an order."""
+_OTHERS = _any(r"(?:he|she|they|you) (?:has |have |had )?(?:already )?(?:decided|agreed|opted|settled)")
 _Rule = tuple[Sort, re.Pattern[str], tuple[re.Pattern[str], ...]]
 
 _USERS: tuple[_Rule, ...] = (
@@ -416,15 +430,15 @@ _USERS: tuple[_Rule, ...] = (
         _any(
             rf"(?:i|we)(?:'d| would)? {_OFTEN}(?:prefer|rather|favou?r|avoid|hate|dislike|can't stand|cannot stand"
             rf"|reach for)",
-            rf"i {_OFTEN}(?:don't )?(?:like|love|enjoy|want (?:you|it|all))(?! (?:it|this|that|your|the (?:idea|new"
+            rf"i {_OFTEN}(?:don't )?(?:like|love|enjoy)(?! to )(?! (?:it|this|that|your|the (?:idea|new"
             rf"|look)) )",
             r"^(?:please,? )?(?:always|never)",
-            r"(?:you|we|i|one|please|and|but) (?:should|must|have to|need to)?\s*(?:always|never) (?!feels?|felt|seems?"
+            r"(?:(?:we|i|one|please)|you (?:should|must|have to|need to)) (?:should |must |have to |need to )?(?:always"
+            r"|never) (?!feels?|felt|seems?"
             r"|brings?|been)\w+",
             r"(?:must|should) (?:always|never|not)",
             r"^(?:please,? )?(?:don't|do not|avoid) "
             r"(?:use|add|write|put|call|touch|commit|push|create|change|mock|ever|\w+ing)",
-            r"(?:i|we) want to (?:keep|use|have|see|avoid)",
             r"(?:our|the|my) (?:convention|standard|style|rule|policy|guideline|favou?rite|preference)s? .{0,40}?(?:is"
             r"|are|says?)",
             r"ich (?:\w+ )?(?:bevorzuge|mag|hasse|liebe|vertrage|möchte (?:immer|nie|keine?)|esse|trinke)|am liebsten"
@@ -444,7 +458,7 @@ _USERS: tuple[_Rule, ...] = (
         Sort.DECISION,
         _any(
             r"(?:let's|let us) (?:go with|use|keep|stick|switch|move|drop|adopt|settle)",
-            r"(?<!you )(?<!he )(?<!she )(?<!they )(?:decided|agreed|opted)(?! with)|settled on|(?:we|i)(?:'ve"
+            r"(?:decided|agreed|opted)(?! with)|settled on|(?:we|i)(?:'ve"
             r"| have)? (?:chose|chosen|picked)",
             r"we(?:'ll| will|'re going to| are going to|'re| are| won't| will not) (?:no longer )?"
             r"(?:us|go(?:ing)? with|keep|stick|switch|mov|migrat|drop|adopt|support|ship|replac|retir|releas)(?:e|t?ing"
@@ -458,7 +472,7 @@ _USERS: tuple[_Rule, ...] = (
             r"vamos a (?:usar|dejar|cambiar|pasar|migrar|quitar|mantener|seguir)|dejamos de|ya no (?:usamos|vamos)",
             unspaced="决定|选了|选定|选择了|定了|敲定|同意|商定|改用|换成|改成|不再(?!那么|这么)|弃用|采用",
         ),
-        (_SUPPOSES,),
+        (_SUPPOSES, _OTHERS),
     ),
     (
         Sort.DEADLINE,
