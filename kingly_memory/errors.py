@@ -94,7 +94,7 @@ class StoreUnwritable(StoreError):
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(
             f"the memory store in {path} cannot be written ({cause}); nothing was stored. "
-            "Free some space or make the folder writable, then try again: no restart is needed"
+            "Free some space, or make the folder writable and the files in it, then try again: no restart is needed"
         )
 
 

@@ -164,7 +164,8 @@ def _sqlite(version: tuple[int, ...]) -> Finding:
 
 def _home(home: Path) -> Findings:
     """Whose the folders are, who may look into them or write, and what in them leads elsewhere."""
-    links = [path for path in sorted(home.iterdir()) if path.is_symlink()]
+    can_look = os.access(home, os.R_OK | os.X_OK)  # else opening the store says so
+    links = [path for path in sorted(home.iterdir()) if path.is_symlink()] if can_look else []
     for path in links:
         yield PROBLEM("home", f"{path} is a symbolic link, and none in a home is followed", "remove it")
     closed_to = {home: 0o022, home / "store": 0o077, home / injections.FOLDER: 0o077}

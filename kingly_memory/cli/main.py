@@ -150,6 +150,9 @@ def sentence(error: Exception, command: Command | None = None) -> str:
         return f"{named.get(error.field, error.field)}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)
+    if isinstance(error, PermissionError) and error.filename:
+        to_do = "make it, and the folders it lies in, yours to read and write (chmod u+rwX)"
+        return f"{error.filename} is closed to you (Permission denied); {to_do}"
     return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"
 
 

@@ -205,7 +205,7 @@ def check_token(token: str) -> None:
     if not _TOKEN.fullmatch(token):
         raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
     if len(token) < _SHORTEST_TOKEN:
-        what = f"has {len(token)} characters and could be guessed; use {_SHORTEST_TOKEN} or more"
+        what = f"is shorter than {_SHORTEST_TOKEN} characters and could be guessed; use a longer one"
         raise InvalidSetting("token", f"{what}, as `python -c 'import secrets; print(secrets.token_urlsafe())'` makes")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -93,6 +94,18 @@ def test_a_link_in_the_place_of_the_store_is_a_problem(run: Run, home: Path, tmp
 def test_a_folder_that_cannot_be_written_to_is_a_problem(run: Run, home: Path) -> None:
     (home / "store").chmod(0o500)
     assert "make it writable" in problems(run)["home"]["to_do"]
+
+
+@pytest.mark.requirement("A17")
+def test_what_the_system_keeps_closed_is_named_with_what_to_do(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        """As the system does where the user is not root."""
+        raise PermissionError(errno.EACCES, "Permission denied", str(home))
+
+    monkeypatch.setattr(doctor, "_home", refuse)
+    assert f"{home} is closed to you (Permission denied); make it" in run("doctor").err
 
 
 @pytest.mark.requirement("KNG-085")

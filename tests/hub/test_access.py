@@ -110,7 +110,9 @@ def test_a_missing_tokens_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.requirement("A19")
 @pytest.mark.parametrize("made", [lambda token: Access.of(token, None), access_of], ids=["hub", "mcp"])
 def test_a_token_that_could_be_guessed_is_refused_with_what_to_do(made: Callable[[str], Access]) -> None:
-    with pytest.raises(InvalidSetting, match="has 15 characters and could be guessed; use 16 or more, as `python -c"):
+    with pytest.raises(
+        InvalidSetting, match="is shorter than 16 characters and could be guessed; use a longer one, as `python -c"
+    ):
         made("x" * 15)
     assert made("x" * 16).tokens
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from zlib import crc32
 
 from kingly_memory.adapters.local import sqlite
-from kingly_memory.adapters.local.safety import Inode, Malformed
-from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
+from kingly_memory.adapters.local.safety import MAKE_READABLE, Inode, Malformed
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import (
     CAREFULLY,
     check_folder,
@@ -116,10 +116,8 @@ class Folder:
         Only looked at from outside: closing a file that SQLite has open in this process would drop its locks and let
         other processes corrupt it (sqlite.org/howtocorrupt.html, 2.2).
         """
-        try:
-            return self.database.lstat().st_size == 0
-        except (FileNotFoundError, NotADirectoryError):
-            return True
+        status = _status(self._database)
+        return status is None or status.st_size == 0
 
     def check_not_lost(self) -> None:
         """Raise StoreDamaged when there is nothing although there was something, StoreUntrusted as `check` does."""
@@ -177,9 +175,8 @@ class Folder:
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
         check_folder(self.home)
         for path in (self.store, self.database, self.wal, self.shared_memory, self.key_mark, self.sentinel.path):
-            try:
-                status = os.lstat(path)
-            except (FileNotFoundError, NotADirectoryError):
+            status = _status(path)
+            if status is None:
                 continue
             is_folder = path is self.store
             if stat.S_IFMT(status.st_mode) != (stat.S_IFDIR if is_folder else stat.S_IFREG):
@@ -300,11 +297,20 @@ def _is_held(path: Path) -> bool:
 
 def inode_of(path: str) -> Inode | None:
     """Which file lies under that path just now. Asked before every read and commit, so a text: a Path costs more."""
+    status = _status(path)
+    return None if status is None else (status.st_dev, status.st_ino)
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    """None where nothing lies there. Raises StoreUnreadable where the home or a folder in it is closed to us."""
     try:
-        status = os.lstat(path)
+        return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return status.st_dev, status.st_ino
+    except PermissionError:
+        inner = Path(path).parent
+        closed = inner if os.access(inner.parent, os.X_OK) else inner.parent
+        raise StoreUnreadable(str(closed), "Permission denied", MAKE_READABLE) from None
 
 
 class WriteLock:

@@ -186,7 +186,7 @@ _DAMAGE = {
 }
 """Our words for what SQLite says of damage; the rest of its message may quote what a row says."""
 _REFUSED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
-_MAKE_READABLE = "Make it yours to read and write: chmod -R u+rwX on that folder"
+MAKE_READABLE = "Make it yours to read and write: chmod -R u+rwX on that folder"
 _MOVE_TO_ANOTHER_DISK = "The disk may be failing: look at the system's log, and copy the home to another one"
 
 
@@ -237,7 +237,7 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
         if writing and error_code(error) == sqlite3.SQLITE_READONLY and os.access(f"{path}/cache.db", os.W_OK):
             return Malformed(path, "its header says that it is read-only", inode)
         if primary_code(error) in _REFUSED:
-            return StoreUnreadable(path, str(error), _MAKE_READABLE)
+            return StoreUnreadable(path, str(error), MAKE_READABLE)
         if not writing or error_code(error) == sqlite3.SQLITE_IOERR_READ:
             return StoreUnreadable(path, str(error), _MOVE_TO_ANOTHER_DISK)
     return StoreUnwritable(path, str(error) or type(error).__name__)

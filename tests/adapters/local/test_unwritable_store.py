@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from kingly_memory.adapters.local.safety import MAKE_READABLE
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import StoreUnwritable
+from kingly_memory.errors import StoreError, StoreUnreadable, StoreUnwritable
 from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, elsewhere, memory, put, stored_contents
 
@@ -114,6 +115,29 @@ def test_read_only_folder_is_searched_and_not_written_to(home: Path, killed: boo
         found, again, said, at_once = as_a_plain_user(home, lambda: read_and_try_to_store(home))
     assert (found, again, at_once) == (["violet"], ["violet"], True)
     assert "cannot be written (Permission denied); nothing was stored" in said
+
+
+@pytest.mark.requirement("A17")
+@pytest.mark.parametrize("closed", ["", "store"])
+def test_closed_folder_is_said_to_be_closed_and_what_to_do(home: Path, closed: str) -> None:
+    store = opened(home)
+    put(store, memory("violet"))
+    store.close()
+
+    def work() -> list[str]:
+        store, said = opened(home), []
+        (home / closed).chmod(0)
+        for attempt in (lambda: stored_contents(store), lambda: put(store, memory("more")), lambda: opened(home)):
+            try:
+                attempt()
+            except StoreError as error:
+                said.append(str(error))
+        (home / closed).chmod(0o700)
+        return [*said, *stored_contents(store)]
+
+    *said, found = as_a_plain_user(home, work)
+    assert said == [str(StoreUnreadable(str(home / closed), "Permission denied", MAKE_READABLE))] * 3
+    assert found == "violet"
 
 
 def test_only_the_database_is_read_only(home: Path) -> None:
