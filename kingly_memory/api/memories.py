@@ -638,25 +638,26 @@ class MemoryVerbs(Family):
         may come again. With `user` it is that user's. Answers with what is new, in the order it was said. Raises
         InvalidInput, StoreError.
         """
-        from kingly_memory.attention.statements import statements
-        from kingly_memory.router import capturing
-        from kingly_memory.router.search.local import LocalSearch
-
-        said, station = capturing.messages(turns), self._engine.station
+        station = self._engine.station
         if user is not None:
             project, _ = project_and_user(station.space)
             station = station._replace(space=space_of(project, validation.label("user", user)))
         where = validation.label("context_id", context_id) or station.context_id
         engine = self._engine if station.space == self._engine.space else self._engine.scoped(station)
         await engine.opened()
-        settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
 
-        def alike(text: str) -> list[Memory]:
-            asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
-            return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
+        def new() -> list[Imported]:  # in a thread, also what it imports: compiling the rules takes a while
+            from kingly_memory.attention.statements import statements
+            from kingly_memory.router import capturing
+            from kingly_memory.router.search.local import LocalSearch
 
-        def new() -> list[Imported]:
-            found = capturing.news(list(statements(said)), settings.capture_most, alike)
+            settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
+
+            def alike(text: str) -> list[Memory]:
+                asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
+                return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
+
+            found = capturing.news(list(statements(capturing.messages(turns))), settings.capture_most, alike)
             entries = [capturing.entry(one, where, station, settings.content_limit_bytes) for one in found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 
