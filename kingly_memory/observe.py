@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, field
+from kingly_memory.models import Memory
 
 log = logging.getLogger("kingly_memory")
 
@@ -16,6 +17,26 @@ class MemoryStored:
 
     memory_id: str
     revision: int
+    took_ms: float = 0.0
+    """With waiting for the disk; of memories that were stored together, the time of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesForgotten:
+    """They are out of sight here."""
+
+    memory_ids: tuple[str, ...]
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesFound:
+    """A search has answered, with these memories and how relevant each is. The texts are in no log."""
+
+    source: str
+    took_ms: float
+    query: str = field(repr=False)
+    found: tuple[tuple[Memory, float], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,8 @@ class MemoriesSwept:
 
 Event = (
     MemoryStored
+    | MemoriesForgotten
+    | MemoriesFound
     | DeliveryStarted
     | MemoriesLeased
     | MemorySent

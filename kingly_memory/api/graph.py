@@ -148,17 +148,13 @@ class Graph(Family):
         return [] if stored is None else [stored]
 
     async def _write(self, change: Callable[[Transaction, WriteContext], tuple[list[Stored], T]]) -> T:
-        context = self._engine.write_context()
+        context, began_s = self._engine.write_context(), self._engine.clock.monotonic()
         stored, answer = await self._engine.write(lambda transaction: change(transaction, context))
-        await self._engine.follow(*stored)
+        await self._engine.follow(*stored, began_s=began_s)
         return answer
 
     async def _forget(self, is_meant: Callable[[Entity | Relation], bool]) -> None:
-        context = self._engine.write_context()
-        changes = [write.forget(memory.id, context) for part, memory in await self._parts() if is_meant(part)]
-        gone = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
-        self._engine.wake()
-        self._engine.services.departures.take_away(one.memory for one in gone if one is not None)
+        await self._engine.forget([memory.id for part, memory in await self._parts() if is_meant(part)])
 
 
 def _part(memory: Memory) -> Entity | Relation | None:

@@ -36,6 +36,7 @@ from kingly_memory.models import (
     project_and_user,
     space_of,
 )
+from kingly_memory.observe import MemoriesFound
 from kingly_memory.ports import LanguageModel
 from kingly_memory.validation import USUAL, Draft, Imported, Ttl
 
@@ -268,10 +269,11 @@ class MemoryVerbs(Family):
         draft = replace(draft, unsaid=draft.unsaid | {"key"} | of_a_text)
         from kingly_memory.router import write
 
+        began_s = self._engine.clock.monotonic()
         stored = await self._engine.write(write.update(name, draft, self._engine.write_context(), expected))
         if stored is None:
             return None
-        await self._engine.follow(stored)
+        await self._engine.follow(stored, began_s=began_s)
         return stored.receipt
 
     @verb("search", "memory_hybrid_search", "memory", "Search memories", reads=True)
@@ -510,6 +512,14 @@ class MemoryVerbs(Family):
                 found = await engine.searching.find(asked, how, include_semantic=include_semantic)
                 results = await retriever.verify(found, asked.text, in_mode.config.top_k, ground_truth, cross_verify)
         engine.note_found([one.memory.id for one in results])
+        engine.services.events.emit(
+            MemoriesFound(
+                str(results.metadata["source"]),
+                results.metadata["took_ms"],
+                asked.text,
+                tuple((one.memory, one.retrieval_score) for one in results),
+            )
+        )
         return results
 
     @verb("get", "memory_get", "memory", "Read a memory", reads=True)
@@ -592,15 +602,8 @@ class MemoryVerbs(Family):
         None when there is none. `restore` brings it back. What is kept for every project is changed where it is kept,
         in `scoped(project=None)`: KeptForEveryProject is raised, as by every verb that changes a memory.
         """
-        from kingly_memory.router import write
-
-        name = validation.required("key_or_id", key_or_id)
-        gone = await self._engine.write(write.forget(name, self._engine.write_context()))
-        self._engine.wake()
-        if gone is None:
-            return None
-        self._engine.services.departures.take_away([gone.memory])
-        return gone.memory
+        gone = await self._engine.forget([validation.required("key_or_id", key_or_id)])
+        return gone[0] if gone else None
 
     # --- many at once -------------------------------------------------------------------------------------------------
 
@@ -677,16 +680,8 @@ class MemoryVerbs(Family):
     async def forget_many(self, keys_or_ids: Iterable[str]) -> tuple[Memory, ...]:
         """Forget up to 10,000 memories in one transaction, as `forget` does. Answers with those that there were. Raises
         InvalidInput, and then none was forgotten; StoreError."""
-        from kingly_memory.router import write
-
         names = [validation.required("keys_or_ids", one) for one in _at_most(keys_or_ids, "keys_or_ids")]
-        context = self._engine.write_context()
-        changes = [write.forget(name, context) for name in names]
-        found = await self._engine.write(lambda transaction: [change(transaction) for change in changes])
-        gone = [one for one in found if one is not None]
-        self._engine.wake()
-        self._engine.services.departures.take_away(one.memory for one in gone)
-        return tuple(one.memory for one in gone)
+        return tuple(await self._engine.forget(names))
 
     @verb("history", "memory_history", "lifecycle", "Read earlier revisions", reads=True)
     @example('{"key_or_id": "deploy"}', "success revisions")

@@ -26,6 +26,7 @@ from kingly_memory.hub.access import CALLER, Caller, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine, answered, refusal
+from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.traffic import METHOD, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
@@ -49,7 +50,7 @@ def application(
     bodies = Bodies()
     mcp = McpFace(engine, version)
     door = Door(gate, bodies, mcp.application)
-    traffic = Traffic(note)
+    traffic = Traffic("kingly_hub", METHODS, note)
 
     async def health(request: Request) -> Response:
         no = gate.access.refused(request.headers)
@@ -125,7 +126,7 @@ def _answer(engine: Engine, caller: Caller, body: bytes, scope: Scope) -> Respon
     try:
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
-        scope[METHOD] = payload.get("method")
+        scope[METHOD]["name"] = payload.get("method")
         return _reply(200, answered(engine, caller, payload.get("method"), payload.get("params")))
     except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
         return _refused(refusal(error))

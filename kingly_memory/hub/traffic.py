@@ -1,4 +1,4 @@
-"""What a hub's operator sees of its calls: how many, how long and how large, one by one where a log is wanted, and
+"""What a server's operator sees of its calls: how many, how long and how large, one by one where a log is wanted, and
 nothing of what they say."""
 
 from __future__ import annotations
@@ -6,30 +6,31 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Container, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kingly_memory.hub.access import CALLER, Caller
-from kingly_memory.hub.methods import METHODS
 
 METHOD = "kingly.method"
-"""Where a request's scope says which method of the hub is called."""
+"""Where a request's scope, and every copy of it, has a mapping whose `name` is the method or tool that is called."""
 
 _PLACES = {"/mcp": "mcp", "/mcp/": "mcp", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
 _NOT_ANSWERED = 0
 
 
 class Traffic:
-    """Counts calls by method and status. Labels are the hub's own words: what a caller makes up counts as `other`, so
-    that nobody can make the table grow.
+    """Counts calls by method and status. Labels are the server's own words, `methods` among them: what a caller makes
+    up counts as `other`, so that nobody can make the table grow.
 
-    `note`: takes a line of JSON about each call.
+    `name`: what the names of the counts begin with. `note`: takes a line of JSON about each call.
     """
 
-    def __init__(self, note: Callable[[str], None] | None = None) -> None:
+    def __init__(self, name: str, methods: Container[str], note: Callable[[str], None] | None = None) -> None:
+        self._name = name
+        self._methods = methods
         self._note = note
         self._calls: Counter[tuple[str, int]] = Counter()
         self._seconds: dict[str, float] = {}
@@ -51,12 +52,13 @@ class Traffic:
                 sent_bytes += len(message.get("body", b""))
                 await send(message)
 
+            scope[METHOD] = {}
             self._in_progress += 1
             try:
                 await application(scope, receive, noted)
             finally:
                 self._in_progress -= 1
-                method, took_s = _method(scope), time.monotonic() - began_s
+                method, took_s = self._method(scope), time.monotonic() - began_s
                 self._calls[method, status] += 1
                 self._seconds[method] = self._seconds.get(method, 0.0) + took_s
                 self._sent_bytes[method] += sent_bytes
@@ -65,23 +67,28 @@ class Traffic:
 
         return counted
 
-    def text(self) -> str:
-        """All counts since the hub was started, in the text format of Prometheus (0.0.4)."""
+    def text(self, **gauges: tuple[str, float]) -> str:
+        """All counts since the server was started, in the text format of Prometheus (0.0.4); and others by name, each
+        with what it says."""
         calls = {f'method="{method}",status="{status}"': n for (method, status), n in sorted(self._calls.items())}
-        lines = _family("requests_total", "counter", "Calls answered, by method and HTTP status.", calls)
+        lines = self._family("requests_total", "counter", "Calls answered, by method and HTTP status.", calls)
         seconds = {f'method="{method}"': round(took_s, 6) for method, took_s in sorted(self._seconds.items())}
-        lines += _family("request_seconds_total", "counter", "Seconds that calls took.", seconds)
+        lines += self._family("request_seconds_total", "counter", "Seconds that calls took.", seconds)
         sent = {f'method="{method}"': size for method, size in sorted(self._sent_bytes.items())}
-        lines += _family("sent_bytes_total", "counter", "Bytes of the bodies of answers.", sent)
-        lines += _family(
-            "requests_in_progress", "gauge", "Calls being answered, this one too.", {"": self._in_progress}
-        )
+        lines += self._family("sent_bytes_total", "counter", "Bytes of the bodies of answers.", sent)
+        gauges = {"requests_in_progress": ("Calls being answered, this one too.", self._in_progress), **gauges}
+        for name, (says, value) in gauges.items():
+            lines += self._family(name, "gauge", says, {"": value})
         return "\n".join(lines) + "\n"
 
+    def _method(self, scope: MutableMapping[str, Any]) -> str:
+        named = scope[METHOD].get("name")
+        return named if isinstance(named, str) and named in self._methods else _PLACES.get(scope["path"], "other")
 
-def _method(scope: MutableMapping[str, Any]) -> str:
-    named = scope.get(METHOD)
-    return named if isinstance(named, str) and named in METHODS else _PLACES.get(scope["path"], "other")
+    def _family(self, name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:
+        full = f"{self._name}_{name}"
+        lines = [f"# HELP {full} {says}", f"# TYPE {full} {kind}"]
+        return lines + [f"{full}{f'{{{labels}}}' if labels else ''} {one}" for labels, one in values.items()]
 
 
 def _line(scope: Scope, method: str, status: int, took_s: float, sent_bytes: int) -> str:
@@ -97,8 +104,3 @@ def _line(scope: Scope, method: str, status: int, took_s: float, sent_bytes: int
         "bytes": sent_bytes,
     }
     return json.dumps(facts, ensure_ascii=False)
-
-
-def _family(name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:
-    lines = [f"# HELP kingly_hub_{name} {says}", f"# TYPE kingly_hub_{name} {kind}"]
-    return lines + [f"kingly_hub_{name}{f'{{{labels}}}' if labels else ''} {one}" for labels, one in values.items()]

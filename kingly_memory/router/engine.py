@@ -13,7 +13,7 @@ from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavaila
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, Receipt, Results
-from kingly_memory.observe import MemoriesSwept, MemoryStored
+from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
 from kingly_memory.ports import LanguageModel, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.agents.memory import AgentMemories
@@ -209,14 +209,14 @@ class Engine:
 
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
-        context = self.write_context()
+        context, began_s = self.write_context(), self.clock.monotonic()
         checked = [write.looked_through(self._placed(draft), context) for draft in drafts]
         stored = await self.write(
             lambda transaction: [
                 write.put(transaction, draft, context, secrets, folds=True) for draft, secrets in checked
             ]
         )
-        await self.follow(*stored)
+        await self.follow(*stored, began_s=began_s)
         return [one.receipt for one in stored]
 
     async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool, if_revision: int | None) -> Receipt:
@@ -246,18 +246,20 @@ class Engine:
 
     async def keep(self, change: Callable[[Transaction], Stored]) -> Receipt:
         """Run a change that stores a memory, with what comes after a store. Raises what `write` raises."""
+        began_s = self.clock.monotonic()
         stored = await self.write(change)
-        await self.follow(stored)
+        await self.follow(stored, began_s=began_s)
         return stored.receipt
 
-    async def follow(self, *stored: Stored) -> None:
+    async def follow(self, *stored: Stored, began_s: float | None = None) -> None:
         """What comes after a store: its context is in use, observers and deliveries are told, whispers are stored.
 
         A whisper that is due stays due, so whatever prevents it is no failure of the store.
         """
         self.wake()
+        took_ms = 0.0 if began_s is None else (self.clock.monotonic() - began_s) * 1000
         for one in stored:
-            self.services.events.emit(MemoryStored(one.receipt.id, one.receipt.revision))
+            self.services.events.emit(MemoryStored(one.receipt.id, one.receipt.revision, took_ms))
             if one.context_id is None:
                 continue
             self.contexts.enter(one.context_id)
@@ -266,6 +268,19 @@ class Engine:
                 self.runtime.in_background(self._whisper(one.context_id, one.whispers_due), "whispers")
             elif one.whispers_due:
                 await self._whisper(one.context_id, one.whispers_due)
+
+    async def forget(self, names: Sequence[str]) -> list[Memory]:
+        """Forget memories in one transaction, each named by key or id. Those that there were; raises InvalidInput,
+        StoreError."""
+        context, began_s = self.write_context(), self.clock.monotonic()
+        changes = [write.forget(name, context) for name in names]
+        found = await self.write(lambda transaction: [change(transaction) for change in changes])
+        gone = [one.memory for one in found if one is not None]
+        self.wake()
+        self.services.departures.take_away(gone)
+        took_ms = (self.clock.monotonic() - began_s) * 1000
+        self.services.events.emit(MemoriesForgotten(tuple(one.id for one in gone), took_ms))
+        return gone
 
     async def _whisper(self, context_id: str, due: int) -> None:
         """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
@@ -346,6 +361,8 @@ class Engine:
             verify=self._verdicts if is_checked else None,
         )
         self.note_found([hit.memory.id for hit in results if not hit.archived])
+        found = tuple((hit.memory, hit.relevance) for hit in results)
+        self.services.events.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
         return results
 
     async def _verdicts(self, results: Results, question: str) -> dict[str, JsonObject]:

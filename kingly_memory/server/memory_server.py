@@ -20,6 +20,8 @@ from mcp_types import (
 )
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.traffic import METHOD
+from kingly_memory.models import JsonObject
 from kingly_memory.place import Place
 from kingly_memory.server import graph
 from kingly_memory.server.answers import answer
@@ -76,9 +78,11 @@ class MemoryServer(Server[None]):
     async def _list_tools(self, _: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(self._tools.values()))
 
-    async def _call_tool(self, _: Any, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         """Every failure is a tool error in one sentence. An unknown tool is a protocol error, as the protocol wants."""
         name, arguments = params.name, params.arguments or {}
+        if ctx.request is not None:
+            ctx.request.scope[METHOD]["name"] = name
         verb = tool_verbs().get(name)
         if name in graph.TOOLS and name in self._tools:
             try:
@@ -99,6 +103,14 @@ class MemoryServer(Server[None]):
             return call_result(await answer(verb, await self._memory.get(), said))
         except Exception as error:  # noqa: BLE001  # the last stop before the host, which gets a sentence
             return _failed(tool_sentence(name, error, verb, arguments.keys()))
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        return self._tools.keys()
+
+    async def status(self) -> JsonObject:
+        """How the memory stands. Raises StoreError."""
+        return await (await self._memory.get()).status()
 
     async def run_stdio(self) -> None:
         """Serve over standard input and output, as streams that no line can break."""

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kingly_memory.hub.access import Gate
-from kingly_memory.hub.bodies import Bodies, Door
+from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.hub.access import Gate, Refusal
+from kingly_memory.hub.bodies import Bodies, Door, refused
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
+from kingly_memory.hub.traffic import Traffic
 from kingly_memory.server.gate import TOKEN_FILE, access_of, kept_token, own_token
 from kingly_memory.server.memory_server import MemoryServer
 
@@ -39,11 +43,28 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
         return inner
 
     door = Door(gate, Bodies(server.longest_message_bytes), sdk)
+    traffic = Traffic("kingly_mcp", server.tool_names)
+
+    async def metrics(headers: Headers) -> Response:
+        """The counts for Prometheus, and what the memory holds."""
+        caller = await gate.admit(headers)
+        if isinstance(caller, Refusal):
+            return refused(caller)
+        try:
+            status = await server.status()
+        except KinglyMemoryError as error:
+            return refused(Refusal(503, str(error)))
+        memories = ("Live memories of the project.", status["memories"]["total"])
+        waiting = ("Deliveries that wait for a remote.", status["outbox"]["pending"])
+        return Response(traffic.text(memories=memories, outbox=waiting), media_type="text/plain; version=0.0.4")
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await (door if scope["type"] == "http" else inner)(scope, receive, send)
+        answering: ASGIApp = door if scope["type"] == "http" else inner
+        if scope["type"] == "http" and (scope["method"], scope["path"]) == ("GET", "/metrics"):
+            answering = await metrics(Headers(scope=scope))
+        await answering(scope, receive, send)
 
-    return answer
+    return traffic.counting(answer)
 
 
 def serve(

@@ -48,6 +48,7 @@ class Fixtures(MCPServer):
     """The tools, resources and prompts that the suite asks for."""
 
     longest_message_bytes = LONGEST_MESSAGE_BYTES
+    tool_names = ()
 
 
 fixtures = Fixtures("fixtures", version="1")

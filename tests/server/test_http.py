@@ -139,3 +139,20 @@ def test_a_home_that_gets_a_token_first_is_kept_out_of_git(tmp_path: Path) -> No
 def test_nobodys_context_is_given_to_anybody_over_http(web: Served) -> None:
     result = web.post(call("memory_get_working_context", "{}")).json()["result"]
     assert (result["isError"], "name the context" in result["content"][0]["text"]) == (True, True)
+
+
+async def test_metrics_count_calls_by_tool_and_say_what_the_memory_holds(tmp_path: Path) -> None:
+    def metrics(web: Served, **headers: str) -> httpx.Response:
+        with httpx.Client(trust_env=False) as asking:
+            return asking.get(web.url.replace("/mcp", "/metrics"), headers=headers)
+
+    with served(tmp_path / "home", KINGLY_MCP_TOKEN=TOKEN) as web:
+        assert metrics(web).status_code == 401
+        web.post(call("memory_intelligent_store", '{"content":"The harbour opens at six"}'))
+        web.post(call("made_up_by_the_caller", "{}"))
+        told = metrics(web, **BEARER).text
+    assert 'kingly_mcp_requests_total{method="memory_intelligent_store",status="200"} 1' in told
+    assert "made_up" not in told
+    assert "harbour" not in told
+    assert "kingly_mcp_memories 1\n" in told
+    assert "kingly_mcp_outbox 0\n" in told
