@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output
-from kingly_memory.cli.place import arguments, command, place_of, warnings_on
+from kingly_memory.cli.place import arguments, place_of, warnings_on
 from kingly_memory.dataclass import replace
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.attention.injection import Injection
-    from kingly_memory.router.attention.verbs import Pinned
-
-
-def pin_lines(pinned: Pinned, options: Options) -> list[str]:
-    title = [] if pinned.title is None else [f"  title  {pinned.title}"]
-    return [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"]
 
 
 def inject(options: Options, out: Output) -> Answer:

@@ -59,15 +59,8 @@ def _takes(spelling: str, words: str, default: Any = None) -> Parameter:
 COMMON = (
     _takes("--json", "print JSON for programs instead of text for people"),
     _takes("--home DIR", "folder of the memories (default: the nearest project's `.kingly/memory`)"),
-    _takes(
-        "--remote REMOTE",
-        "name or address of the remote memory server that this command uses, and no other one; alone "
-        "http://localhost:8000; several as name=URL each",
-    ),
-    _takes(
-        "--token-file FILE",
-        "file of mode 0600 with the (first) remote's token (or set KINGLY_TOKEN or KINGLY_TOKEN_FILE)",
-    ),
+    _takes("--remote REMOTE", "the servers to use instead, by name, address or name=URL; alone http://localhost:8000"),
+    _takes("--token-file FILE", "file of mode 0600 with the remote's token (or set KINGLY_TOKEN or KINGLY_TOKEN_FILE)"),
     _takes("--project NAME", "project whose memories are meant (default: the project folder's name)"),
     _takes("--everywhere", "what is kept for every project, instead of one project"),
     _takes("--user NAME", "user whose memories are meant (default: those that are nobody's)"),
@@ -78,11 +71,7 @@ REMOTE = COMMON[2]
 """May be said several times, and alone."""
 
 EXTRA: Mapping[str, tuple[Parameter, ...]] = {
-    "store": (
-        _takes(
-            "--origin WHO", "who said it: user, agent, tool, web, remote or import (default user; agent with --agent)"
-        ),
-    ),
+    "store": (_takes("--origin WHO", "who said it: user, agent, tool, web, remote or import (default: who speaks)"),),
     "search": (
         _takes("--explain", "show what made each hit's place"),
         _takes("--verify", "check each memory: which hold, which are contradicted"),
@@ -98,16 +87,15 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
 
 FILES: Mapping[str, str] = {
     **dict.fromkeys(("store", "get", "list", "forget", "restore", "update", "history", "diff"), "memories"),
-    **dict.fromkeys(("context", "task", "confidence", "thought", "link", "links"), "tasks"),
+    **dict.fromkeys(("context", "confidence", "links"), "tasks"),
     **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
-    **dict.fromkeys(("documents", "log"), "documents"),
     "backup": "backups",
-    **dict.fromkeys(("pin", "inject"), "attention"),
-    **dict.fromkeys(("projects", "sweep", "purge", "weak", "reinforce", "archive", "stats"), "lifecycle"),
+    "inject": "attention",
+    **dict.fromkeys(("projects", "sweep", "purge", "weak", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox", "embedder"), "remotes"),
     "search": "search",
 }
-"""The files with what the commands of verbs print, by command or group; the others print the answer as it is."""
+"""The files with what the commands of verbs print, by command or group; `told` has how all others do."""
 
 READ_HERE = {"list", "history", "remotes list", "outbox list"}
 """Verbs that are read from the store on this machine: that loads no router."""
@@ -157,9 +145,7 @@ AT_ITS_OWN_PACE = frozenset("edit demo hub mcp hook completion".split())
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
-_HUB_HOME = _takes(
-    "--home DIR", "folder of the hub's own (default: `~/.local/share/kingly/hub`, or `kingly/hub` in XDG_DATA_HOME)"
-)
+_HUB_HOME = _takes("--home DIR", "the hub's own folder (default: `kingly/hub` in XDG_DATA_HOME or `~/.local/share`)")
 _JSON = COMMON[0]
 
 OWN = (
@@ -301,11 +287,7 @@ OWN = (
         "hub:create",
         (
             _takes("name NAME", "who is to hold it", NOT_GIVEN),
-            _takes(
-                "--role ROLE",
-                "what it may do, each with what stands before: read, write, forget, purge, admin",
-                "write",
-            ),
+            _takes("--role ROLE", "what it may do, each with those before: read, write, forget, purge, admin", "write"),
             _takes("--project NAME…", "a project in which it may do so (default: every one)"),
             _takes("--namespace NAME", "the namespace that it opens; another one sees nothing of it", "default"),
             _HUB_HOME,
@@ -360,10 +342,7 @@ OWN = (
                 "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
             ),
             _takes("host HOST", "whose event it is: claude-code (default), codex, gemini or copilot"),
-            _takes(
-                "--wait",
-                "capture before returning; otherwise Stop and SessionEnd leave that to a process in the background",
-            ),
+            _takes("--wait", "capture before returning, and not in the background afterwards (Stop, SessionEnd)"),
         ),
     ),
     Command(

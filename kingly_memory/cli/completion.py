@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kingly_memory.cli.commands import COMMON, Command, Options, commands, parameters_of
+from kingly_memory.cli.commands import COMMON, Options, commands, parameters_of
 from kingly_memory.cli.output import Answer, Output
 from kingly_memory.cli.parser import PROGRAM, next_words
-from kingly_memory.declare import Parameter
 from kingly_memory.errors import InvalidInput
 
 SCRIPTS = {
@@ -49,7 +48,8 @@ def following(words: Sequence[str]) -> list[str]:
         if word in next_words(name, known):
             name = f"{name} {word}".lstrip()
     command = known.get(name)
-    takes = _taken(command)
+    own = [one for one in parameters_of(command) if one.is_option] if command else []
+    takes = {f"--{one.option}": one for one in (*own, *([] if command and command.is_apart else COMMON))}
     asked = takes.get(before[-1]) if before else None
     if asked is not None and asked.type != "flag":
         found: Iterable[str] = asked.arg.choices
@@ -60,10 +60,3 @@ def following(words: Sequence[str]) -> list[str]:
     else:
         found = ()
     return [one for one in dict.fromkeys(found) if one.startswith(last)]
-
-
-def _taken(command: Command | None) -> dict[str, Parameter]:
-    """The options that may be said with the command, as they are spelled."""
-    own = [] if command is None else [one for one in parameters_of(command) if one.is_option]
-    common = [] if command is not None and command.is_apart else COMMON
-    return {f"--{one.option}": one for one in (*own, *common)}

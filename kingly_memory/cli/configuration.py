@@ -124,12 +124,9 @@ def _variables(options: Options) -> Iterator[tuple[str, str]]:
     """The options of every command that were given, as what a host sets for us."""
     if options.home is not None:
         yield "KINGLY_HOME", _absolute(options.home)
-    if options.project is not None:
-        yield "KINGLY_PROJECT", validation.required("project", options.project)
-    if options.user is not None:
-        yield "KINGLY_USER", validation.required("user", options.user)
-    if options.agent is not None:
-        yield "KINGLY_AGENT", validation.required("agent", options.agent)
+    for name in ("project", "user", "agent"):
+        if (said := getattr(options, name)) is not None:
+            yield f"KINGLY_{name.upper()}", validation.required(name, said)
     if options.remote is not None:
         yield "KINGLY_REMOTE", ", ".join(DEFAULT_ENDPOINT if one is True else one for one in options.remote)
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from http.client import HTTPConnection
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from types import FrameType
 from typing import Any
-from urllib.parse import urlsplit
+
+import httpx
 
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.commands import Options
@@ -171,15 +171,8 @@ def _stored(memory: SyncMemoryRouter, told: dict[str, Any], wait: float | None =
 
 def held(url: str) -> dict[str, list[str]]:
     """The texts that the hub holds for the project by our id, asked over the wire as any client would."""
-    address = urlsplit(url)
-    connection = HTTPConnection(str(address.hostname), address.port, timeout=5.0)
-    try:
-        params = {"query": "everything", "limit": 1_000, "threshold": -1}
-        body = json.dumps({"method": "search_semantic_memories", "params": params})
-        connection.request("POST", "/mcp/call", body, {"Kingly-Project": PROJECT})
-        reply = json.loads(connection.getresponse().read())
-    finally:
-        connection.close()
+    call = {"method": "search_semantic_memories", "params": {"query": "everything", "limit": 1_000, "threshold": -1}}
+    reply = httpx.post(f"{url}/mcp/call", json=call, headers={"Kingly-Project": PROJECT}, trust_env=False).json()
     texts: dict[str, list[str]] = {}
     for one in reply["memories"]:
         wrapped = json.loads(one["content"])

@@ -80,7 +80,14 @@ def listed(options: Options, out: Output) -> Answer:
         for one in found.by_digest.values()
         for project, role in one.roles.items()
     ]
-    lines = table(rows, ("NAME", "MAY", "NAMESPACE", "MADE")) if rows else [_none(found.is_needed)]
+    lines = (
+        table(rows, ("NAME", "MAY", "NAMESPACE", "MADE"))
+        if rows
+        else [
+            f"{'no token is left, so nobody is let in' if found.is_needed else 'no token was made'};"
+            " make one with `kingly-memory hub tokens create NAME`"
+        ]
+    )
     limits = [f"{name} may keep {counted(most, 'memory')}" for name, most in found.quotas.items()]
     return Answer({"tokens": told, "quotas": dict(found.quotas)}, [*lines, *limits])
 
@@ -131,9 +138,3 @@ def _home(options: Options) -> Path:
 
 def _roles(word: str, project: str) -> str:
     return f"{word} in {'every project' if project == '*' else project}"
-
-
-def _none(is_needed: bool) -> str:
-    if is_needed:
-        return "no token is left, so nobody is let in; make one with `kingly-memory hub tokens create NAME`"
-    return "no token was made; make one with `kingly-memory hub tokens create NAME`"

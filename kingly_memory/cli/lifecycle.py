@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from kingly_memory import validation
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.memories import restore, strength_line, summary
-from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
+from kingly_memory.cli.memories import restore, summary
+from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.place import Place
 from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
@@ -28,13 +27,7 @@ if TYPE_CHECKING:
 
 ACTIONS_SHOWN = 20
 USERS_SHOWN = 5
-_DOES = {
-    "archive": "archive",
-    "summarise": "archive",
-    "expire": "erase",
-    "promote": "up",
-    "demote": "down",
-}
+_DOES = {"archive": "archive", "summarise": "archive", "expire": "erase", "promote": "up", "demote": "down"}
 
 archive_restore = restore
 
@@ -46,7 +39,8 @@ def sweep(options: Options, out: Output) -> Answer:
     with routing(place, out, reads=options.dry_run) as router:
         report = router.sweep(options.policies, options.dry_run)
     told = report.to_json()
-    names = _named(place, out, [action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
+    with reading(place, out) as reader:  # looking at them is no use of them
+        names = reader.named([action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
     return Answer(told, sweep_lines(report, names, command(options, "sweep --undo")))
 
 
@@ -91,7 +85,7 @@ def _purged(options: Options, out: Output, purge: Callable[[bool], Purged]) -> A
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
     lines += [f"  {endpoint} is told of {count:,} as soon as it answers" for endpoint, count in done.remotes.items()]
     if done.documents:
-        lines.append(f"  and {_documents(done.documents)}")
+        lines.append(f"  and {documents(done.documents)}")
     if done.log_lines:
         lines.append(f"  {counted(done.log_lines, 'record')} left the audit")
     if not done.is_complete:
@@ -99,20 +93,6 @@ def _purged(options: Options, out: Output, purge: Callable[[bool], Purged]) -> A
     for folder in done.left_in:
         lines.append(f"  it also stands in {folder}, which a backup has replaced; remove that folder to be rid of it")
     return Answer(done.to_json(), lines)
-
-
-projects_list_lines = Table(
-    ("PROJECT", "MEMORIES", "ARCHIVED", "DOCUMENTS", "CHANGED", "USERS"),
-    lambda one: (
-        "(every project)" if one.name is None else one.name,
-        one.memories,
-        one.archived,
-        one.documents,
-        one.changed_at,
-        ", ".join(one.users),
-    ),
-    "this home holds nothing yet",
-)
 
 
 def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
@@ -135,12 +115,12 @@ def _what_goes(planned: Purged, options: Options) -> str:
     return f"{told}, those of {', '.join(planned.users[:USERS_SHOWN])}{more} among them"
 
 
-def _held(memories: int, documents: int) -> str:
+def _held(memories: int, beside: int) -> str:
     told = counted(memories, "memory")
-    return f"{told} and {_documents(documents)}" if documents else told
+    return f"{told} and {documents(beside)}" if beside else told
 
 
-def _documents(count: int) -> str:
+def documents(count: int) -> str:
     return counted(count, "document or log item", "documents and log items")
 
 
@@ -222,34 +202,23 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
 
 def _headline(action: JsonObject) -> str:
     """What becomes of several memories, who wanted it and why."""
-    does = _DOES[action["does"]]
-    what = f"{does} to {action['to']}" if "to" in action else does
-    return f"{what}, {action['policy']}: {one_line(action['reason'])}:"
+    to = f" to {action['to']}" if "to" in action else ""
+    return f"{_DOES[action['does']]}{to}, {action['policy']}: {one_line(action['reason'])}:"
 
 
 def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[str]:
     """One of them: what it says, and below it what it is called, with the figures that counted."""
     name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
     figures = action["figures"]
-    told = [name]
-    if "strength" in figures:
-        told.append(f"strength {_strength(figures['strength'])}")
-    if "idle_days" in figures:
-        told.append(f"idle for {counted(round(figures['idle_days']), 'day', 'days')}")
-    if text:
-        yield shortened(f"  {text}", width())
-    yield shortened(f"      {' · '.join(told)}", width())
+    strength = f" · strength {_strength(figures['strength'])}" if "strength" in figures else ""
+    idle = f" · idle for {counted(round(figures['idle_days']), 'day', 'days')}" if "idle_days" in figures else ""
+    yield from [shortened(f"  {text}", width())] if text else []
+    yield shortened(f"      {name}{strength}{idle}", width())
 
 
 def _strength(strength: float) -> str:
     """Rounded down, so that one just below a threshold does not look like the threshold."""
     return f"{math.floor(strength * 100) / 100:.2f}"
-
-
-def _named(place: Place, out: Output, ids: Iterable[str]) -> dict[str, Memory]:
-    """The memories of those ids that are there, archived ones too. Looking at them is no use of them."""
-    with reading(place, out) as reader:
-        return reader.named(ids)
 
 
 def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
@@ -264,7 +233,8 @@ def weak(options: Options, out: Output) -> Answer:
         found = router.weak(options.agent)
     lists = {"forgettable": found.forgettable, "weak": found.recoverable, "protected": found.protected}
     shown = [(state, one) for state, several in lists.items() for one in several[:limit]]
-    names = _named(place, out, [one.memory_id for _, one in shown])
+    with reading(place, out) as reader:
+        names = reader.named([one.memory_id for _, one in shown])
     rows = [(state, f"{one.strength:.2f}", *_labels(names.get(one.memory_id), one.memory_id)) for state, one in shown]
     lines = table(rows, ("STATE", "STRENGTH", "MEMORY", "TEXT")) if rows else ["no memory has faded"]
     if hidden := sum(map(len, lists.values())) - len(rows):
@@ -274,10 +244,6 @@ def weak(options: Options, out: Output) -> Answer:
     if found.forgettable or found.recoverable:
         lines.append(f"hold one: {command(options, 'reinforce', 'KEY_OR_ID')}")
     return Answer(found.to_json(), lines)
-
-
-def reinforce_lines(held: JsonObject, options: Options) -> list[str]:
-    return [f"reinforced {options.key_or_id}: {strength_line(held)}"]
 
 
 def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
@@ -297,11 +263,6 @@ def archive_list_lines(page: ArchivePage, _: Options) -> list[str]:
     if page.next_before is not None:
         lines.append(f"more: the same with --before {page.next_before}")
     return lines or ["the archive is empty"]
-
-
-def archive_add_lines(memory: Memory, options: Options) -> list[str]:
-    shown = shortened(f"archived: {'  '.join(_labels(memory, memory.id))}", width())
-    return [shown, f"undo: {command(options, 'archive restore', memory.key or memory.id)}"]
 
 
 def stats_lines(found: JsonObject, _: Options) -> list[str]:

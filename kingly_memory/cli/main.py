@@ -92,8 +92,13 @@ def _answered(command: Command, options: Options, out: Output) -> Answer:
     with reading(place, out) if is_here else routing(place, out, reads=verb.only_reads(said)) as memory:
         result = verb.found(verb.call(memory, said), said)
     data, lines = _as_json(command, result), _of_the_family(command, "_lines")
+    if lines is None:
+        from kingly_memory.cli.told import TOLD
+
+        lines = TOLD.get(command.name)
     if lines is not None:
-        return Answer(data, lines(result, options))
+        told = lines(result, options)
+        return Answer(data, [told] if isinstance(told, str) else told)
     if hasattr(result, "message"):
         return Answer(data, [result.message])
     return Answer(data, facts((name, str(value)) for name, value in data.items()))

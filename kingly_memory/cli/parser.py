@@ -18,9 +18,7 @@ from kingly_memory.errors import KinglyMemoryError
 
 PROGRAM = "kingly-memory"
 
-DESCRIPTION = """\
-Memory for agents that keeps working when the network doesn't. `kingly-memory demo` shows how.
-"""
+DESCRIPTION = "Memory for agents that keeps working when the network doesn't. `kingly-memory demo` shows how."
 
 _LIMIT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
@@ -223,7 +221,7 @@ def help_of(name: str, *, in_full: bool = False) -> str:
         more = [(word, _about(f"{name} {word}", known)) for word in next_words(name, known)]
         lines += ["commands:", *_rows(more)] if more else []
     else:
-        lines += [] if name else [DESCRIPTION]
+        lines += [] if name else [DESCRIPTION, ""]
         several = {"commands": " ".join(next_words(name, known))} if name else FOR if in_full else {"every day": DAILY}
         for heading, words in several.items():
             told = ((word, _about(f"{name} {word}".lstrip(), known)) for word in words.split())

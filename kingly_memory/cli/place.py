@@ -235,11 +235,6 @@ def without_address(reason: str) -> str:
     return re.sub(r"\Ahttps?://\S+: ", "", reason)
 
 
-def forget_remote_command(options: Options, address: str) -> str:
-    """The command that takes a remote out of the same home, whatever remotes are in use here."""
-    return command(options.but(remote=None), "remotes forget", address)
-
-
 def token_of(options: Options) -> str | None:
     """The token in --token-file; it is never taken from the command line, which every process can read."""
     if options.token_file is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -17,7 +17,6 @@ from kingly_memory.cli.output import Answer, Output, Table, duration, facts, whe
 from kingly_memory.cli.place import (
     adding,
     command,
-    forget_remote_command,
     is_about_a_token,
     links_of,
     place_of,
@@ -35,7 +34,6 @@ from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.remote_names import AddedRemote
-    from kingly_memory.router.delivery.outbox import OutboxEntry
 
 
 PROGRESS_S = 5.0
@@ -80,24 +78,17 @@ def add(options: Options, out: Output) -> Answer:
     if options.with_earlier:
         earlier = "nothing was stored before that is to go there"
     if added.earlier:
-        several = f"{counted(added.earlier, 'earlier memory')} {'goes' if added.earlier == 1 else 'go'}"
+        several = counted(added.earlier, "earlier memory goes", "earlier memories go")
         earlier = f"{several} there too; `{command(options, 'sync')}` sends them now"
     lines.append(f"  what {whose(place.space)} stores from now on above significance 0.3 goes there")
     lines.append(f"  {earlier}")
     with reading(place, out) as reader:
         due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint)) - added.earlier
     if due > 0:
-        waits = "waits" if due == 1 else "wait"
-        lines.append(f"  {counted(due, 'memory')} {waits} for that server already, and will be sent")
-    told = {
-        "name": remote.label,
-        "endpoint": str(added.endpoint),
-        "server": added.server,
-        "project": place.project,
-        "home": str(place.home),
-        "earlier": added.earlier,
-    }
-    return Answer({"added": told}, lines)
+        waiting = counted(due, "memory waits", "memories wait")
+        lines.append(f"  {waiting} for that server already, and will be sent")
+    told = {"name": remote.label, "endpoint": str(added.endpoint), "server": added.server, "earlier": added.earlier}
+    return Answer({"added": {**told, "project": place.project, "home": str(place.home)}}, lines)
 
 
 remotes_list_lines = Table(
@@ -219,27 +210,6 @@ def sync(options: Options, out: Output) -> Answer:
     return Answer(told, lines, 1 if report.reason else 0)
 
 
-def outbox_list_lines(entries: Sequence[OutboxEntry], options: Options) -> list[str]:
-    is_named = any(one.remote for one in entries)
-    heads = ("WHAT", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
-
-    def row(one: OutboxEntry) -> Sequence[object]:
-        due = "by the next store or sync" if one.is_offline else "now"
-        due = "-" if one.due_s is None else f"in {duration(one.due_s)}" if one.due_s > 0 else due
-        where = [one.remote or ""] if is_named else []
-        return one.key or one.id, one.state.value, one.attempts, due, *where, one.last_error or ""
-
-    return Table(heads, row, "the outbox is empty")(entries, options)
-
-
-def outbox_retry_lines(count: int, _: Options) -> list[str]:
-    return [f"{counted(count, 'delivery')} will be tried again"]
-
-
-def outbox_drop_lines(count: int, _: Options) -> list[str]:
-    return [f"{counted(count, 'delivery')} given up; what they were of stays on this machine"]
-
-
 # --- status -----------------------------------------------------------------------------------------------------------
 
 
@@ -348,7 +318,7 @@ def of_remotes(options: Options, place: Place, status: JsonObject, strange: Cont
             yield NOTE(name, f"{counted(counts['dead'], thing, things)} the remote refused, for good; kept here")
     for one in status.get("elsewhere", ()):
         what = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
-        give_up = forget_remote_command(options, one["endpoint"])
+        give_up = command(options.but(remote=None), "remotes forget", one["endpoint"])
         yield NOTE("waiting", what, f"name it with --remote, or give it up with `{give_up}`")
 
 

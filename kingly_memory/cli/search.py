@@ -199,10 +199,8 @@ _BASIS: Mapping[str, str] = {
 def _search_verified(options: Options, place: Place, text: str, said: dict[str, Any], out: Output) -> Answer:
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
-    if options.prefer_speed or options.min_relevance is not None:
-        raise InvalidInput("verify", "does not go with --prefer-speed or --min-relevance; leave those out")
-    if options.explain:
-        raise InvalidInput("explain", "does not go with --verify, which says of each memory why already; leave it out")
+    if options.prefer_speed or options.min_relevance is not None or options.explain:
+        raise InvalidInput("verify", "does not go with --prefer-speed, --min-relevance or --explain; leave those out")
     limit, mode = said.pop("limit"), said.get("mode")
     in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
     del said["prefer_speed"], said["min_relevance"]

@@ -7,17 +7,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.commands import Options
-from kingly_memory.cli.memories import receipt_lines, summary
-from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, table
+from kingly_memory.cli.memories import summary
+from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, table
 from kingly_memory.cli.place import place_of, reading, routing
-from kingly_memory.models import JsonObject, Memory, Receipt, RemoteUse
+from kingly_memory.models import JsonObject, Memory, RemoteUse
 from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
-    from kingly_memory.cognition.confidence import Assessment, Routing
+    from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.context import WorkingContext
-    from kingly_memory.cognition.links import Link
-    from kingly_memory.cognition.thoughts import Thought
 
 
 def confidence(options: Options, out: Output) -> Answer:
@@ -26,13 +24,6 @@ def confidence(options: Options, out: Output) -> Answer:
     with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
         assessment = router.assess_confidence(" ".join(options.task), context_id=options.context_id)
     return Answer(assessment.to_json(), _assessment_lines(assessment))
-
-
-thought_list_lines = Table((), lambda one: (one.position, one.thought_type, one.content))
-_CANDIDATES = Table(
-    ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
-    lambda one: (one.name, f"{one.score:.2f}", one.successes, one.failures),
-)
 
 
 def links(options: Options, out: Output) -> Answer:
@@ -46,22 +37,6 @@ def links(options: Options, out: Output) -> Answer:
         rows = [(str(one.link_type), f"{one.strength:g}", f"{end(one.source)} → {end(one.target)}") for one in found]
     lines = table(rows, ("TYPE", "STRENGTH", "FROM → TO"), is_whole=True) if rows else ["no links"]
     return Answer({"links": [one.to_json() for one in found]}, lines)
-
-
-def task_record_lines(receipt: Receipt, _: Options) -> list[str]:
-    return receipt_lines(receipt)
-
-
-def task_route_lines(found: Routing, options: Options) -> list[str]:
-    return _CANDIDATES(found.ranked, options)
-
-
-def thought_record_lines(thought: Thought, _: Options) -> list[str]:
-    return [f"thought {thought.position} of chain {thought.chain_id}", *receipt_lines(thought.receipt)]
-
-
-def link_lines(made: Link, options: Options) -> list[str]:
-    return [f"linked: {options.source} {made.link_type} {options.target}"]
 
 
 def context_lines(found: WorkingContext, _: Options) -> Iterator[str]:

@@ -16,7 +16,7 @@ from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
-    from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadMessage, ThreadView
+    from kingly_memory.router.threads.views import Glance, Recalled, ThreadMessage, ThreadView
 
 _NAME = 36
 """Columns that the name of a thread has at most."""
@@ -42,19 +42,6 @@ def threads_list_lines(found: Sequence[Glance], options: Options) -> list[str]:
 
 def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
     return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
-
-
-def threads_merge_lines(done: Merged, _: Options) -> list[str]:
-    return [done.message]
-
-
-def threads_split_lines(done: Split, options: Options) -> list[str]:
-    rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
-    return [f"split {options.thread_id} into {len(rows)}", *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
-
-
-def threads_rename_lines(named: ThreadView, _: Options) -> list[str]:
-    return [f"{named.id} is called {named.title}"]
 
 
 def suggestions(options: Options, out: Output) -> Answer:

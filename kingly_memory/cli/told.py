@@ -1,0 +1,112 @@
+"""How the answers of verbs are printed that need no function of their own: in a sentence, or as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from shlex import quote
+from typing import Any
+
+from kingly_memory.cli.lifecycle import documents
+from kingly_memory.cli.memories import receipt_lines, strength_line, summary
+from kingly_memory.cli.output import Table, duration, shortened, when, width
+from kingly_memory.cli.place import command
+from kingly_memory.filters import NOTHING_FITS
+from kingly_memory.writing import counted
+
+_THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda one: (one.id, one.message_count, one.title))
+_CANDIDATES = Table(
+    ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
+    lambda one: (one.name, f"{one.score:.2f}", one.successes, one.failures),
+)
+_DOCUMENTS = Table(
+    ("NAMESPACE", "KEY", "VERSION", "CHANGED", "VALUE"),
+    lambda one: ("/".join(one.namespace), one.key, one.version, one.updated_at, one.value),
+    "no document",
+)
+
+
+def _page(found: Any, o: Any) -> list[str]:
+    last = "" if len(found) != o.limit else json.dumps([*found[-1].namespace, found[-1].key], ensure_ascii=False)
+    return [*_DOCUMENTS(found, o), *([f"there may be more: the same with --after {quote(last)}"] if last else [])]
+
+
+def _found(found: Any, o: Any) -> list[str]:
+    none = [] if found or o.filter is None else [NOTHING_FITS]
+    return [*_DOCUMENTS([one.document for one in found], o), *none]
+
+
+def _outbox(entries: Any, o: Any) -> list[str]:
+    is_named = any(one.remote for one in entries)
+    heads = ("MEMORY", "STATE", "TRIES", "NEXT", *(["REMOTE"] if is_named else []), "LAST ERROR")
+
+    def row(one: Any) -> list[object]:
+        due = "by the next store or sync" if one.is_offline else "now"
+        due = "-" if one.due_s is None else f"in {duration(one.due_s)}" if one.due_s > 0 else due
+        where = [one.remote or ""] if is_named else []
+        return [one.key or one.id, one.state.value, one.attempts, due, *where, one.last_error or ""]
+
+    return Table(heads, row, "the outbox is empty")(entries, o)
+
+
+def _value(it: Any, _: Any) -> list[str]:
+    return (it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)).splitlines()
+
+
+def _shared(o: Any) -> str:
+    return o.prefix or "every namespace"
+
+
+TOLD: Mapping[str, Any] = {
+    "reinforce": lambda it, o: f"reinforced {o.key_or_id}: {strength_line(it)}",
+    "archive add": lambda it, o: [
+        shortened(f"archived: {it.key or it.id}  {summary(it, width())}", width()),
+        f"undo: {command(o, 'archive restore', it.key or it.id)}",
+    ],
+    "pin": lambda it, o: [
+        it.message,
+        *([] if it.title is None else [f"  title  {it.title}"]),
+        f"  unpin  {command(o, 'unpin', it.thread_id)}",
+    ],
+    "link": lambda it, o: f"linked: {o.source} {it.link_type} {o.target}",
+    "task record": lambda it, _: receipt_lines(it),
+    "task route": lambda it, o: _CANDIDATES(it.ranked, o),
+    "thought record": lambda it, _: [f"thought {it.position} of chain {it.chain_id}", *receipt_lines(it.receipt)],
+    "thought list": Table((), lambda one: (one.position, one.thought_type, one.content)),
+    "threads split": lambda it, o: [f"split {o.thread_id} into {len(it.threads)}", *_THREADS(it.threads, o)],
+    "threads rename": lambda it, _: f"{it.id} is called {it.title}",
+    "documents put": lambda it, _: (
+        f"{'/'.join(it.namespace)} {it.key} has version {it.version}"
+        + ("" if it.expires_at is None else f", until {when(it.expires_at)}")
+    ),
+    "documents get": lambda it, o: _value(it.value, o),
+    "documents delete": lambda it, o: (
+        f"deleted {o.key}" if it else f"there was no {o.key} in {o.namespace}"
+    ),
+    "documents list": _page,
+    "documents search": _found,
+    "documents namespaces": Table((), lambda one: ("/".join(one),), "no namespace: no document was put yet"),
+    "documents share": lambda it, o: f"{_shared(o)} is shared; {documents(it)} on the way to the hub",
+    "documents unshare": lambda it, o: (
+        f"{_shared(o)} is shared no longer; what the hub has stays there" if it else f"{_shared(o)} was not shared"
+    ),
+    "log append": lambda it, o: f"appended {counted(len(it), 'item')} to {o.session}",
+    "log show": Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.id, one.at, one.item), "{session} has no item"),
+    "log pop": _value,
+    "log clear": lambda it, o: f"removed {counted(it, 'item')} of {o.session}",
+    "log list": Table(
+        ("SESSION", "ITEMS", "LAST"), lambda one: (one.session, one.items, one.last_at), "no session has a log"
+    ),
+    "outbox list": _outbox,
+    "outbox retry": lambda it, _: f"{counted(it, 'delivery')} will be tried again",
+    "outbox drop": lambda it, _: f"{counted(it, 'delivery')} given up; what they were of stays on this machine",
+    "projects list": Table(
+        ("PROJECT", "MEMORIES", "ARCHIVED", "DOCUMENTS", "CHANGED", "USERS"),
+        lambda one: (
+            one.name or "(every project)", one.memories, one.archived, one.documents, one.changed_at,
+            ", ".join(one.users),
+        ),
+        "this home holds nothing yet",
+    ),
+}  # fmt: skip
+"""By command: of the answer and what the command line says, a sentence or lines."""
