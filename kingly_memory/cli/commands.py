@@ -145,7 +145,7 @@ AT_ITS_OWN_PACE = frozenset("edit demo hub mcp hook completion".split())
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
-_HUB_HOME = _takes("--home DIR", "the hub's own folder (default: `kingly/hub` in XDG_DATA_HOME or `~/.local/share`)")
+_HUB_HOME = _takes("--home DIR", "the hub's own folder (default: `~/.local/share/kingly/hub`, or in XDG_DATA_HOME)")
 _JSON = COMMON[0]
 
 OWN = (

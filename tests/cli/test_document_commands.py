@@ -41,7 +41,7 @@ def test_documents_are_put_read_found_and_deleted(run: Run, tmp_path: Path) -> N
 def test_items_of_a_session_are_appended_shown_and_taken_off(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "home"), "--project", "app")
     item = {"role": "user", "content": "Où est mon colis ?"}
-    assert run("log", "append", "chat", json.dumps(item), "plain", *place).out == "chat has items up to 2\n"
+    assert run("log", "append", "chat", json.dumps(item), "plain", *place).out == "appended 2 items to chat\n"
     shown = run("log", "show", "chat", "--json", *place).json["show"]
     assert [one["item"] for one in shown] == [item, "plain"]
     assert run("log", "pop", "chat", *place).out == "plain\n"

@@ -154,9 +154,10 @@ def test_documents_of_a_shared_namespace_go_from_one_home_to_another_by_either_d
     assert run("documents", "put", "users/lydia", "long", json.dumps(value), *laptop).code == 0
     assert run("documents", "put", "private", "diary", "mine", *laptop).code == 0
     shared = run("documents", "share", "users", *laptop)
-    assert shared.out == "users is shared; 1 document on the way to the hub\n"
+    assert shared.out == "users is shared; 1 document or log item on the way to the hub\n"
     assert (
-        run("documents", "share", "", *desktop).out == "every namespace is shared; 0 documents on the way to the hub\n"
+        run("documents", "share", "", *desktop).out
+        == "every namespace is shared; 0 documents and log items on the way to the hub\n"
     )
     for place in (laptop, desktop):
         assert run("sync", *place).code == 0
