@@ -11,6 +11,7 @@ _PACKAGES = {
     "encryption": ("sqlcipher3",),
     "postgres": ("psycopg", "psycopg_pool"),
     "hub": ("numpy", "pydantic", "starlette", "uvicorn"),
+    "page": ("starlette", "uvicorn"),
     "openai-agents": ("agents",),
 }
 """What each extra brings that the core does not have: httpx brings anyio."""

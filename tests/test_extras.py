@@ -22,6 +22,7 @@ PACKAGE = ROOT / "kingly_memory"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
 EXTRA_ROOMS = (
+    "page/",
     "hub/",
     "server/",
     "adapters/embed/minilm.py",
@@ -65,7 +66,8 @@ def test_core_imports_all_that_it_needs_and_nothing_that_an_extra_brings() -> No
 
 @pytest.mark.requirement("N29")
 @pytest.mark.parametrize(
-    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("hub", "uvicorn", "hub"), ("demo", "starlette", "hub")]
+    ("command", "package", "extra"),
+    [("mcp", "mcp", "mcp"), ("hub", "uvicorn", "hub"), ("demo", "starlette", "hub"), ("page", "starlette", "page")],
 )
 def test_a_command_without_its_extra_names_it_in_one_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str

@@ -35,7 +35,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("blocking",),
     ("hub", "hosts", "seeds"),
     ("integrations",),
-    ("server",),
+    ("server", "page"),
     ("cli",),
 )
 """Imports go from a later step to an earlier one; the rooms of one step do not know each other."""

@@ -136,10 +136,10 @@ FOR: Mapping[str, str] = {
     "what becomes of them": "sweep weak reinforce archive compact stats",
     "files": "import export backup encrypt decrypt documents log",
     "remotes and projects": "remotes sync outbox hub projects",
-    "agents, this program": "demo status embedder doctor mcp hook config trust completion version",
+    "agents, this program": "demo status embedder doctor page mcp hook config trust completion version",
 }
 """The commands of `--help`, by what they are for."""
-AT_ITS_OWN_PACE = frozenset("edit demo hub mcp hook completion".split())
+AT_ITS_OWN_PACE = frozenset("edit demo hub mcp page hook completion".split())
 """Commands that wait for a person or a program: no clock runs on the terminal meanwhile."""
 
 _KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
@@ -330,6 +330,15 @@ OWN = (
                 "the token that the home gets",
             ),
             _takes("--port N", "port to listen on", 8001),
+        ),
+    ),
+    Command(
+        "page",
+        "Look at the memory in a browser, and change it: a page for you alone, on this machine.",
+        "serving:page",
+        (
+            _takes("--port N", "port of 127.0.0.1 to listen on; 0 takes a free one", 0),
+            _takes("--browser", "open it in the browser; other users may see the link, which works once"),
         ),
     ),
     Command(

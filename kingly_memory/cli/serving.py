@@ -1,7 +1,9 @@
-"""The commands that serve: a hub, and agents over MCP."""
+"""The commands that serve: a hub, agents over MCP, and a page for people."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 from kingly_memory.cli.commands import Options
@@ -54,4 +56,25 @@ def mcp(options: Options, out: Output) -> int:
         from kingly_memory.server.web import serve
 
         serve(server, place.home, options.port, token=mcp_token(), run=run)
+    return 0
+
+
+def page(options: Options, out: Output) -> int:
+    """Serve a page for people until stopped. The link in the first line is a key to it, once."""
+    require("page", "`kingly-memory page`")
+    place = place_of(options, out)
+    settings = Settings.from_environment(home=place.home)
+    from kingly_memory.hub.logs import warnings_to_stderr
+    from kingly_memory.page.serve import serve  # starlette, which no other command of people needs
+
+    def shown(url: str) -> None:
+        sys.stdout.write(f"{json.dumps({'url': url}) if out.as_json else f'kingly-memory page: open {url}'}\n")
+        sys.stdout.flush()
+        if options.browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    with warnings_to_stderr():
+        serve(place, settings, options.port, shown=shown)
     return 0

@@ -1,0 +1,211 @@
+"""What a view is given of a request, and the few pieces that all views are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+
+from kingly_memory.models import Memory, project_and_user, space_of
+from kingly_memory.page.html import Child, Html, el
+from kingly_memory.plain import plain
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+
+_BEGINNING, _EXCERPT = 90, 320
+"""Characters of a text in the place of a title, and of one in a list."""
+_FORTNIGHT_S = 14 * 86_400
+_MOST_FACTS = 100
+"""Entries of one list that are shown; the others are counted."""
+
+
+class Asked(NamedTuple):
+    """One request: the router of the space that is looked at, what the address says, and the seal of its forms. `here`
+    is how addresses name that space, "" where it is the one that the page began with."""
+
+    memory: MemoryRouter
+    query: Mapping[str, str]
+    path: str
+    here: str
+    seal: str
+    now: datetime
+
+    def url(self, path: str, **query: str | int | None) -> str:
+        said = {name: value for name, value in {"in": self.here, **query}.items() if value not in (None, "")}
+        return f"{path}?{urlencode(said)}" if said else path
+
+    @property
+    def itself(self) -> str:
+        """The address that was asked for."""
+        return self.url(self.path, **{name: value for name, value in self.query.items() if name not in ("in", "part")})
+
+
+class View(NamedTuple):
+    """What a request is answered with."""
+
+    title: str
+    main: Html
+    status: int = 200
+
+
+def space_in_address(space: str) -> str:
+    project, user = project_and_user(space)
+    return f"{quote(user or '', safe='')}/{quote(project or '', safe='')}"
+
+
+def space_of_address(said: str) -> tuple[str | None, str | None]:
+    """Project and user of the `in` of an address."""
+    user, _, project = said.partition("/")
+    return unquote(project) or None, unquote(user) or None
+
+
+def space_words(project: str | None, user: str | None) -> str:
+    where = "every project" if project is None else project
+    return where if user is None else f"{where} · {user}"
+
+
+def same_space(memory: MemoryRouter, said: str) -> bool:
+    return space_of(*space_of_address(said)) == space_of(memory.project, memory.user)
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def when(moment: datetime | str | None, now: datetime) -> Html:
+    """How long ago, with the time itself beside it for whoever points at it."""
+    if moment is None:
+        return el("span", "never")
+    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    exact = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return el("time", _ago((now - at).total_seconds()) or exact[:10], datetime=at.isoformat(), title=exact)
+
+
+def _ago(seconds: float) -> str | None:
+    """None for what is more than a fortnight away: its date says more."""
+    if abs(seconds) > _FORTNIGHT_S:
+        return None
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        if abs(seconds) >= unit:
+            told = f"{abs(seconds) / unit:.0f} {name}"
+            return f"{told} ago" if seconds > 0 else f"in {told}"
+    return "just now"
+
+
+def heading_of(memory: Memory) -> str:
+    text = memory.title or next((line for line in memory.content[:2_000].splitlines() if line.strip()), memory.id)
+    return text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}…"
+
+
+def excerpt(memory: Memory) -> str | None:
+    """The beginning of the text, where the heading does not say it all."""
+    text = memory.content[:_EXCERPT].strip()
+    cut = "…" if len(memory.content) > _EXCERPT else ""
+    return None if text == heading_of(memory) else f"{text}{cut}"
+
+
+def link(asked: Asked, memory_id: str, words: Child) -> Html:
+    return el("a", el("bdi", words), href=asked.url("/memory", m=memory_id))
+
+
+def tags_of(asked: Asked, tags: Sequence[str]) -> Html | None:
+    links = [el("li", el("a", el("bdi", f"#{one}"), href=asked.url("/", tag=one))) for one in tags]
+    return el("ul", links, class_="tags", aria_label="tags") if links else None
+
+
+def card(asked: Asked, memory: Memory, *more: Child, found: Child = None, is_archived: bool = False) -> Html:
+    """A memory in a list; `found` is what of its text answers a question."""
+    scope, head = memory.scope, heading_of(memory)
+    is_all = memory.content.strip() == head
+    text = None if is_all else found or excerpt(memory)
+    about: list[Child] = [
+        memory.type.value,
+        el("b", "in the archive") if is_archived else None,
+        when(memory.updated_at, asked.now),
+        ["by ", el("bdi", scope.agent)] if scope.agent else f"said by {memory.origin.value}",
+        el("a", el("bdi", scope.context_id), href=asked.url("/thread", t=scope.context_id))
+        if scope.context_id
+        else None,
+        el("code", el("bdi", memory.key)) if memory.key else None,
+        f"stored {memory.sightings} times" if memory.sightings > 1 else None,
+    ]
+    return el(
+        "article",
+        el("h3", link(asked, memory.id, (found if is_all else None) or head)),
+        el("p", text, dir="auto", class_="excerpt") if text else None,
+        el("p", (el("span", one) for one in about if one is not None), class_="about"),
+        tags_of(asked, memory.tags),
+        more,
+        class_="card",
+    )
+
+
+def facts(value: Any) -> Child:
+    """Any answer as a list of what it says, nested where it is."""
+    if isinstance(value, Html):
+        return value
+    if isinstance(value, Mapping):
+        rows = [
+            (el("dt", str(name).replace("_", " ")), el("dd", facts(one)))
+            for name, one in value.items()
+            if not _is_empty(one)
+        ]
+        return el("dl", rows) if rows else "nothing"
+    if isinstance(value, list | tuple) and not hasattr(value, "to_json"):
+        shown: list[Child] = [el("li", facts(one)) for one in value[:_MOST_FACTS]]
+        beyond = len(value) - len(shown)
+        return el("ul", shown, el("li", f"and {beyond:,} more") if beyond > 0 else None)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return el("bdi", str(value)) if isinstance(value, str) else facts(plain(value))
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping | list | tuple) and not value)
+
+
+def section(title: str, *children: Child, id: str | None = None, says: str | None = None) -> Html:
+    return el("section", el("h2", title), el("p", says, class_="says") if says else None, children, id=id)
+
+
+def folded(title: Child, *children: Child, is_open: bool = False, id: str | None = None) -> Html:
+    return el("details", el("summary", title), children, open=is_open, id=id)
+
+
+def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
+    """A table, or a word where nothing would stand in it."""
+    if not rows:
+        return el("p", f"{caption}: none.")
+    head = el("thead", el("tr", (el("th", one, scope="col") for one in heads)))
+    body = el("tbody", (el("tr", (el("td", cell) for cell in row)) for row in rows))
+    return _scrolls("div", el("table", el("caption", caption), head, body), caption, "wide")
+
+
+def verbatim(text: Child, label: str, class_: str = "said") -> Html:
+    """A text with its own line ends."""
+    return _scrolls("pre", text, label, class_)
+
+
+def _scrolls(name: str, inner: Child, label: str, class_: str) -> Html:
+    """What may be larger than its place can be scrolled from the keyboard."""
+    return el(name, inner, class_=class_, dir="auto", tabindex="0", role="region", aria_label=label)
+
+
+def meter(value: float, label: str) -> Html:
+    return el("meter", f"{value:.2f}", value=f"{value:.3f}", min="0", max="1", aria_label=label)
+
+
+def group(label: str, *children: Child) -> Html:
+    """Buttons that stand together."""
+    return el("div", children, class_="actions", role="group", aria_label=label)
+
+
+def ask(asked: Asked, label: str, name: str, button: str) -> Html:
+    """A form that asks this view something, and changes nothing."""
+    said, here = asked.query.get(name, ""), asked.here
+    field = el("input", type="text", name=name, value=said, dir="auto")
+    kept = el("input", type="hidden", name="in", value=here) if here else None
+    return el("form", kept, el("label", f"{label} ", field), " ", el("button", button), method="get", action=asked.path)

@@ -1,0 +1,268 @@
+"""The page as a server: who is let in, which view an address is, and what a form does. On this machine alone, until it
+is told to stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from time import perf_counter
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
+from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
+from kingly_memory.page import memories, work
+from kingly_memory.page.access import AGAIN, HEADERS, Access
+from kingly_memory.page.actions import OFFERED, do, own
+from kingly_memory.page.asked import Asked, View, same_space, space_of_address, space_words
+from kingly_memory.page.html import Html, document, el
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.place import Place
+    from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory")
+
+HOST = "127.0.0.1"
+LARGEST_FORM_BYTES = 8 * 1024 * 1024
+"""A memory of 1 MiB, whose every byte a browser writes as three, and its other fields."""
+_MOST_FIELDS = 2_000
+_NOTES = 20
+"""Sentences about what was done that wait for a view to say them."""
+
+VIEWS: Mapping[str, tuple[str, Callable[[Asked], Awaitable[View]]]] = {
+    "/": ("Memories", memories.memories),
+    "/threads": ("Threads", work.threads),
+    "/tasks": ("Tasks", work.tasks),
+    "/prompts": ("Prompts", work.prompts),
+    "/delivery": ("Delivery", work.delivery),
+    "/upkeep": ("Upkeep", work.upkeep),
+    "/figures": ("Figures", work.figures),
+    "/memory": ("", memories.one),
+    "/thread": ("", work.thread),
+}
+"""The views by their addresses; those with a name stand in the menu."""
+_FILES = {"/page.css": "text/css", "/page.js": "text/javascript"}
+
+
+class Page:
+    """The page over one router, which somebody else closes."""
+
+    def __init__(self, memory: MemoryRouter, access: Access) -> None:
+        self._memory = memory
+        self._access = access
+        self._notes: list[tuple[str, str]] = []
+        self._files = {path: files(__package__).joinpath(path[1:]).read_bytes() for path in _FILES}
+
+    def routes(self) -> list[Route]:
+        return [
+            *(Route(path, self._answered(self._view), methods=["GET"]) for path in VIEWS),
+            Route("/state", self._answered(self._state), methods=["GET"]),
+            Route("/do/{calls}", self._answered(self._do), methods=["POST"]),
+            *(Route(path, self._file, methods=["GET"]) for path in _FILES),
+            Route("/favicon.ico", lambda _: Response(status_code=204, headers=HEADERS)),
+        ]
+
+    async def _file(self, request: Request) -> Response:
+        path = request.url.path
+        return Response(self._files[path], media_type=_FILES[path], headers=HEADERS)
+
+    def _answered(self, inner: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """Let in whom the access knows, and put into words what goes wrong."""
+
+        async def answer(request: Request) -> Response:
+            begun = perf_counter()
+            refused = self._access.refused(request.headers)
+            if refused is not None:
+                return self._plain(refused[1], refused[0])
+            if self._access.exchange(request.query_params.get("token", "")):
+                return self._welcome()
+            if not self._access.knows(request.cookies):
+                return self._plain(f"This page is for who began it: {AGAIN}.", 401)
+            try:
+                response = await inner(request)
+            except (KinglyMemoryError, ValueError) as error:
+                status = 400 if isinstance(error, ValueError) else 503 if isinstance(error, StoreError) else 500
+                response = self._plain(str(error), status)
+            except Exception as error:  # the last stop before the user, who gets a sentence
+                log.exception("page failed path=%s", request.url.path)
+                response = self._plain(f"something unexpected happened ({type(error).__name__})", 500)
+            response.headers["Server-Timing"] = f"page;dur={(perf_counter() - begun) * 1000:.1f}"
+            return response
+
+        return answer
+
+    def _welcome(self) -> Response:
+        """The first visit may come from elsewhere, and a strict cookie does not follow a redirect from there: so it is
+        this page that leads on."""
+        main = el("main", el("p", el("a", "Go on to your memories", href="/")), id="main")
+        head = el(
+            "head",
+            el("meta", charset="utf-8"),
+            el("meta", http_equiv="refresh", content="0; url=/"),
+            el("title", "Kingly Memory"),
+        )
+        return Response(
+            document(head, el("body", main)),
+            headers={**HEADERS, "Set-Cookie": self._access.cookie},
+            media_type="text/html",
+        )
+
+    def _plain(self, sentence: str, status: int) -> Response:
+        main = el(
+            "main",
+            el("h1", "Kingly Memory"),
+            el("p", sentence, role="alert", class_="alert"),
+            el("p", el("a", "To your memories", href="/")),
+            id="main",
+        )
+        return Response(document(_head("Kingly Memory"), el("body", main)), status, HEADERS, media_type="text/html")
+
+    def _asked(self, request: Request, here: str) -> Asked:
+        memory = self._memory
+        if here and not same_space(memory, here):
+            project, user = space_of_address(here)
+            memory = memory.scoped(project=project, user=user)
+        else:
+            here = ""
+        query = {name: value for name, value in request.query_params.items() if name != "in"}
+        return Asked(memory, query, request.url.path, here, self._access.seal, datetime.now(UTC))
+
+    async def _view(self, request: Request) -> Response:
+        asked = self._asked(request, request.query_params.get("in", ""))
+        view = await VIEWS[request.url.path][1](asked)
+        if "part" in asked.query:
+            return Response(str(view.main).encode(errors="replace"), view.status, HEADERS, media_type="text/html")
+        return await self._shown(asked, view)
+
+    async def _do(self, request: Request) -> Response:
+        posted = await _posted(request)
+        if not self._access.is_sealed(posted.get("seal", [""])[0]):
+            return self._plain(
+                "this form is not of this page, or of one that has ended; go back and load it again", 403
+            )
+        verb = OFFERED.get(request.path_params["calls"])
+        if verb is None:
+            return self._plain("nothing is done under that name", 404)
+        asked = self._asked(request, posted.get("in", [""])[0])
+        done = await do(asked, verb, posted)
+        if isinstance(done, View):
+            return await self._shown(asked, done)
+        self._notes = [*self._notes, (asked.here, done)][-_NOTES:]
+        return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
+
+    async def _state(self, request: Request) -> Response:
+        asked = self._asked(request, request.query_params.get("in", ""))
+        return Response(str(await self._strip(asked)).encode(), headers=HEADERS, media_type="text/html")
+
+    async def _strip(self, asked: Asked) -> Html:
+        """How the memory is doing, in a line. `data-mark` differs whenever something was stored or changed."""
+        status, latest = await asked.memory.status(), await asked.memory.list(1)
+        mark = [f"{one.id}.{one.revision}" for one in latest]
+        total = status["memories"]["total"]
+        mark += [str(total), str(status["memories"]["archived"]), memories.link_state(status)]
+        words = [
+            f"{total:,} memories",
+            f"{status['memories']['archived']:,} in the archive",
+            memories.link_state(status),
+        ]
+        return el("p", " · ".join(words), id="state", data_mark="|".join(mark), data_at=asked.url("/state"))
+
+    async def _shown(self, asked: Asked, view: View) -> Response:
+        notes, self._notes = self._notes, []
+        menu = [
+            el("li", el("a", name, href=asked.url(path), aria_current="page" if path == asked.path else None))
+            for path, (name, _) in VIEWS.items()
+            if name
+        ]
+        body = el(
+            "body",
+            el("a", "Skip to the content", href="#main", class_="skip"),
+            el(
+                "header",
+                el("p", el("a", "Kingly Memory", href=asked.url("/")), class_="brand"),
+                el(
+                    "p",
+                    el("bdi", space_words(asked.memory.project, asked.memory.user)),
+                    " (",
+                    el("a", "others", href=f"{asked.url('/upkeep')}#projects"),
+                    ")",
+                ),
+                el("nav", el("ul", menu), aria_label="views"),
+                await self._strip(asked),
+                el(
+                    "p",
+                    el("a", "Something has changed: show it", href=asked.itself),
+                    id="news",
+                    hidden=True,
+                    role="status",
+                ),
+            ),
+            el(
+                "main",
+                (el("p", said, role="status", class_="note") for _, said in notes),
+                view.main,
+                id="main",
+                tabindex="-1",
+            ),
+        )
+        return Response(document(_head(view.title), body), view.status, HEADERS, media_type="text/html")
+
+
+def _head(title: str) -> Html:
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title if title == "Kingly Memory" else f"{title} · Kingly Memory"),
+        el("link", rel="stylesheet", href="/page.css"),
+        el("script", src="/page.js", defer=True),
+    )
+
+
+async def _posted(request: Request) -> dict[str, list[str]]:
+    """The fields of a form. Raises InvalidInput for one that is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM_BYTES:
+            raise InvalidInput("form", f"has more than {LARGEST_FORM_BYTES:,} bytes; store less at a time")
+    return parse_qs(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+
+
+def application(memory: MemoryRouter, access: Access) -> Starlette:
+    """The page as an ASGI application, which opens the router and closes it."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with memory:
+            yield
+
+    return Starlette(routes=Page(memory, access).routes(), lifespan=lifespan)
+
+
+def serve(place: Place, settings: Settings, port: int, *, shown: Callable[[str], object]) -> None:
+    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; `shown` is told the address of the first visit.
+
+    Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
+    """
+    from kingly_memory.app.opening import MemoryRouter
+
+    with ExitStack() as stack:
+        taken = stack.enter_context(listener(HOST, port))
+        number = taken.getsockname()[1]
+        access = Access(number)
+        web = quiet_server(application(MemoryRouter.at(place, settings=settings), access), lifespan=True)
+        stack.enter_context(stopped_by_signals(web))
+        shown(f"{address(HOST, number)}{access.link}")
+        web.run(sockets=[taken])
