@@ -98,7 +98,7 @@ remotes_list_lines = Table(
         "yes" if one.in_use else "no",
         one.since,
         "too" if one.earlier else None,
-        ", ".join(name or "all documents" for name in one.shared) or None,
+        ", ".join(name or "all documents and logs" for name in one.shared) or None,
         one.delivered,
         one.waiting,
         one.dead,
@@ -196,7 +196,7 @@ def sync(options: Options, out: Output) -> Answer:
     told = report.to_json()
     lines = [f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"]
     if report.received:
-        lines.append(f"{counted(report.received, 'memory')} received from other machines")
+        lines.append(f"{counted(report.received, 'change')} received from other machines")
     remotes = told.get("remotes", {})
     [(who, only), *several] = remotes.items() or [("the remote", told)]
     if told["reason"] and not several:

@@ -163,7 +163,7 @@ def test_documents_of_a_shared_namespace_go_from_one_home_to_another_by_either_d
         assert run("sync", *place).code == 0
     assert run("documents", "get", "users/lydia", "long", "--json", *desktop).json["value"] == value
     assert "private" not in run("documents", "namespaces", *desktop).out
-    assert "all documents" in run("remotes", *desktop).out
+    assert "all documents and logs" in run("remotes", *desktop).out
     assert (
         run("documents", "unshare", "users", *laptop).out == "users is shared no longer; what the hub has stays there\n"
     )

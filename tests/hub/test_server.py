@@ -141,7 +141,7 @@ def test_the_command_says_how_many_memories_came_from_other_machines(tmp_path: P
         run("store", "The port is 1", *laptop)
         assert "received" not in run("sync", *laptop).out
         lines = run("sync", *desktop).out.splitlines()
-        assert lines == ["0 memories delivered, 0 waiting, 0 dead", "1 memory received from other machines"]
+        assert lines == ["0 memories delivered, 0 waiting, 0 dead", "1 change received from other machines"]
 
 
 # --- living and dying -------------------------------------------------------------------------------------------------
