@@ -124,12 +124,12 @@ _ISSUED = (
 )
 """Names of what machines issue: it has letters and digits."""
 _SIGN = r"(?:=>|->|:=|=|:)"
-_WHICH = r"(?:[_-]?(?:\d{1,3}|prod|production|staging|dev|test|live|old|new))?(?![A-Za-z0-9_-])[\"'`)\]]?"
+_WHICH = r"(?:[_-]?(?:\d{1,3}|prod|production|staging|dev|test|live|old|new|base))?(?![A-Za-z0-9_-])[\"'`)\]]?"
 """What may end a name. `token_file` and `password_policy` name no secret."""
-_WHOSE = r"(?: (?:for|of|to|on) (?:[\w'-]+ ){0,3}?[\w'-]+)?"
+_WHOSE = r"(?: (?:for|of|to|on|at) (?:[\w'-]+ ){0,3}?[\w'-]+)?"
 _IS = r"(?:'s|(?: is| are| was| will be| reads| being| should be| must be| changed to| set to| became)(?: now| still)?)"
 
-_QUOTED = r"""(?:"(?:[^"\\\n]|\\.){1,400}"|'(?:[^'\\\n]|\\.){1,400}'|`[^`\n]{1,400}`){1,8}"""
+_QUOTED = r"""(?:"(?:[^"\\\n]|\\.){1,400}"|'(?:[^'\\\n]|\\.){1,400}'|`[^`\n]{1,400}`|«[^»\n]{1,400}»){1,8}"""
 _END = r"(?=[.,;:!?)\]}\"'`]{0,4}(?:\s|\Z)|(?<=\S{400}))"
 _VALUE = rf"(?:{_QUOTED}|[^\s\"'`]\S{{0,399}}?{_END})"
 """In quotation marks, or up to the next space without the marks that end a sentence."""
@@ -189,7 +189,9 @@ _FOREIGN = (
     r"(?:passwort|kennwort|mot de passe|contraseña|senha|parola d'ordine|wachtwoord|hasło|lösenord|adgangskode|şifre"
     r"|пароль|كلمة المرور|סיסמה|密码|密碼|口令|パスワード|暗証番号|비밀번호)"
 )
-_FOREIGN_IS = r"(?:\s?[:=]\s?|\s(?:ist|lautet|war|heißt|est|es|é|è|jest|är|er|это)[:\s]\s?|\s?(?:は|是|为|為|은|는)\s?)"
+_FOREIGN_IS = (
+    r"(?:\s?[:=]\s?|\s(?:ist|lautet|war|heißt|est|es|é|è|jest|är|er|to|это)[:\s]\s?|\s?(?:は|是|为|為|은|는)\s?)"
+)
 _FOREIGN_STATE = (
     r"(?:falsch|richtig|abgelaufen|erforderlich|geändert|gesperrt|zu|nicht|incorrecte?|obligatoire|requis|expiré|trop|pas"
     r"|incorrecta|obligatoria|caducada|muy|incorreta|obrigatória|niet|verlopen|verplicht|неверный|обязателен)(?![^\s.,;!?])"
@@ -372,7 +374,7 @@ _RULES = (
     _Rule(
         "secret",
         "",
-        r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-)[A-Za-z0-9+/_~-]{32,}={0,2}",
+        r"(?<![A-Za-z0-9+/_~-])(?!sha\d{3}-|_Z[A-Z])[A-Za-z0-9+/_~-]{32,}={0,2}",
         _is_dense,
         is_long=True,
         has_digit=True,
@@ -407,8 +409,9 @@ _RULES = (
     ),
     _Rule(
         "secret",
-        "mysql mariadb sshpass",
-        r"(?:(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?)"
+        "mysql mariadb sshpass redis-cli",
+        r"(?:(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?"
+        r"|\bredis-cli (?:[^\n|;]{0,200}? )?-a )"
         r"(?P<secret>'[^'\n]{1,400}'|\"[^\"\n]{1,400}\"|[^\s\"'\0]{1,400})",
     ),
     _Rule(

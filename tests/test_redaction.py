@@ -68,6 +68,9 @@ word = st.sampled_from(["staging", "alice", "build", "europe"])
 around = st.sampled_from(["", "See here: ", "We decided that ", "\n", "(", "`", "日本 ", "a" * 50 + " "])
 unguessable = run(BASE64, 20).filter(lambda one: any(map(str.isdigit, one)) and any(map(str.isalpha, one)))
 
+MANGLED = "_ZNSt7__cxx117collateIcEC1EP15__locale_struct"
+"""How C++ names a function in a binary: long, mixed and no secret."""
+
 
 @pytest.mark.parametrize("shape", SHAPED)
 @given(data=st.data(), before=around)
@@ -127,6 +130,12 @@ def test_random_digits_near_a_secret_word_are_taken_out(secret: str) -> None:
         ("Cookie: sid=1; theme=dark", "Cookie: [redacted secret]"),
         ("STRIPE_KEY=abc", "STRIPE_KEY=[redacted secret]"),
         ("https://hooks.slack.com/services/T00/B00/XXXXXXXX", "https://hooks.slack.com/services/[redacted secret]"),
+        ("redis-cli -h db -a hunter2 ping", "redis-cli -h db -a [redacted secret] ping"),
+        ("The password at the office is violet-Horse", "The password at the office is [redacted secret]"),
+        ("le mot de passe est « chat-noir »", "le mot de passe est [redacted secret]"),
+        ("hasło to zimaWarszawa", "hasło to [redacted secret]"),
+        ("secret_key_base: 82d99441bb496147", "secret_key_base: [redacted secret]"),
+        (f"undefined: {MANGLED}", f"undefined: {MANGLED}"),
     ],
 )  # fmt: skip
 def test_the_rest_of_the_sentence_stays(text: str, kept: str) -> None:
