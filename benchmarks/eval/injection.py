@@ -18,6 +18,7 @@ from benchmarks.eval.wrapping import wrapped
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.output import table
 from kingly_memory.models import JsonObject, Origin
+from kingly_memory.ports import Embedder
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Imported
 from kingly_memory.writing import estimated_tokens
@@ -89,6 +90,7 @@ class InjectionTrial:
     budget_tokens: int
     corrupt: bool = False
     wrap: bool = False
+    embedder: Embedder | None = None
 
     def run(
         self,
@@ -116,7 +118,9 @@ class InjectionTrial:
             durability="process",
             **{"embedder": "none", **configuration.storing, **configuration.settings},
         )
-        with SyncMemoryRouter.open(home, False, project=conversation.name, settings=settings) as router:
+        with SyncMemoryRouter.open(
+            home, False, project=conversation.name, settings=settings, embedder=self.embedder
+        ) as router:
             router.remember(conversation.memories)
             router.await_vectors()
             known = {name_of(one.draft.key, one.id): one for one in conversation.memories}

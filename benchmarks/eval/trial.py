@@ -24,6 +24,7 @@ from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source
 from kingly_memory.place import Place
+from kingly_memory.ports import Embedder
 from kingly_memory.settings import Settings
 
 MOST_HITS = 10
@@ -128,9 +129,12 @@ class Trial:
         corrupt: bool = False,
         wrap: bool = False,
         hub_store: str | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
-        """`hub_store`: the address of the PostgreSQL that has the hub's memory."""
+        """`hub_store`: the address of the PostgreSQL that has the hub's memory; `embedder` takes the place of what a
+        configuration names."""
         self._folder = folder
+        self._embedder = embedder
         self._hub_options = () if hub_store is None else ("--store", hub_store)
         # Nobody needs these homes after a power cut, and configurations with vectors say so.
         self._settings = replace(settings, durability="process", embedder="none")
@@ -230,7 +234,9 @@ class Trial:
     ) -> SyncMemoryRouter:
         remote = project.hub_url if configuration.hub else None
         settings = replace(self._settings, **changes)
-        return SyncMemoryRouter.open(home, remote or False, project=project.name, settings=settings)
+        return SyncMemoryRouter.open(
+            home, remote or False, project=project.name, settings=settings, embedder=self._embedder
+        )
 
     def _new_home(self) -> Path:
         self._homes += 1

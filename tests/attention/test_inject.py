@@ -200,3 +200,12 @@ async def test_a_fact_that_has_changed_since_stands_behind_the_newer_one_and_say
         assert [note[-4:] for note in notes(found)] == ["9191", "9091"]
         heads = [line for line in found.text.split("\n") if line.startswith("| [")]
         assert ["superseded by [1]" in head for head in heads] == [False, True]
+
+
+@pytest.mark.requirement("N27")
+async def test_a_memory_that_answers_a_prompt_well_needs_but_one_of_its_words(tmp_path: Path) -> None:
+    about = "Olga was born in May, in a small town by the sea, and likes long walks in the rain"
+    async with opened(tmp_path) as memory:
+        await said(memory, about, *(f"The party number {number} was held in the hall" for number in range(5)))
+        assert notes(await memory.inject("may Olga sign a contract?")) == [about]
+        assert (await memory.inject("who is Olga in the billing department?")).text == ""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.eval import __main__ as evaluation
+from benchmarks.eval import everything
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import LayerReport, Results, Source
@@ -264,3 +265,15 @@ def test_words_are_compared_with_vectors(run: Run, monkeypatch: pytest.MonkeyPat
         ("semantic", 1.0),
         ("vectors-alone", 1.0),
     ]
+
+
+def test_one_table_has_every_figure_with_its_interval(chat: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    families = ("locomo", "prompts")
+    assert everything.main([str(chat), "--embedder", "none", *(f"--only={one}" for one in families)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split("  ")[0] == "SHARE (95 % INTERVAL)"
+    found = {line.split("  ")[0]: line.split()[-1] for line in table[1:]}
+    assert "LoCoMo, one at a time: recall@10" in found
+    assert "prompts: evidence inside 1,000 tokens" in found
+    assert everything.told((0.5, 100)) == "0.500 (0.404–0.596)"
+    assert everything.told((1.0, 6)) == "1.000 (0.610–1.000)"

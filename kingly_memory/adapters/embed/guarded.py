@@ -27,6 +27,8 @@ class Guarded(Embedder):
     """Unit-length vectors of what `ask` answers. The name has a fingerprint of one text's vector: another model behind
     the same address has another name, so that its vectors are made anew."""
 
+    scale = 1.5
+
     def __init__(
         self, ask: Ask, label: str, *, name: str | None = None, close: Callable[[], None] | None = None
     ) -> None:

@@ -48,6 +48,7 @@ class MiniLmEmbedder(Embedder):
     """English texts as unit vectors of 384 dimensions."""
 
     speaks = True
+    scale = 1.5
     dimensions = _SIZE
     name = NAME
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.attention.injection import NoteCandidate, priority
-from kingly_memory.attention.pertinence import asked, pertinence
+from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Origin, Query, Standing
@@ -29,6 +29,8 @@ LOOKED_AT = 20
 _FOCUSED = 30
 """The same where something is in focus; beyond the first 20 only what that lifts. 40 put hardly any more evidence into
 1,000 tokens, and cost a millisecond."""
+_SURE = 0.4
+"""Relevance from which one telling word that a memory shares with the prompt is enough to put it in."""
 _STRONGEST, _EACH = 3, 10
 """Of the threads that so many focuses name, the strongest, so many of the latest memories come beside a prompt."""
 _MOST_CONTEXTS = 10
@@ -75,7 +77,10 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     meant = asked(spelt(query, wording.repaired).text)
     fits: dict[str, float] = {}
     for hit in reversed(ranked):  # what says a fact anew fits as well as what it takes the place of, which is behind it
-        own = max(pertinence(meant, text) for text in (wording_of(hit.memory), _passage(hit)) if text)
+        texts = [text for text in (wording_of(hit.memory), _passage(hit)) if text]
+        own = max(pertinence(meant, text) for text in texts)
+        if own < LEAST and hit.relevance >= _SURE and any(common(meant, text)[0] for text in texts):
+            own = LEAST
         fits[hit.memory.id] = max(own, fits.get(hit.memory.id, 0.0))
         if hit.superseded_by is not None:
             fits[hit.superseded_by] = max(fits[hit.memory.id], fits.get(hit.superseded_by, 0.0))
