@@ -92,6 +92,8 @@ def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypa
         ("adk", "google.adk.memory", "adk", "the memory service for ADK"),
         ("agent_framework", "agent_framework", "agent-framework", "the providers for the Agent Framework"),
         ("autogen", "autogen_core.memory", "autogen", "the memory for AutoGen"),
+        ("crewai", "crewai.memory.types", "crewai", "the storage for CrewAI"),
+        ("hermes", "agent.memory_provider", "hermes", "the provider for Hermes"),
         ("haystack", "haystack", "haystack", "the memory store for Haystack"),
         ("llama_index", "llama_index.core.memory", "llama-index", "the memory block for LlamaIndex"),
         ("pydantic_ai", "pydantic_ai_harness.memory", "pydantic-ai", "the memory store for Pydantic AI"),

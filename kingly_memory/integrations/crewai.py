@@ -1,0 +1,96 @@
+"""CrewAI: `Crew(…, memory=KinglyMemory(memory))`, which needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.errors import ExtraMissing
+from kingly_memory.integrations.crewai_scopes import fitting
+from kingly_memory.integrations.crewai_storage import KinglyStorage
+
+try:
+    from crewai.memory.types import MemoryMatch, MemoryRecord, compute_composite_score
+    from crewai.memory.unified_memory import Memory
+    from crewai.memory.utils import join_scope_paths
+except ImportError as missing:
+    raise ExtraMissing("the memory for CrewAI", "crewai") from missing
+
+
+class KinglyMemory(Memory):
+    """CrewAI's memory without a model: what a crew does is kept whole, and found by words and their relevance, recency
+    and importance. `how` is what Memory takes. Raises as KinglyStorage does."""
+
+    def __init__(self, memory: SyncMemoryRouter, *, root: str = "crewai", **how: Any) -> None:
+        super().__init__(storage=KinglyStorage(memory, root=root), embedder=_no_vectors, **how)
+
+    def remember(self, content: str, *told: Any, **how: Any) -> MemoryRecord | None:
+        kept = self._kept([content], *told, **how)
+        return kept[0] if kept else None
+
+    def remember_many(self, contents: list[str], *told: Any, **how: Any) -> list[MemoryRecord]:
+        """They are kept when this returns."""
+        return self._kept(contents, *told, **how)
+
+    def extract_memories(self, content: str) -> list[str]:
+        """The whole text: a search finds the place in it."""
+        return [content] if content.strip() else []
+
+    def recall(
+        self,
+        query: str,
+        scope: str | None = None,
+        categories: list[str] | None = None,
+        limit: int = 10,
+        depth: Literal["shallow", "deep"] = "deep",
+        source: str | None = None,
+        include_private: bool = False,
+    ) -> list[MemoryMatch]:
+        """The same at either depth."""
+        below = fitting(join_scope_paths(self.root_scope, scope), categories)
+
+        def fits(one: MemoryRecord) -> bool:
+            return below(one) and (include_private or not one.private or (source is not None and one.source == source))
+
+        matches = []
+        for record, relevance in self._storage.find(query, fits, limit) if query.strip() else []:
+            score, reasons = compute_composite_score(record, relevance, self._config)
+            matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
+        if matches and not self.read_only:
+            self._storage.touch_records([one.record.id for one in matches])
+        return sorted(matches, key=lambda one: -one.score)
+
+    def _kept(
+        self,
+        contents: list[str],
+        scope: str | None = None,
+        categories: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        importance: float | None = None,
+        source: str | None = None,
+        private: bool = False,
+        agent_role: str | None = None,
+        root_scope: str | None = None,
+    ) -> list[MemoryRecord]:
+        if self.read_only:
+            return []
+        records = [
+            MemoryRecord(
+                content=one,
+                scope=join_scope_paths(self.root_scope if root_scope is None else root_scope, scope),
+                categories=categories or [],
+                metadata=metadata or {},
+                importance=self.default_importance if importance is None else importance,
+                source=source,
+                private=private,
+            )
+            for one in contents
+            if one.strip()
+        ]
+        self._storage.save(records)
+        return records
+
+
+def _no_vectors(texts: Sequence[str]) -> list[list[float]]:
+    return [[] for _ in texts]

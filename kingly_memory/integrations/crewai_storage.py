@@ -1,0 +1,180 @@
+"""CrewAI's storage of records: `Memory(storage=KinglyStorage(memory), …)`.
+
+A record is a document under the label `root`, named by its id, with its vector in it. What is not asked by words reads
+them all: a crew has thousands and not millions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.documents import Document, Put, Remove, VersionConflict
+from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.integrations.crewai_scopes import Fits, children, fitting, normal, utc
+from kingly_memory.integrations.labels import as_label
+from kingly_memory.validation import RESULTS_LIMIT, batches
+
+try:
+    import numpy as np
+    from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
+    from crewai.memory.types import MemoryRecord, ScopeInfo
+
+    from kingly_memory.integrations.vectors import directions
+except ImportError as missing:
+    raise ExtraMissing("the storage for CrewAI", "crewai") from missing
+
+_TOGETHER = 1_000
+
+
+class KinglyStorage:
+    """CrewAI's StorageBackend, safe for several processes and threads. Raises EmbeddingDimensionMismatchError for a
+    vector of another length than the stored ones have, TypeError for metadata that is no JSON, InvalidInput,
+    StoreError, RouterClosed; then nothing of the thousand records that are written together was changed."""
+
+    def __init__(self, memory: SyncMemoryRouter, *, root: str = "crewai") -> None:
+        if not isinstance(memory, SyncMemoryRouter):
+            raise InvalidInput("memory", "is no SyncMemoryRouter, and CrewAI's storages do not await")
+        self._documents = memory.documents
+        self._place, self._beside = (root,), (f"{root}.dimensions",)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same: crews copy their memory, and there is one store."""
+        return self
+
+    def save(self, records: list[MemoryRecord]) -> None:
+        for some in batches(records, _TOGETHER):
+            puts = [Put(self._place, as_label("id", one.id), _value(one), index=("content",)) for one in some]
+            try:
+                self._documents.write([*puts, *self._dimensions(some)])
+            except VersionConflict:  # somebody else has just stored the first vector
+                self._documents.write([*puts, *self._dimensions(some)])
+
+    def update(self, record: MemoryRecord) -> None:
+        self.save([record])
+
+    def touch_records(self, record_ids: list[str]) -> None:
+        """Note that they were recalled. One that is written meanwhile is left as it is then."""
+        now = datetime.now(UTC).replace(tzinfo=None).isoformat()
+        for one in self._documents.get_many((self._place, as_label("id", name)) for name in record_ids):
+            if one is not None:
+                value = {**one.value, "last_accessed": now}
+                with suppress(VersionConflict):
+                    self._documents.put(*one[:2], value, if_version=one.version, index=("content",))
+
+    def search(
+        self,
+        query_embedding: list[float],
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        min_score: float = 0.0,
+    ) -> list[tuple[MemoryRecord, float]]:
+        """Nearest first; the score is the cosine, 0 where it is below."""
+        self._dimensions([MemoryRecord(content="", embedding=query_embedding)])
+        fits = fitting(scope_prefix, categories, metadata_filter=metadata_filter)
+        records = [one for one in self._records(fits) if one.embedding]
+        if not records:
+            return []
+        rows = directions([one.embedding or [] for one in records])
+        scores = (rows @ directions([query_embedding])[0]).clip(0.0, 1.0)
+        ranked = sorted(zip(records, map(float, scores), strict=True), key=lambda one: -one[1])
+        return [one for one in ranked if one[1] >= min_score][:limit]
+
+    def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
+        """Best first, by words and without a vector, of the thousand that fit the query best."""
+        told = self._documents.search(self._place, query, limit=RESULTS_LIMIT)
+        records = ((_record(one.document), one.relevance or 0.0) for one in told)
+        return [one for one in records if fits(one[0])][:limit]
+
+    def delete(self, *told: Any, **how: Any) -> int:
+        """Those that all that is said fits, as `fitting` takes it. Returns how many those were."""
+        removed = 0
+        for gone in batches(list(self._records(fitting(*told, **how))), _TOGETHER):
+            removes = [Remove(self._place, as_label("id", one.id)) for one in gone]
+            removed += sum(was is not None for was in self._documents.write(removes))
+        return removed
+
+    def reset(self, scope_prefix: str | None = None) -> None:
+        self.delete(scope_prefix)
+        if normal(scope_prefix) == "/":
+            self._documents.delete(self._beside, "dimensions")
+
+    def get_record(self, record_id: str) -> MemoryRecord | None:
+        document = self._documents.get(self._place, as_label("id", record_id))
+        return None if document is None else _record(document)
+
+    def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
+        """The newest first."""
+        below = sorted(self._records(fitting(scope_prefix)), key=lambda one: utc(one.created_at), reverse=True)
+        return below[offset : offset + limit]
+
+    def get_scope_info(self, scope: str) -> ScopeInfo:
+        below = list(self._records(fitting(scope)))
+        times = sorted((one.created_at for one in below), key=utc)
+        return ScopeInfo(
+            path=normal(scope),
+            record_count=len(below),
+            categories=sorted({name for one in below for name in one.categories}),
+            oldest_record=times[0] if times else None,
+            newest_record=times[-1] if times else None,
+            child_scopes=children(scope, below),
+        )
+
+    def list_scopes(self, parent: str = "/") -> list[str]:
+        return children(parent, self._records(fitting(parent)))
+
+    def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        return dict(Counter(name for one in self._records(fitting(scope_prefix)) for name in one.categories))
+
+    def count(self, scope_prefix: str | None = None) -> int:
+        return sum(1 for _ in self._records(fitting(scope_prefix)))
+
+    async def asave(self, records: list[MemoryRecord]) -> None:
+        await asyncio.to_thread(self.save, records)
+
+    async def asearch(self, query_embedding: list[float], *told: Any, **how: Any) -> list[tuple[MemoryRecord, float]]:
+        return await asyncio.to_thread(self.search, query_embedding, *told, **how)
+
+    async def adelete(self, *told: Any, **how: Any) -> int:
+        return await asyncio.to_thread(self.delete, *told, **how)
+
+    def _records(self, fits: Fits) -> Iterator[MemoryRecord]:
+        last: Document | None = None
+        while page := self._documents.list(self._place, limit=RESULTS_LIMIT, after=last):
+            last = page[-1]
+            yield from filter(fits, map(_record, page))
+
+    def _dimensions(self, records: Sequence[MemoryRecord]) -> list[Put]:
+        """What notes the length of vectors, where none was noted yet."""
+        lengths = {len(one.embedding) for one in records if one.embedding}
+        noted = self._documents.get(self._beside, "dimensions")
+        known = noted.value if noted else min(lengths, default=0)
+        if others := lengths - {known}:
+            raise EmbeddingDimensionMismatchError(known, others.pop())
+        return [Put(self._beside, "dimensions", known, 0, index=False)] if lengths and noted is None else []
+
+
+def _value(record: MemoryRecord) -> dict[str, Any]:
+    json.dumps(record.metadata)  # pydantic would turn sets and dates into something else; this raises TypeError
+    value: dict[str, Any] = record.model_dump(mode="json")
+    if record.embedding:
+        value["float32"] = b64encode(np.array(record.embedding, np.float32).tobytes()).decode()
+    return value
+
+
+def _record(document: Document) -> MemoryRecord:
+    told = dict(document.value)
+    vector = told.pop("float32", None)
+    record = MemoryRecord.model_validate(told)
+    if vector is not None:
+        record.embedding = np.frombuffer(b64decode(vector), np.float32).tolist()
+    return record
