@@ -90,7 +90,8 @@ async def _found(asked: Asked, text: str) -> Html:
     notes += [f"Looked for “{other}” instead of “{word}”." for word, other in results.repaired.items()]
     told = f"{counted(len(hits), 'hit')} in {results.took_ms:.0f} ms, best first."
     return join(
-        el("p", told, " ", " ".join(notes), class_="says"),
+        el("h2", told, class_="day"),
+        el("p", " ".join(notes), class_="says") if notes else None,
         hits or el("p", "Nothing that is remembered answers that. Try other words, or fewer filters."),
         _more(asked, after=results.next) if results.next and len(hits) == LISTED else None,
     )

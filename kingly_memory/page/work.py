@@ -38,8 +38,8 @@ _LATEST = 1_000
 """Memories that plots of time are made of."""
 _SHOWN = 50
 """Of what is listed beside other things."""
-_AT_ONCE = 20_000
-"""Memories that are all looked at without being asked twice: some seconds."""
+_AT_ONCE = 5_000
+"""Memories that are all looked at unasked: half a second of them."""
 
 
 async def threads(asked: Asked) -> View:
