@@ -160,12 +160,19 @@ def any_term(terms: Sequence[str]) -> str:
     may_be_scope = any(
         len(term) > _LONGEST_WORD or not term.isascii() or term[:2].lower() in _SCOPE_BEGINNINGS for term in terms
     )
-    return f"{{title body labels}} : ({any_of(terms)})" if may_be_scope else f"({any_of(terms)})"
+    wanted = any_of(form for term in terms for form in _spellings(term))
+    return f"{{title body labels}} : ({wanted})" if may_be_scope else f"({wanted})"
 
 
 def all_terms(terms: Sequence[str]) -> str:
     """Rows that hold every one of the terms."""
-    return f"{{title body labels}} : ({' AND '.join(map(quoted, terms))})"
+    return f"{{title body labels}} : ({' AND '.join(f'({any_of(_spellings(term))})' for term in terms)})"
+
+
+def _spellings(term: str) -> tuple[str, ...]:
+    """The index keeps ß, which words in lower case have as ss: groß, Größe, Wasserstraße. Asked for are both."""
+    before, found, after = term.rpartition("ss")
+    return (term, term.replace("ss", "ß"), f"{before}ß{after}") if found else (term,)
 
 
 def any_of(terms: Iterable[str]) -> str:

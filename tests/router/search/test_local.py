@@ -238,6 +238,15 @@ def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
     assert reader.left_s == [pytest.approx(11.25)]
 
 
+@pytest.mark.requirement("L9")
+@pytest.mark.parametrize("asked", ["Größe", "größe", "GRÖSSE", "grosse", "Straße", "strasse"])
+def test_a_word_with_a_sharp_s_is_found_however_it_is_spelt(store: DiskStore, asked: str) -> None:
+    put(store, memory("Die Größe der Wohnung"), memory("Die Strasse am Fluss"), memory("Ein Haus im Grünen"))
+    (hit,) = search(store, asked).hits
+    assert hit.memory.content[4] == asked[0].upper()
+    assert hit.relevance == pytest.approx(1.0)
+
+
 # --- beginnings of words ------------------------------------------------------------------------------------------
 
 
