@@ -21,7 +21,7 @@ from kingly_memory.imported import FoundNotes, ImportedNote
 from kingly_memory.models import Memory, Origin, Results
 from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
-from kingly_memory.writing import estimated_tokens
+from kingly_memory.text.writing import estimated_tokens
 
 DAY_S = 86_400.0
 DAYS = 100

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.portal import Face, Portal, SyncTask, on_the_loop
 from kingly_memory.cognition.agent_memory import SEEDS
 from kingly_memory.cognition.continuum import RetrievalStrategy
 from kingly_memory.models import Tier
-from kingly_memory.portal import Face, Portal, SyncTask, on_the_loop
 
 if TYPE_CHECKING:
     import os
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, FoundDocument, LogItem, LogSession, Namespace, Put, Remove
     from kingly_memory.filters import Filter
     from kingly_memory.graph import Entity, KnowledgeGraph, Relation
+    from kingly_memory.home.place import Place
+    from kingly_memory.home.remote_names import Addresses
     from kingly_memory.ids import MemoryId
     from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
-    from kingly_memory.place import Place
     from kingly_memory.ports import Clock, Embedder, LanguageModel
-    from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory

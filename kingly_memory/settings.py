@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from kingly_memory.dataclass import Field, dataclass, field, fields
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.home.own_files import OWN_FOLDERS
+from kingly_memory.home.place import absolute, nearest_project, user_data_folder
 from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode, Tier
-from kingly_memory.own_files import OWN_FOLDERS
-from kingly_memory.place import absolute, nearest_project, user_data_folder
 
 if TYPE_CHECKING:  # loaded where there is a settings file
-    from kingly_memory.trust import Inert, Judged
+    from kingly_memory.home.trust import Inert, Judged
 
 Durability = Literal["power", "process"]
 
@@ -349,7 +349,7 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
         for key, text in _pairs(variable, env[variable]):
             name = f"{one.name}.{key}"
             if name not in known:
-                from kingly_memory.settings_file import nearest
+                from kingly_memory.home.settings_file import nearest
 
                 raise InvalidSetting(name, f"{variable} has it and there is no such setting; {nearest(name, known)}")
             found[name] = Said(_parsed(f"{name} in {variable}", text, known[name]), variable)
@@ -394,7 +394,7 @@ def inert(home: Path | None, environment: Mapping[str, str] | None = None) -> Se
 def _judged(files: list[Path], env: Mapping[str, str]) -> Judged:
     """Everybody who writes to a project may write a settings file there: only files of the user's data folder, and one
     outside of every project that KINGLY_CONFIG names, are obeyed as they are."""
-    from kingly_memory.trust import judged
+    from kingly_memory.home.trust import judged
 
     own = user_data_folder(env)
     real = Path(os.path.realpath(files[0].parent))
@@ -416,7 +416,7 @@ def _said_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, Said]:
 
 def said_in(path: Path, content: bytes) -> dict[str, Said]:
     """The settings of a file with that content. Raises InvalidSetting."""
-    from kingly_memory.settings_file import parsed
+    from kingly_memory.home.settings_file import parsed
 
     known = settings_by_name()
     read = parsed(path, content, known)

@@ -36,7 +36,7 @@ from kingly_memory.models import (
     Standing,
     as_utc,
 )
-from kingly_memory.writing import is_short
+from kingly_memory.text.writing import is_short
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
@@ -253,7 +253,7 @@ def query(
         raise InvalidInput("query", "is empty; say what to look for")
     said = text
     if not is_short(text):
-        from kingly_memory.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
+        from kingly_memory.text.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
 
         said = extract_query(text)
     is_excerpt = said != text

@@ -13,9 +13,9 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
+from kingly_memory.home.place import Place
+from kingly_memory.home.remote_names import Addresses
 from kingly_memory.models import JsonObject
-from kingly_memory.place import Place
-from kingly_memory.remote_names import Addresses
 from kingly_memory.server.memory_server import MemoryServer, server_of
 from kingly_memory.server.tools import TOOLSETS
 from kingly_memory.settings import Pace, Settings

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kingly_memory.place import user_data_folder
-from kingly_memory.trust import TrustList, digest, place
+from kingly_memory.home.place import user_data_folder
+from kingly_memory.home.trust import TrustList, digest, place
 
 
 def trusted(path: Path) -> Path:

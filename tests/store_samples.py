@@ -20,8 +20,8 @@ from kingly_memory.adapters.local import rows, sql
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
-from kingly_memory.passages import passages
 from kingly_memory.ports import Matches, Transaction
+from kingly_memory.text.passages import passages
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()

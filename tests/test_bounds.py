@@ -16,7 +16,7 @@ from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cli.main import main
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
-from kingly_memory.place import hub_token
+from kingly_memory.home.place import hub_token
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.settings import Pace, Settings

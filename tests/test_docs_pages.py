@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.home.place import hub_home
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.place import hub_home
 from tests.cli_runner import ROOT, put_on_path, runner
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

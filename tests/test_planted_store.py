@@ -17,8 +17,8 @@ from kingly_memory.adapters.local.recovery import recover
 from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.trusted import MOST_GONE
 from kingly_memory.errors import StoreUntrusted
-from kingly_memory.place import user_data_folder
-from kingly_memory.trust import FILE
+from kingly_memory.home.place import user_data_folder
+from kingly_memory.home.trust import FILE
 from tests.cli_runner import Run
 from tests.hosts.hook_samples import entry, event, transcript
 

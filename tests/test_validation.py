@@ -15,7 +15,7 @@ from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, Memory, MemoryType, Origin, Scope
-from kingly_memory.writing import QUERY_CHARACTERS
+from kingly_memory.text.writing import QUERY_CHARACTERS
 
 LIMIT = 1_048_576
 

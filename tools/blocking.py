@@ -2,7 +2,7 @@
 `python -m tools.blocking`.
 
 Signatures, types and docstrings are those of the awaiting classes. What waits and who owns the event loop is written by
-hand in `kingly_memory/portal.py`.
+hand in `kingly_memory/app/portal.py`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _imports(names: set[tuple[str, str]]) -> str:
 
 def _class(face: Face, needed: Needed) -> str:
     awaiting = face.awaiting.__name__
-    needed.values.add(("kingly_memory.portal", face.base))
+    needed.values.add(("kingly_memory.app.portal", face.base))
     members = [f"_awaiting: {awaiting}\n"]
     members += [
         f"@property\ndef {name}(self) -> {kind}:\n    return self._awaiting.{name}\n"
@@ -179,7 +179,7 @@ def _method(face: Face, name: str, module: ModuleType, node: Function, needed: N
     if result in WRAPPED:
         if result in BY_HAND:
             asked = f"self._call(lambda: on_the_loop(lambda: {asked}))"
-            needed.values |= {("kingly_memory.portal", "on_the_loop"), ("kingly_memory.portal", WRAPPED[result])}
+            needed.values |= {("kingly_memory.app.portal", name) for name in ("on_the_loop", WRAPPED[result])}
         asked = f"{WRAPPED[result]}({asked}, self._call)"
         result = WRAPPED[result]
     if result == "Self":

@@ -24,7 +24,7 @@ from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject
 from kingly_memory.router.attention.inject import room
 from kingly_memory.settings import Settings
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "P50 MS", "P95 MS")
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from benchmarks.measure import percentile
 from kingly_memory.models import JsonObject
-from kingly_memory.writing import stems
+from kingly_memory.text.writing import stems
 
 RANK_MOST = 10
 """A relevant memory that comes later than this counts for nothing in the reciprocal rank."""

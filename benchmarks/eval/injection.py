@@ -20,8 +20,8 @@ from kingly_memory.cli.output import table
 from kingly_memory.models import JsonObject, Origin
 from kingly_memory.ports import Embedder
 from kingly_memory.settings import Settings
+from kingly_memory.text.writing import estimated_tokens
 from kingly_memory.validation import Imported
-from kingly_memory.writing import estimated_tokens
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "FOCUS", "INSIDE", "EVIDENCE", "TOKENS", "P50 MS", "P95 MS")
 

@@ -21,9 +21,9 @@ from benchmarks.eval.wrapping import wrapped
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.home.place import Place
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source
-from kingly_memory.place import Place
 from kingly_memory.ports import Embedder
 from kingly_memory.settings import Settings
 

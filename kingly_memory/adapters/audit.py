@@ -20,8 +20,8 @@ from typing import Any
 
 from kingly_memory.dataclass import fields, is_dataclass
 from kingly_memory.errors import StoreUntrusted, StoreUnwritable
+from kingly_memory.home.own_files import check_folder, keep_out_of_git, make_folder, opened
 from kingly_memory.models import JsonObject
-from kingly_memory.own_files import check_folder, keep_out_of_git, make_folder, opened
 from kingly_memory.validation import mended
 
 log = logging.getLogger("kingly_memory")

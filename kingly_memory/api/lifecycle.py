@@ -101,8 +101,8 @@ class LifecycleVerbs(Family):
         `reason` is kept beside it, and `restore` brings it back. Raises InvalidInput where there is none, or it is
         pinned; StoreError.
         """
-        from kingly_memory.redaction import redact
         from kingly_memory.router import feedback
+        from kingly_memory.text.redaction import redact
 
         name = validation.required("key_or_id", key_or_id)
         said = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)

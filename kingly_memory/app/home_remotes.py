@@ -17,8 +17,8 @@ from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
-from kingly_memory.place import Place, added_remotes
-from kingly_memory.remote_names import AddedRemote, RemotePlace, added, homes, named
+from kingly_memory.home.place import Place, added_remotes
+from kingly_memory.home.remote_names import AddedRemote, RemotePlace, added, homes, named
 from kingly_memory.router.delivery import known_remotes
 from kingly_memory.settings import Settings
 

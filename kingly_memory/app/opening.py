@@ -15,15 +15,15 @@ from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.dataclass import replace
+from kingly_memory.home.place import Place
 from kingly_memory.models import project_and_user, space_of
 from kingly_memory.observe import Observer
-from kingly_memory.place import Place
 from kingly_memory.ports import Clock, Embedder
 from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.app.parts import Vectors
-    from kingly_memory.remote_names import Addresses
+    from kingly_memory.home.remote_names import Addresses
 
 log = logging.getLogger("kingly_memory")
 

@@ -17,8 +17,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
-from kingly_memory.own_files import check_folder, tighten, unlock
-from kingly_memory.place import ModelPlace, Place
+from kingly_memory.home.own_files import check_folder, tighten, unlock
+from kingly_memory.home.place import ModelPlace, Place
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -26,8 +26,8 @@ from kingly_memory.version import __version__
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.adapters.remote.http import Transport
+    from kingly_memory.home.remote_names import RemotePlace
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
-    from kingly_memory.remote_names import RemotePlace
     from kingly_memory.router.delivery.routes import Routes
     from kingly_memory.router.services import Departures, RemotePart
     from kingly_memory.router.sweep.steward import Lock
@@ -238,7 +238,7 @@ def _token(remote: RemotePlace) -> str | Callable[[], str] | None:
     path = remote.token_file
     if remote.token is not None or path is None:
         return remote.token
-    from kingly_memory.secret_file import secret
+    from kingly_memory.home.secret_file import secret
 
     return lambda: secret(path, "token_file")
 

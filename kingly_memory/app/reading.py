@@ -13,8 +13,8 @@ from kingly_memory import validation
 from kingly_memory.app import parts
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import StoreError
+from kingly_memory.home.place import Place
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, project_and_user
-from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
 from kingly_memory.router.lifecycle import usage
 from kingly_memory.router.view import View

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from kingly_memory.attention.pertinence import FILLERS, telling
 from kingly_memory.ports import Line
-from kingly_memory.topics import READ, cosine, stems_of
-from kingly_memory.writing import words
+from kingly_memory.text.topics import READ, cosine, stems_of
+from kingly_memory.text.writing import words
 
 _AROUND = 5
 """Messages on each side of a gap that are compared."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless, new_nonce
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
-from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count
+from kingly_memory.text.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count
 
 if TYPE_CHECKING:  # a hook without a focus loads neither
     from kingly_memory.attention.focus import Focus, Thread

@@ -17,8 +17,8 @@ from typing import Literal
 from kingly_memory.attention.fence import harmless
 from kingly_memory.dataclass import dataclass
 from kingly_memory.models import MemoryType
-from kingly_memory.redaction import redact
-from kingly_memory.writing import UNBROKEN, stems, words
+from kingly_memory.text.redaction import redact
+from kingly_memory.text.writing import UNBROKEN, stems, words
 
 Speaker = Literal["user", "assistant"]
 

@@ -12,10 +12,10 @@ from kingly_memory.cli.output import Answer, Output
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.place import Place
 from kingly_memory.models import Backup, project_and_user
-from kingly_memory.place import Place
 from kingly_memory.settings import Settings
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 
 def backup_create_lines(made: Backup, _: Options) -> list[str]:

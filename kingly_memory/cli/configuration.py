@@ -17,8 +17,8 @@ from kingly_memory.cli.output import Answer, Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
+from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import JsonObject
-from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.settings import Settings, said, settings_by_name, unknown_variables, written
 from kingly_memory.version import __version__
 

@@ -19,12 +19,12 @@ from kingly_memory.cli.output import Answer, Output, ago
 from kingly_memory.cli.place import elsewhere, reading, resolved_place
 from kingly_memory.cli.remotes import NOTE, OK, PROBLEM, Finding, Findings, Level, of_remotes
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
+from kingly_memory.home.own_files import check_folder
+from kingly_memory.home.place import KEY, KEY_FILE, Place
 from kingly_memory.models import JsonObject, whose
-from kingly_memory.own_files import check_folder
-from kingly_memory.place import KEY, KEY_FILE, Place
 from kingly_memory.settings import Settings, inert, unknown_variables
+from kingly_memory.text.writing import counted
 from kingly_memory.version import __version__
-from kingly_memory.writing import counted
 
 DAMAGED_SHOWN = 5
 _VERSIONS = f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
@@ -253,7 +253,7 @@ def _read_over(noted: JsonObject, *, held: int, now: datetime) -> Findings:
 
 def _ways(place: Place) -> Findings:
     """How memories and secrets get to the remotes, where that leaves something to be wished for."""
-    from kingly_memory.secret_file import secret
+    from kingly_memory.home.secret_file import secret
 
     for one in parts.reached(place):
         own, there = one.place, one.endpoint

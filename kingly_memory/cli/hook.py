@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.dataclass import replace
+from kingly_memory.home.place import Place, user_data_folder
 from kingly_memory.hosts import hooks
-from kingly_memory.place import Place, user_data_folder
 from kingly_memory.settings import Settings, settings_files
 
 if TYPE_CHECKING:

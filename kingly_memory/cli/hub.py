@@ -11,8 +11,8 @@ from pathlib import Path
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, ago, table
 from kingly_memory.extras import require
-from kingly_memory.place import hub_home
-from kingly_memory.writing import counted
+from kingly_memory.home.place import hub_home
+from kingly_memory.text.writing import counted
 
 _PATIENCE_S = 10.0
 _METRIC = re.compile(
@@ -25,7 +25,7 @@ def status(options: Options, out: Output) -> Answer:
     import httpx  # few commands speak to a server by themselves
 
     from kingly_memory.errors import RemoteUnavailable
-    from kingly_memory.secret_file import secret
+    from kingly_memory.home.secret_file import secret
 
     file = options.token_file
     bearer = {"Authorization": f"Bearer {secret(Path(file), 'token_file')}"} if file else {}

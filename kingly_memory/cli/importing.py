@@ -24,6 +24,7 @@ from kingly_memory.cli.output import Output, duration, shortened
 from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.place import Place
 from kingly_memory.imported import (
     Beside,
     FoundNotes,
@@ -31,10 +32,9 @@ from kingly_memory.imported import (
     NoteStep,
 )
 from kingly_memory.models import JsonObject, Taken
-from kingly_memory.place import Place
 from kingly_memory.settings import Settings
+from kingly_memory.text.writing import counted
 from kingly_memory.validation import Imported, batches
-from kingly_memory.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter

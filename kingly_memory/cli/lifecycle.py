@@ -17,7 +17,7 @@ from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, short
 from kingly_memory.cli.place import arguments, command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.router.projects import Moved

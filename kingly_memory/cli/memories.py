@@ -54,7 +54,7 @@ from kingly_memory.models import (
     Standing,
     moment_text,
 )
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 _TAKEN_OUT = "`kingly-memory purge` erases it, KINGLY_REDACT_SECRETS=1 keeps such out"
 REMOTE_WAIT_S = 0.25
@@ -255,8 +255,8 @@ def edit(options: Options, out: Output) -> Answer:
     import subprocess
     from shlex import split
 
-    from kingly_memory.own_files import opened
-    from kingly_memory.place import editor
+    from kingly_memory.home.own_files import opened
+    from kingly_memory.home.place import editor
 
     said = editor()
     try:

@@ -19,15 +19,15 @@ from kingly_memory.cli.output import Output, one_line
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.home.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, project_and_user
-from kingly_memory.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place
 from kingly_memory.settings import Settings, inert
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.blocking import SyncMemoryRouter
-    from kingly_memory.remote_names import RemotePlace
+    from kingly_memory.home.remote_names import RemotePlace
 
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 _BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
@@ -202,7 +202,7 @@ def _shown_remote(said: str | bool) -> str:
     if "/" not in said:
         return said  # the name of one that was added
     from kingly_memory.adapters.remote.endpoint import endpoint
-    from kingly_memory.remote_names import named
+    from kingly_memory.home.remote_names import named
 
     [(_, address)] = named(said, DEFAULT_ENDPOINT)
     with suppress(InvalidInput):
@@ -239,7 +239,7 @@ def token_of(options: Options) -> str | None:
     """The token in --token-file; it is never taken from the command line, which every process can read."""
     if options.token_file is None:
         return None
-    from kingly_memory.secret_file import secret
+    from kingly_memory.home.secret_file import secret
 
     return secret(Path(options.token_file), "token_file", InvalidInput)
 
@@ -331,7 +331,7 @@ def file_to_edit(home: Path) -> Iterator[Path | None]:
     """Where a text can be edited, or None while another command has that place. What lies there is erased before and
     at the end. Raises OSError, StoreUntrusted."""
     from kingly_memory.adapters.local.folder import try_lock
-    from kingly_memory.own_files import unlock
+    from kingly_memory.home.own_files import unlock
 
     descriptor, file = try_lock(home / "edit.lock"), home / EDITED
     if descriptor is None:

@@ -27,13 +27,13 @@ from kingly_memory.cli.place import (
 )
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RemoteError
+from kingly_memory.home.place import Place, added_remotes
 from kingly_memory.models import JsonObject, LinkState, RemoteUse, whose
-from kingly_memory.place import Place, added_remotes
 from kingly_memory.settings import Settings
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
-    from kingly_memory.remote_names import AddedRemote
+    from kingly_memory.home.remote_names import AddedRemote
 
 
 PROGRESS_S = 5.0
@@ -112,7 +112,7 @@ remotes_list_lines = Table(
 def remotes_forget(options: Options, out: Output) -> Answer:
     from kingly_memory.app import home_remotes
     from kingly_memory.app.parts import remote_name
-    from kingly_memory.remote_names import added
+    from kingly_memory.home.remote_names import added
 
     def is_meant(one: AddedRemote) -> bool:
         return options.address == one.name or remote_name(options.address) == remote_name(one.address)
@@ -346,7 +346,7 @@ def _link(place: Place, link: JsonObject, sync: str | None, label: str | None) -
 
 def mending_the_token(place: Place, label: str | None) -> str:
     """What to do about a token, by where it comes from."""
-    from kingly_memory.remote_names import UNNAMED, variable
+    from kingly_memory.home.remote_names import UNNAMED, variable
 
     there = next((one for one in place.remotes if one.label == (label or UNNAMED)), None)
     if there is not None and there.token is None and there.token_file is not None:

@@ -26,10 +26,10 @@ from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import NOTHING_FITS
+from kingly_memory.home.place import Place
 from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
-from kingly_memory.passages import PASSAGE
-from kingly_memory.place import Place
-from kingly_memory.writing import counted
+from kingly_memory.text.passages import PASSAGE
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedMemory

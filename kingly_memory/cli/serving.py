@@ -11,8 +11,8 @@ from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of
 from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
+from kingly_memory.home.place import hub_store, hub_token, mcp_token
 from kingly_memory.models import RemoteUse
-from kingly_memory.place import hub_store, hub_token, mcp_token
 from kingly_memory.settings import Settings
 
 

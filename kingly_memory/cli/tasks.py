@@ -11,7 +11,7 @@ from kingly_memory.cli.memories import summary
 from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, table
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.models import JsonObject, Memory, RemoteUse
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment

@@ -12,7 +12,7 @@ from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject

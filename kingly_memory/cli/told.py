@@ -12,7 +12,7 @@ from kingly_memory.cli.memories import receipt_lines, strength_line, summary
 from kingly_memory.cli.output import Table, duration, shortened, when, width
 from kingly_memory.cli.place import command
 from kingly_memory.filters import NOTHING_FITS
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 _THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda one: (one.id, one.message_count, one.title))
 _CANDIDATES = Table(

@@ -17,7 +17,7 @@ from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Standing
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader

@@ -11,12 +11,12 @@ from kingly_memory.adapters.local.trusted import change_list, is_trusted, vouch
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.home.place import HOME_FOLDER, Place, user_data_folder
+from kingly_memory.home.settings_file import read
+from kingly_memory.home.trust import HOME_ENTRY, TrustList, digest, place
 from kingly_memory.models import JsonObject
-from kingly_memory.place import HOME_FOLDER, Place, user_data_folder
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.settings import beside, said_in, settings_files
-from kingly_memory.settings_file import read
-from kingly_memory.trust import HOME_ENTRY, TrustList, digest, place
 
 _LISTED = Table(
     ("STATE", "PATH"),

@@ -18,7 +18,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
-from kingly_memory.writing import stems
+from kingly_memory.text.writing import stems
 
 IMPORTANCE = 0.5
 TOP_K = 5

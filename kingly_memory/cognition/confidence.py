@@ -15,7 +15,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Source
 from kingly_memory.plain import Plain
-from kingly_memory.writing import shared, stems
+from kingly_memory.text.writing import shared, stems
 
 EVIDENCE_LIMIT = 5
 SIMILAR = 0.35

@@ -14,8 +14,8 @@ from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
+from kingly_memory.text.writing import token_count, token_spans
 from kingly_memory.validation import Draft
-from kingly_memory.writing import token_count, token_spans
 
 CURRENT = "current"
 """Names the last context that was worked in, wherever a context id is expected: by this process, else by this agent,

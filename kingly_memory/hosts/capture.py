@@ -21,11 +21,11 @@ from kingly_memory.attention.statements import Message, Statement, statements
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreBusy
+from kingly_memory.home.own_files import check_folder, opened
+from kingly_memory.home.place import Place
 from kingly_memory.hosts.transcript import read_since
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Taken
-from kingly_memory.own_files import check_folder, opened
-from kingly_memory.place import Place
 from kingly_memory.router import capturing
 from kingly_memory.settings import Settings
 

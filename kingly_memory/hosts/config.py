@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.place import nearest_project
 from kingly_memory.hosts.hooks import CAPTURING, EVENTS, HOST, NAMES
 from kingly_memory.models import JsonObject
-from kingly_memory.place import nearest_project
 
 SERVER = "kingly-memory"
 """What the server is called in every host's file, and the installed command."""

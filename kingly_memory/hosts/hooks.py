@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.errors import KinglyMemoryError
 
 if TYPE_CHECKING:
+    from kingly_memory.home.place import Place
     from kingly_memory.models import JsonObject
-    from kingly_memory.place import Place
     from kingly_memory.settings import Settings
 
 RECALLING = ("UserPromptSubmit", "SessionStart")

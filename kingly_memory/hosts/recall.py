@@ -15,8 +15,8 @@ from kingly_memory.models import CONFIDENCE_ASSESSMENT
 from kingly_memory.router.attention import candidates
 
 if TYPE_CHECKING:
+    from kingly_memory.home.place import Place
     from kingly_memory.models import Memory
-    from kingly_memory.place import Place
     from kingly_memory.router.attention.candidates import Gathered, Surroundings
     from kingly_memory.settings import Settings
 

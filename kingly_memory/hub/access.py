@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting, StoreError
+from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.grants import ANYBODY, DEFAULT_NAMESPACE, Grant, Grants, digest
 from kingly_memory.observe import log
-from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended
 
 CALLER = "kingly.caller"

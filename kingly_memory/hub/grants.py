@@ -20,10 +20,10 @@ from kingly_memory.adapters.local.folder import locked
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
+from kingly_memory.home.own_files import make_folder
+from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, PutDocument, Request
 from kingly_memory.models import JsonObject
-from kingly_memory.own_files import make_folder
-from kingly_memory.secret_file import secret
 from kingly_memory.validation import required
 
 FILE = "tokens.json"

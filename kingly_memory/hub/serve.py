@@ -17,6 +17,9 @@ from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.extras import require
+from kingly_memory.home.own_files import make_folder
+from kingly_memory.home.place import hub_home
+from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine
@@ -25,9 +28,6 @@ from kingly_memory.hub.listening import address, listener, quiet_server, stop_wi
 from kingly_memory.hub.logs import lines_to, warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.hub.storing import Embedded, HubStore
-from kingly_memory.own_files import make_folder
-from kingly_memory.place import hub_home
-from kingly_memory.secret_file import secret
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"

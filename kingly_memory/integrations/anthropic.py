@@ -15,10 +15,10 @@ from unicodedata import category, normalize
 from urllib.parse import unquote
 
 from kingly_memory import validation
+from kingly_memory.app.portal import Portal
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Namespace, Put, Remove, VersionConflict, as_json
 from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
-from kingly_memory.portal import Portal
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from kingly_memory.app.portal import Portal
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.models import Hit, MemoryType, Origin
-from kingly_memory.portal import Portal
 from kingly_memory.validation import MOST_TOGETHER, RESULTS_LIMIT
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.models import JsonObject
 from kingly_memory.plain import Plain
-from kingly_memory.topics import Topic, alike, merged
+from kingly_memory.text.topics import Topic, alike, merged
 from kingly_memory.validation import shown
 
 NORMAL = "normal"

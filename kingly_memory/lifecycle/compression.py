@@ -23,7 +23,7 @@ from kingly_memory.lifecycle.sentences import Sentence, sentences
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryType
 from kingly_memory.ports import LanguageModel
-from kingly_memory.writing import stems, words
+from kingly_memory.text.writing import stems, words
 
 # --- what compression answers ---------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kingly_memory.dataclass import dataclass
-from kingly_memory.redaction import redact
+from kingly_memory.text.redaction import redact
 from kingly_memory.validation import mended
 
 NO_PATTERN, DUPLICATE = "NO_PATTERN", "DUPLICATE"

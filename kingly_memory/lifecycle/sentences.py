@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kingly_memory.writing import STOP_WORDS
+from kingly_memory.text.writing import STOP_WORDS
 
 
 class Sentence(NamedTuple):

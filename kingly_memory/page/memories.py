@@ -27,8 +27,8 @@ from kingly_memory.page.asked import (
 )
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.plots import graph
-from kingly_memory.passages import PASSAGE, passages
-from kingly_memory.writing import counted, stems
+from kingly_memory.text.passages import PASSAGE, passages
+from kingly_memory.text.writing import counted, stems
 
 LISTED = 25
 SHOWN_CHARACTERS = 20_000

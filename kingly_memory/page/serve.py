@@ -27,7 +27,7 @@ from kingly_memory.page.html import Html, document, el
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.place import Place
+    from kingly_memory.home.place import Place
     from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory")

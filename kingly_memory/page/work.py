@@ -32,7 +32,7 @@ from kingly_memory.page.asked import (
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.memories import link_state, link_to_thread, rating
 from kingly_memory.page.plots import bars, calibration, line
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 _LATEST = 1_000
 """Memories that plots of time are made of."""

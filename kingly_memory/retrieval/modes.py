@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.snippets import groups
-from kingly_memory.writing import stems, words
+from kingly_memory.text.writing import stems, words
 
 AUTO = "auto"
 """The mode that leaves it to the question."""

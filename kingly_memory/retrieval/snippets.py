@@ -15,10 +15,10 @@ from datetime import date
 from math import inf
 from typing import NamedTuple
 
-from kingly_memory import passages
 from kingly_memory.models import Detail, Hit, Memory, Shown
-from kingly_memory.stemming import stem
-from kingly_memory.writing import (
+from kingly_memory.text import passages
+from kingly_memory.text.stemming import stem
+from kingly_memory.text.writing import (
     CHARACTERS_PER_TOKEN,
     STOP_WORDS,
     estimated_tokens,

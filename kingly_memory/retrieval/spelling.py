@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kingly_memory.retrieval.lexical import IRREGULAR
-from kingly_memory.writing import STOP_WORDS
+from kingly_memory.text.writing import STOP_WORDS
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""

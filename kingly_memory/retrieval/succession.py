@@ -14,8 +14,8 @@ from heapq import nlargest
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Origin
-from kingly_memory.stemming import stem
-from kingly_memory.writing import STOP_WORDS, words
+from kingly_memory.text.stemming import stem
+from kingly_memory.text.writing import STOP_WORDS, words
 
 READ, LOOKED_AT, COMPARED = 400, 20, 6
 """Characters of a memory that are read, since a change is told in a sentence or two; hits of a search that are looked

@@ -23,8 +23,8 @@ from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.visible import Visible
+from kingly_memory.text.writing import token_count, words
 from kingly_memory.validation import Draft
-from kingly_memory.writing import token_count, words
 
 FACET = "context"
 CURRENT_FACET = "current"

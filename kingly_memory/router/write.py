@@ -91,7 +91,7 @@ class Gone(NamedTuple):
 def looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     """The draft and how many secrets seem to stand in it: where they are taken out, only those in what it is found by,
     which stays. Every face's texts come in here; hooks have taken out those of captured text before."""
-    from kingly_memory.redaction import redacted, secrets_in  # most commands store nothing
+    from kingly_memory.text.redaction import redacted, secrets_in  # most commands store nothing
 
     content, count = redacted(draft.content)
     said = {"content": content}

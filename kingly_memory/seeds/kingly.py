@@ -14,8 +14,8 @@ from kingly_memory.adapters.remote.dialect import GREETING, JsonCall
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import JsonObject
-from kingly_memory.place import DEFAULT_ENDPOINT
 
 __all__ = ["UltimateMCPMemoryAdapter"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.errors import StoreUnwritable
+from kingly_memory.home.own_files import check_no_link
+from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, check_token
 from kingly_memory.hub.grants import Grant, digest
-from kingly_memory.own_files import check_no_link
-from kingly_memory.secret_file import secret
 
 TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
 

@@ -20,9 +20,9 @@ from mcp_types import (
 )
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.place import Place
 from kingly_memory.hub.traffic import METHOD
 from kingly_memory.models import JsonObject
-from kingly_memory.place import Place
 from kingly_memory.server import graph
 from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter

@@ -19,7 +19,7 @@ from kingly_memory.adapters.llm.openai_http import call_path
 from kingly_memory.adapters.remote.http import REPLY_LIMIT_BYTES
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting, LanguageModelError
-from kingly_memory.place import ModelPlace
+from kingly_memory.home.place import ModelPlace
 from kingly_memory.ports import LanguageModel
 from kingly_memory.settings import Pace, Settings
 from tests.chat_server import CALL, Answer, ChatServer, chatting, reply, said

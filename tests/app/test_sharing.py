@@ -13,9 +13,9 @@ import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
 from kingly_memory.app import parts
+from kingly_memory.app.portal import on_the_loop
 from kingly_memory.app.reading import open_reader
-from kingly_memory.place import Place
-from kingly_memory.portal import on_the_loop
+from kingly_memory.home.place import Place
 from kingly_memory.settings import Pace
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))

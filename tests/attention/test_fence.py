@@ -14,7 +14,7 @@ from kingly_memory.attention.injection import Budget, NoteCandidate, Omission, i
 from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence, telling
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.writing import estimated_tokens
+from kingly_memory.text.writing import estimated_tokens
 from tests.attention.hostile_texts import HOSTILE_TEXTS, RENDERING
 
 NONCE = "f" * 32

@@ -16,7 +16,7 @@ from kingly_memory.attention.injection import Budget, Injection, NoteCandidate, 
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.writing import estimated_tokens
+from kingly_memory.text.writing import estimated_tokens
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NONCE = "f" * 32

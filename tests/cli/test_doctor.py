@@ -19,11 +19,11 @@ from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cli import doctor, remotes
 from kingly_memory.errors import InvalidInput, StoreBusy
+from kingly_memory.home.place import Place
+from kingly_memory.home.remote_names import RemotePlace
 from kingly_memory.hosts import hook_log
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.place import Place
 from kingly_memory.ports import HOME, READ
-from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run
 from tests.store_samples import behind_triggers, memory, number_layout
 

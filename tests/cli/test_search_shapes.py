@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kingly_memory.writing import estimated_tokens
+from kingly_memory.text.writing import estimated_tokens
 from tests.cli_runner import Run
 
 RULE = "Deploys need two reviews."

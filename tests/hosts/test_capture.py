@@ -19,11 +19,11 @@ from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.fence import fenced
 from kingly_memory.attention.statements import Message, Sort, Speaker, Statement, sentences, sort_of, statements
 from kingly_memory.errors import StoreBusy
+from kingly_memory.home.place import Place
 from kingly_memory.hosts import transcript as transcripts
 from kingly_memory.hosts.capture import Progress, Session, keep
 from kingly_memory.hosts.transcript import TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
-from kingly_memory.place import Place
 from kingly_memory.router.capturing import captured_id
 from kingly_memory.settings import Pace, Settings
 from tests.hosts.hook_samples import SESSION, entry, text, transcript

@@ -20,8 +20,8 @@ import pytest
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.cli.hook import run
+from kingly_memory.home.place import Place
 from kingly_memory.hosts import hook_log
-from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Ran, environment, process

@@ -17,8 +17,8 @@ import pytest
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.cli.hook import deadline_s
+from kingly_memory.home.place import Place
 from kingly_memory.hosts.hooks import DETACHED
-from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, environment
 from tests.hosts.hook_samples import entry, event, text, transcript

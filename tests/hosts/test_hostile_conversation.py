@@ -10,9 +10,9 @@ import pytest
 from kingly_memory.attention.fence import PREFIX
 from kingly_memory.attention.injection import Budget, NoteCandidate, inject
 from kingly_memory.attention.statements import Message, statements
+from kingly_memory.home.place import Place
 from kingly_memory.hosts.capture import Session, keep
 from kingly_memory.models import MemoryType, Origin
-from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.attention.test_fence import assert_is_contained, memory

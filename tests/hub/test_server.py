@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.home.place import hub_home
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.serve import run_hub
 from kingly_memory.models import JsonObject
-from kingly_memory.place import hub_home
 from tests.cli_runner import Run
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Standing
-from kingly_memory.passages import LONGEST, OVERLAP, passages
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.settings import Pace, Settings
+from kingly_memory.text.passages import LONGEST, OVERLAP, passages
 from tests.store_samples import NOON_S, ask, check_integrity, memory, put
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none", local_search_s=5.0)

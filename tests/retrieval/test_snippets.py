@@ -16,7 +16,7 @@ from kingly_memory.ids import new_id
 from kingly_memory.models import Detail, Hit, Origin, Scope, Shown
 from kingly_memory.retrieval import snippets
 from kingly_memory.retrieval.snippets import PASSAGE, READ, TITLE, Disclosed, disclose, fold, groups, spent
-from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
+from kingly_memory.text.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
 from tests.store_samples import NOON, memory
 
 

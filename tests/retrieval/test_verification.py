@@ -27,8 +27,8 @@ from kingly_memory.retrieval.verification import (
     retrieval_score,
     verdict,
 )
+from kingly_memory.text.writing import stems
 from kingly_memory.validation import draft
-from kingly_memory.writing import stems
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 VERIFIED, UNCERTAIN, CONTRADICTED, UNVERIFIABLE = VerificationStatus

@@ -12,9 +12,9 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.api.choices import TypeName
 from kingly_memory.app.reading import WallClock
+from kingly_memory.home.place import Place
 from kingly_memory.hosts import recall
 from kingly_memory.ids import MemoryId
-from kingly_memory.place import Place
 from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 

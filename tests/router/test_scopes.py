@@ -16,8 +16,8 @@ from kingly_memory.api.declared import VERBS
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.declare import Verb
 from kingly_memory.errors import KeptForEveryProject, KinglyMemoryError, RouterClosed
+from kingly_memory.home.place import Place
 from kingly_memory.models import Scope
-from kingly_memory.place import Place
 from kingly_memory.plain import plain
 from kingly_memory.settings import Pace, Settings
 from tests.hub.machines import Team, texts

@@ -19,7 +19,7 @@ from kingly_memory.attention.drift import (
     telling_of,
 )
 from kingly_memory.ports import Line
-from kingly_memory.writing import words
+from kingly_memory.text.writing import words
 from tests.threads.samples import TOPICS
 
 

@@ -17,7 +17,7 @@ from operator import sub
 from zlib import crc32
 
 from kingly_memory.ports import Embedder
-from kingly_memory.writing import UNBROKEN
+from kingly_memory.text.writing import UNBROKEN
 
 TEXT_LIMIT = 32_768
 """Characters of a text that are read; the direction of a longer one hardly changes after that."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.ports import Embedder
-from kingly_memory.writing import STOP_WORDS
+from kingly_memory.text.writing import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy as np

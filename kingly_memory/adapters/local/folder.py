@@ -15,7 +15,7 @@ from zlib import crc32
 from kingly_memory.adapters.local import sqlite
 from kingly_memory.adapters.local.safety import MAKE_READABLE, Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUnreadable, StoreUntrusted, StoreUnwritable
-from kingly_memory.own_files import (
+from kingly_memory.home.own_files import (
     CAREFULLY,
     check_folder,
     check_no_link,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
-from kingly_memory.own_files import CAREFULLY, check_folder, opened
+from kingly_memory.home.own_files import CAREFULLY, check_folder, opened
 
 FOLDER = "injected"
 MOST_SESSIONS = 500

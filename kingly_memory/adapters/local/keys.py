@@ -16,9 +16,9 @@ from typing import Any
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidSetting, StoreLocked
 from kingly_memory.extras import require
-from kingly_memory.own_files import CAREFULLY, make_folder, opened
-from kingly_memory.place import KEY, KEY_FILE, store_key, user_data_folder
-from kingly_memory.secret_file import secret
+from kingly_memory.home.own_files import CAREFULLY, make_folder, opened
+from kingly_memory.home.place import KEY, KEY_FILE, store_key, user_data_folder
+from kingly_memory.home.secret_file import secret
 
 KEYRING = "the keyring of the system"
 _SERVICE = "kingly-memory"

@@ -28,7 +28,7 @@ from kingly_memory.ports import (
     Talk,
     Vector,
 )
-from kingly_memory.writing import has_unbroken
+from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentReader
@@ -280,7 +280,7 @@ class ThreadRows:
         return [Talk(*columns) for columns in self._connections.rows(sql.TALKS, (space, now_s))]
 
     def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
-        from kingly_memory.topics import READ
+        from kingly_memory.text.topics import READ
 
         if not context_ids:
             return []

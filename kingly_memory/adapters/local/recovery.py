@@ -29,7 +29,7 @@ from kingly_memory.adapters.local.trusted import is_listed, is_trusted, take
 from kingly_memory.errors import StoreDamaged, StoreUnwritable
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import HOME, INCARNATION, Transaction
-from kingly_memory.writing import counted
+from kingly_memory.text.writing import counted
 
 log = logging.getLogger("kingly_memory.store")
 

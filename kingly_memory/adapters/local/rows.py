@@ -16,7 +16,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import blake2b, sha256
 from kingly_memory.models import DeliveryState, JsonObject, Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Delivery, Row
-from kingly_memory.writing import has_unbroken
+from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -17,8 +17,8 @@ from pathlib import Path
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import StoreUnwritable
+from kingly_memory.home.own_files import CAREFULLY
 from kingly_memory.models import Scope
-from kingly_memory.own_files import CAREFULLY
 from kingly_memory.ports import Scrubbed
 
 PAGES = 500

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.own_files import CAREFULLY, opened
+from kingly_memory.home.own_files import CAREFULLY, opened
 
 MARK = "encrypted"
 _KEY_NAME_DIGITS = 16

@@ -15,9 +15,9 @@ from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.passages import LONGEST, passages
 from kingly_memory.ports import Delivery, Row
-from kingly_memory.writing import has_unbroken
+from kingly_memory.text.passages import LONGEST, passages
+from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentRows

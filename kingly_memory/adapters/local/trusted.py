@@ -16,11 +16,11 @@ from pathlib import Path
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
+from kingly_memory.home.own_files import make_folder, opened
+from kingly_memory.home.place import user_data_folder
+from kingly_memory.home.trust import HOME_ENTRY, TrustList, place
 from kingly_memory.models import JsonObject
-from kingly_memory.own_files import make_folder, opened
-from kingly_memory.place import user_data_folder
 from kingly_memory.ports import HOME, INCARNATION
-from kingly_memory.trust import HOME_ENTRY, TrustList, place
 
 MOST_GONE = 200
 """Entries from which on those go whose place is empty. One may only have been moved."""

@@ -70,7 +70,7 @@ def _is_secret(part: str) -> bool:
     """True for a part of a path that is no word, and no more than a word with a few digits."""
     if len(part) < _SHORTEST_TOKEN or part.isalpha():
         return False
-    from kingly_memory.redaction import is_name, redact
+    from kingly_memory.text.redaction import is_name, redact
 
     return redact(part).count > 0 or (any(map(str.isdigit, part)) and not is_name(part))
 

@@ -16,8 +16,8 @@ from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence
 from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, Origin, Query, Standing
-from kingly_memory.passages import LONGEST, PASSAGE
 from kingly_memory.router.search.local import HERE, LEAST_BUDGET_S, spelt
+from kingly_memory.text.passages import LONGEST, PASSAGE
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus, Thread

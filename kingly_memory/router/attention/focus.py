@@ -96,7 +96,7 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
     whether there may be more. The index is asked, never every thread."""
     from kingly_memory.router.threads.seen import threads_of
     from kingly_memory.router.visible import Visible
-    from kingly_memory.writing import has_unbroken
+    from kingly_memory.text.writing import has_unbroken
 
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", space, context_id=context_id), [Standing.LIVE], 1, None)
@@ -123,7 +123,7 @@ def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tup
 
 def _terms(reader: StoreReader, topic: str) -> list[str]:
     """The words of a topic, and longer words that begin with its last one."""
-    from kingly_memory.writing import words
+    from kingly_memory.text.writing import words
 
     said = words(topic)
     terms = list(dict.fromkeys(said[:_MOST_WORDS]))

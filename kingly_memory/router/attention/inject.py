@@ -10,7 +10,7 @@ from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, i
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.attention.candidates import Surroundings, for_prompt
-from kingly_memory.writing import CHARACTERS_PER_TOKEN
+from kingly_memory.text.writing import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from kingly_memory.ports import InjectionLog

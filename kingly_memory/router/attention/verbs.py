@@ -273,7 +273,7 @@ class Attention:
         said = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):
             raise InvalidInput("useful", f"expected true or false, not {validation.shown(useful)!r}")
-        from kingly_memory.redaction import redact
+        from kingly_memory.text.redaction import redact
 
         why = redact(" ".join(reason.split())).text if isinstance(reason, str) else reason
         context = self._access.write_context()

@@ -12,14 +12,14 @@ from typing import NamedTuple, Protocol
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import Hit, Query
-from kingly_memory.passages import PASSAGE
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
 from kingly_memory.router.visible import Visible
-from kingly_memory.stemming import stem, without_marks
-from kingly_memory.writing import words
+from kingly_memory.text.passages import PASSAGE
+from kingly_memory.text.stemming import stem, without_marks
+from kingly_memory.text.writing import words
 
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""

@@ -27,7 +27,7 @@ from kingly_memory.retrieval.verification import (
     unverifiable,
     verdict,
 )
-from kingly_memory.writing import stems
+from kingly_memory.text.writing import stems
 
 POOL = 4
 """How many times as many candidates are checked as are answered (seed 000)."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kingly_memory import topics
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
@@ -30,6 +29,7 @@ from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, texts
 from kingly_memory.router.threads.reading import active_s, survey
 from kingly_memory.router.threads.views import USUAL
+from kingly_memory.text import topics
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""

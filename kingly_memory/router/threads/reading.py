@@ -13,7 +13,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kingly_memory import topics
 from kingly_memory.attention import drift, pins
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.cognition.owners import owner
@@ -45,7 +44,8 @@ from kingly_memory.router.threads.views import (
     ThreadMessage,
     ThreadView,
 )
-from kingly_memory.topics import Topic
+from kingly_memory.text import topics
+from kingly_memory.text.topics import Topic
 
 READ_MOST = 128
 """Memories that say what a thread is about, the latest."""

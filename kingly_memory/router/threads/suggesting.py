@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from kingly_memory import topics
 from kingly_memory.attention.suggestions import ALIKE, Digest, Pair, Suggestions, suggestions
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
@@ -19,6 +18,7 @@ from kingly_memory.router.threads import reading
 from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.reading import Present, Summary
 from kingly_memory.router.threads.views import USUAL
+from kingly_memory.text import topics
 
 MOST_LOOKED_AT = 1_000
 """Threads that are looked at: those that answer the context, then the latest. The others only count in `health`."""

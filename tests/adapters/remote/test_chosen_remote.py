@@ -15,8 +15,8 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import JsonObject
-from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import chosen_at, stored

@@ -16,8 +16,8 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
+from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import MemoryType
-from kingly_memory.place import DEFAULT_ENDPOINT
 from kingly_memory.ports import RemoteLink
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.errors import InvalidInput
-from kingly_memory.place import DEFAULT_ENDPOINT
+from kingly_memory.home.place import DEFAULT_ENDPOINT
 
 SECRETIVE = "https://user:hunter2@Memory.Example:8443/team/?api_key=s3cret#fragment"
 

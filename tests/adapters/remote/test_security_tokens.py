@@ -16,11 +16,11 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.cli.commands import COMMON, commands, parameters_of
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
+from kingly_memory.home.place import Place, hub_token
+from kingly_memory.home.secret_file import LIMIT_BYTES, secret
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.hub.serve import run_hub
-from kingly_memory.place import Place, hub_token
-from kingly_memory.secret_file import LIMIT_BYTES, secret
 from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import Run
 

@@ -15,7 +15,7 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.app import home_remotes
-from kingly_memory.place import Place, added_remotes
+from kingly_memory.home.place import Place, added_remotes
 from tests.cli_runner import Run, hurry, runner
 from tests.scripted.remote import ScriptedRemote
 

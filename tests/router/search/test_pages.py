@@ -12,7 +12,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.errors import InvalidInput
-from kingly_memory.place import Place
+from kingly_memory.home.place import Place
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 

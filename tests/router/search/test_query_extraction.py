@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.eval.wrapping import WAYS, wrapped
-from kingly_memory import query_extraction, validation
+from kingly_memory import validation
 from kingly_memory.models import Query
-from kingly_memory.query_extraction import LINES, MOST_PLAIN, READ, extract_query
-from kingly_memory.writing import QUERY_CHARACTERS, QUERY_WORDS
+from kingly_memory.text import query_extraction
+from kingly_memory.text.query_extraction import LINES, MOST_PLAIN, READ, extract_query
+from kingly_memory.text.writing import QUERY_CHARACTERS, QUERY_WORDS
 
 QUESTION = "Which radiator did the plumber bleed first in November?"
 

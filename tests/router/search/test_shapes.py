@@ -17,14 +17,14 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
+from kingly_memory.home.place import Place
 from kingly_memory.models import Detail, Hit, Query
-from kingly_memory.place import Place
 from kingly_memory.retrieval import snippets
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalLayer
 from kingly_memory.router.search.request import Request, look
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
-from kingly_memory.writing import estimated_tokens
+from kingly_memory.text.writing import estimated_tokens
 from tests.mcp_sessions import session
 from tests.store_samples import memory as remembered
 

@@ -10,8 +10,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
+from kingly_memory.home.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.settings import Lifetimes, Settings, said, settings_by_name
-from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process
 from tests.settings_samples import own, trusted
@@ -85,7 +85,7 @@ def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from kingly_memory.settings import Settings; "
         f"Settings.from_environment(home=Path({str(home)!r})); "
-        "print(*sorted({'tomllib', 'yaml', 'kingly_memory.settings_file', 'difflib'} & set(sys.modules)))"
+        "print(*sorted({'tomllib', 'yaml', 'kingly_memory.home.settings_file', 'difflib'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=dict(environment()), capture_output=True, text=True, check=True

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from kingly_memory.redaction import redact
+from kingly_memory.text.redaction import redact
 from tests.secret_samples import LINES, ordinary, secrets
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.place import DEFAULT_ENDPOINT, Place
-from kingly_memory.remote_names import variable
+from kingly_memory.home.place import DEFAULT_ENDPOINT, Place
+from kingly_memory.home.remote_names import variable
 
 labels = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,10}", fullmatch=True).filter(
     lambda one: (

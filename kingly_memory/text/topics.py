@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from kingly_memory.writing import stems, words
+from kingly_memory.text.writing import stems, words
 
 READ = 2_048
 """Characters of a text that say what it is about."""

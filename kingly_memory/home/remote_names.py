@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.home.secret_file import secret
 from kingly_memory.models import JsonObject
-from kingly_memory.secret_file import secret
 
 UNNAMED = "remote"
 """What the one remote is called that was given without a name."""

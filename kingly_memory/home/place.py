@@ -12,7 +12,7 @@ from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RemoteUse, project_and_user, space_of
 
 if TYPE_CHECKING:  # read where several remotes are named
-    from kingly_memory.remote_names import Addresses, RemotePlace
+    from kingly_memory.home.remote_names import Addresses, RemotePlace
 
 DEFAULT_ENDPOINT = "http://localhost:8000"
 """What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
@@ -102,7 +102,7 @@ class Place:
                 raise
             return replace(place, unread=error)
         if remotes is None and (said is not None or isinstance(token, Mapping)):
-            from kingly_memory.remote_names import places
+            from kingly_memory.home.remote_names import places
 
             remotes = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
         return replace(place, remotes=tuple(remotes or ()))
@@ -120,7 +120,7 @@ class Place:
         path = added_remotes(env)
         if said is None and not os.path.lexists(path):
             return None
-        from kingly_memory.remote_names import added, added_places
+        from kingly_memory.home.remote_names import added, added_places
 
         known = added(path, self.home)
         return added_places(said, known, self.project or "", token=token, token_file=token_file, environment=env)

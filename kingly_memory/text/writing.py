@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-from kingly_memory.stemming import stem, without_marks
+from kingly_memory.text.stemming import stem, without_marks
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being between both but by can could did

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kingly_memory.writing import QUERY_CHARACTERS, QUERY_WORDS, STOP_WORDS, has_unbroken, is_short, words
+from kingly_memory.text.writing import QUERY_CHARACTERS, QUERY_WORDS, STOP_WORDS, has_unbroken, is_short, words
 
 MOST_PLAIN = 4_096
 """Characters of a longer text that is looked up as it stands, if it is one paragraph of few telling words."""

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kingly_memory import redaction
 from kingly_memory.attention.statements import Message, statements
 from kingly_memory.dataclass import replace
-from kingly_memory.redaction import Redacted, redact
+from kingly_memory.text import redaction
+from kingly_memory.text.redaction import Redacted, redact
 from tests.secret_samples import ordinary, secrets
 
 BASE64 = string.ascii_letters + string.digits

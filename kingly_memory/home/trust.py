@@ -14,11 +14,11 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from kingly_memory import settings_file
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
-from kingly_memory.own_files import opened
+from kingly_memory.home import settings_file
+from kingly_memory.home.own_files import opened
 
 FILE = "trusted.json"
 HOME_ENTRY = "home:"
