@@ -50,7 +50,19 @@ class Range(NamedTuple):
 _OF_PLACES = frozenset(
     f"KINGLY_{name}"
     for name in (
-        *("AGENT", "CONFIG", "HOME", "KEY", "KEY_FILE", "PROJECT", "REMOTE", "TOKEN", "TOKEN_FILE", "USER"),
+        *(
+            "AGENT",
+            "CONFIG",
+            "EMBEDDER_TOKEN",
+            "HOME",
+            "KEY",
+            "KEY_FILE",
+            "PROJECT",
+            "REMOTE",
+            "TOKEN",
+            "TOKEN_FILE",
+            "USER",
+        ),
         *("HUB_TOKEN", "HUB_TOKEN_FILE", "LLM_MODEL", "LLM_TOKEN", "LLM_URL", "MCP_TOKEN"),
     )
 )

@@ -114,9 +114,13 @@ def test_a_pause_may_be_none_at_all() -> None:
 def test_the_environment_is_read_in_one_place() -> None:
     package = Path(kingly_memory.__file__).parent
     readers = [path for path in package.rglob("*.py") if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
-    hands_it_on = package / "hub" / "process.py"
-    of_the_terminal = package / "cli" / "output.py"
-    assert sorted(readers) == sorted([package / "settings.py", package / "place.py", hands_it_on, of_the_terminal])
+    read = [
+        "settings.py",
+        "home/place.py",
+        "hub/process.py",
+        "cli/output.py",
+    ]  # and, of the reference server, its file:
+    assert sorted(readers) == sorted(package / one for one in (*read, "server/graph.py"))
 
 
 def test_the_hubs_token_comes_from_the_environment() -> None:

@@ -18,7 +18,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.home.own_files import check_folder, tighten, unlock
-from kingly_memory.home.place import ModelPlace, Place
+from kingly_memory.home.place import ModelPlace, Place, embedder_token
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -360,7 +360,7 @@ def _of_server(there: str) -> Callable[[], Embedder]:
         )
     try:
         place = endpoint(url)
-        new_poster = partial(_embedding_server, place, os.environ.get("KINGLY_EMBEDDER_TOKEN") or None)
+        new_poster = partial(_embedding_server, place, embedder_token())
         new_poster()
     except InvalidInput as error:
         raise InvalidSetting("embedder_token" if error.field == "token" else "embedder", error.problem) from None

@@ -131,6 +131,11 @@ def editor() -> str | None:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or None
 
 
+def embedder_token() -> str | None:
+    """The token of the server of embeddings that the setting `embedder` names, `KINGLY_EMBEDDER_TOKEN`."""
+    return os.environ.get("KINGLY_EMBEDDER_TOKEN") or None
+
+
 def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None, Path | None]:
     """The token a hub asks for, `KINGLY_HUB_TOKEN`, or the file that it is in, `KINGLY_HUB_TOKEN_FILE`. It never
     travels in arguments, which every process can read."""

@@ -202,7 +202,7 @@ async def test_a_reader_that_is_closed_twice_closes_nobody_elses_store(tmp_path:
 async def test_an_opening_that_fails_leaves_no_store_in_use(
     tmp_path: Path, threads_before: set[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "meaning", lambda _: 1 / 0)
+    monkeypatch.setattr(parts, "meaning", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         opened(tmp_path / "home", "app")
     monkeypatch.undo()
