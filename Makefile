@@ -29,8 +29,8 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 	@$(VENV)/bin/kingly-memory demo
 
 # With an arena for each thread, glibc keeps three times the memory that the tests of many threads use.
-test: $(READY) ## run the tests, two files at a time
-	MALLOC_ARENA_MAX=2 $(RUN) -m pytest --numprocesses 2 --dist loadfile
+test: $(READY) ## run the tests, three files at a time: a third of the time they wait for disks and processes
+	MALLOC_ARENA_MAX=2 $(RUN) -m pytest --numprocesses 3 --dist loadfile
 
 test-long: $(READY) ## the same with sixteen times as many examples of the property tests, other ones each time
 	HYPOTHESIS_PROFILE=long $(RUN) -m pytest --numprocesses 2 --dist loadfile

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import SyncMemoryRouter
+from kingly_memory.adapters.local import trusted
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.recovery import recover
 from kingly_memory.adapters.local.safety import Malformed
@@ -68,6 +69,25 @@ def test_hooks_quote_nothing_of_a_planted_store_and_put_nothing_into_it(run: Run
     assert (started.out, recalled(run, planted), captured.code) == ("", "", 0)
     assert [one["content"] for one in run("list", "--json").json["memories"]] == [PLANTED]  # who looks for it sees it
     assert "it was not made here" in run("doctor").out
+
+
+def test_a_home_that_another_process_is_just_making_is_the_users(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That process lists it while it holds the write lock, and ours has looked before."""
+    run("store", SAID)
+    (user_data_folder() / FILE).unlink()
+    look, seen = trusted.is_trusted, list[bool]()
+
+    def looked(folder: Folder) -> bool:
+        seen.append(look(folder))
+        if len(seen) == 1:
+            trusted.vouch(folder)
+        return seen[-1]
+
+    monkeypatch.setattr(trusted, "is_trusted", looked)
+    trusted.check_trusted(project / ".kingly" / "memory")
+    assert seen == [False, True]
 
 
 def test_python_quotes_nothing_of_a_planted_store_until_it_is_trusted(run: Run, planted: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from kingly_memory.adapters.local import rows, safety, sql, sqlite
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.errors import InvalidInput, StoreError, StoreLocked, StoreUntrusted
-from kingly_memory.home.own_files import make_folder, opened
+from kingly_memory.home.own_files import lock, make_folder, opened
 from kingly_memory.home.place import user_data_folder
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, place
 from kingly_memory.models import JsonObject
@@ -32,12 +32,25 @@ def check_trusted(home: Path) -> None:
     that cannot be told without its key."""
     folder = Folder(home)
     found = folder if folder.exists() else folder.salvaged  # which the next reader would put in its place
-    if found.exists() and not is_trusted(found):
+    if found.exists() and not is_trusted(found) and not _is_made_just_now(found):
         raise StoreUntrusted(
             str(home),
             "it was not made here, so it may hold words that nobody here has said",
             "Look at what `kingly-memory list` shows; if it is yours, run `kingly-memory trust`",
         )
+
+
+def _is_made_just_now(folder: Folder) -> bool:
+    """True when another process made the home and listed it meanwhile: it holds the write lock from before there is a
+    store until the list names it. Nothing is made for this in a home that came from elsewhere."""
+    with suppress(OSError):
+        descriptor = os.open(folder.write_lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            lock(descriptor, _LOCK_WAIT_S)
+        finally:
+            os.close(descriptor)  # which lets go of the lock
+        return is_trusted(folder)
+    return False
 
 
 def take(folder: Folder, fresh: Folder, why: str, *, was_trusted: bool) -> Path | None:
