@@ -94,6 +94,7 @@ def relayed(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive
 INVALID_REQUEST = -32600
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}
 STRANGE_ID = "the id of a request has to be a text or a whole number"
+NO_MESSAGE = "this is not a JSON-RPC message"
 
 _THREAD_ABOVE_BYTES = 65_536
 """Reading more JSON than this takes long enough to be felt on the event loop."""
@@ -135,9 +136,25 @@ async def _readable(body: bytes) -> bytes | Refusal:
     """A message that the SDK can read, or the reason why it does not get it."""
 
     def mended() -> bytes | Refusal:
-        return Refusal(400, STRANGE_ID) if has_strange_id(body) else mended_body(body)
+        if has_strange_id(body):
+            return Refusal(400, STRANGE_ID)
+        message = mended_body(body)
+        return message if _is_message(message) else Refusal(400, NO_MESSAGE)
 
     return mended() if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(mended)
+
+
+def _is_message(body: bytes) -> bool:
+    """False for JSON that is no JSON-RPC: the SDK would answer with all that it holds. What is no JSON at all it says
+    itself."""
+    from mcp.types import jsonrpc_message_adapter  # which few calls of a hub need
+    from pydantic import ValidationError
+
+    try:
+        jsonrpc_message_adapter.validate_json(body, by_name=False)
+    except ValidationError as error:
+        return any(one["type"] == "json_invalid" for one in error.errors(include_input=False, include_url=False))
+    return True
 
 
 def refused(refusal: Refusal) -> Response:

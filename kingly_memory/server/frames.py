@@ -18,7 +18,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from kingly_memory.hub.bodies import STRANGE_ID, has_strange_id, mended_tree
+from kingly_memory.hub.bodies import NO_MESSAGE, STRANGE_ID, has_strange_id, mended_tree
 
 ENDS_BYTES = 4_096
 """How much of the beginning and of the end of a message is looked at for its id when it cannot be read."""
@@ -54,7 +54,7 @@ def message(line: bytes) -> JSONRPCMessage:
     except ValidationError:
         asked = value.get("id") if isinstance(value, dict) else None
         known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) else None
-        raise _unreadable(INVALID_REQUEST, "this is not a JSON-RPC message", known) from None
+        raise _unreadable(INVALID_REQUEST, NO_MESSAGE, known) from None
 
 
 def too_long(head: bytes, tail: bytes, limit_bytes: int) -> JSONRPCError:

@@ -116,3 +116,10 @@ def test_a_wrong_value_is_not_repeated(face: Face) -> None:
         reply = face.post(face.called(face.store, arguments))
         assert reply.status_code == 422 or reply.json()["result"]["isError"] is True
         assert "canary" not in reply.text
+
+
+@pytest.mark.requirement("A18")
+@pytest.mark.parametrize("sent", ['{"foo":"canary"}', '["canary"]', '{"jsonrpc":"2.0","id":1,"method":["canary"]}'])
+def test_what_is_no_message_is_refused_in_a_sentence_without_what_it_holds(face: Face, sent: str) -> None:
+    reply = face.post(sent)
+    assert (reply.status_code in (400, 422), "canary" in reply.text, "pydantic" in reply.text) == (True, False, False)
