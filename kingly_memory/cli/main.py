@@ -93,9 +93,9 @@ def _answered(command: Command, options: Options, out: Output) -> Answer:
         result = verb.found(verb.call(memory, said), said)
     data, lines = _as_json(command, result), _of_the_family(command, "_lines")
     if lines is None:
-        from kingly_memory.cli.told import TOLD
+        from kingly_memory.cli.printing import PRINTED
 
-        lines = TOLD.get(command.name)
+        lines = PRINTED.get(command.name)
     if lines is not None:
         told = lines(result, options)
         return Answer(data, [told] if isinstance(told, str) else told)

@@ -57,7 +57,7 @@ def _shared(o: Any) -> str:
     return o.prefix or "every namespace"
 
 
-TOLD: Mapping[str, Any] = {
+PRINTED: Mapping[str, Any] = {
     "reinforce": lambda it, o: f"reinforced {o.key_or_id}: {strength_line(it)}",
     "archive add": lambda it, o: [
         shortened(f"archived: {it.key or it.id}  {summary(it, width())}", width()),
