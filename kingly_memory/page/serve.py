@@ -60,7 +60,7 @@ class Page:
     def __init__(self, memory: MemoryRouter, access: Access) -> None:
         self._memory = memory
         self._access = access
-        self._notes: list[tuple[str, str]] = []
+        self._notes: list[str] = []
         self._files = {path: files(__package__).joinpath(path[1:]).read_bytes() for path in _FILES}
 
     def routes(self) -> list[Route]:
@@ -157,7 +157,7 @@ class Page:
         done = await do(asked, verb, posted)
         if isinstance(done, View):
             return await self._shown(asked, done)
-        self._notes = [*self._notes, (asked.here, done)][-_NOTES:]
+        self._notes = [*self._notes, done][-_NOTES:]
         return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
 
     async def _state(self, request: Request) -> Response:
@@ -209,7 +209,7 @@ class Page:
             ),
             el(
                 "main",
-                (el("p", said, role="status", class_="note") for _, said in notes),
+                (el("p", said, role="status", class_="note") for said in notes),
                 view.main,
                 id="main",
                 tabindex="-1",
