@@ -42,6 +42,18 @@ async def test_the_first_search_of_a_new_process_shows_nothing_that_was_forgotte
             assert await texts(theirs, SECRET, include_semantic=False) == []
 
 
+@pytest.mark.requirement("N7")
+async def test_a_memory_that_comes_in_during_a_search_counts_as_found_here(team: Team) -> None:
+    async with team.machine("ours") as ours:
+        async with team.machine("theirs"):
+            pass
+        await ours.store("The depot in Porto closes at noon on Fridays", significance=0.9, wait=5)
+        async with team.machine("theirs", is_synced=False) as theirs:
+            first, second = [(await theirs.search("when does the depot close")).hits for _ in range(2)]
+            assert first[0].relevance == pytest.approx(second[0].relevance)
+            assert "local" in first[0].layers
+
+
 @pytest.mark.requirement("N2")
 async def test_a_router_that_stays_open_hears_of_what_others_did_within_a_minute(team: Team) -> None:
     async with team.machine("ours") as ours, team.machine("theirs") as theirs:

@@ -98,9 +98,13 @@ class Search:
         # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist.
         worded: asyncio.Future[Wording] = loop.create_future()
 
+        def say(wording: Wording) -> None:
+            if not worded.done():
+                worded.set_result(wording)
+
         def look_here() -> LocalAnswer:
             wording = self._local.word(query, budget_s=max(deadline_s - time.monotonic(), LEAST_BUDGET_S))
-            loop.call_soon_threadsafe(worded.set_result, wording)
+            loop.call_soon_threadsafe(say, wording)
             wide = max(POOL * pool, LEAST_POOL) if at_once else 0
             return look(self._local, query, request, now_s=now_s, deadline_s=deadline_s, pool=wide, wording=wording)
 
@@ -119,12 +123,9 @@ class Search:
                 sides, there = (), []
             if there:
                 answers = await ask_there()
-        if news != [
-            side.news for side in self._sides
-        ]:  # this machine may have found what was forgotten elsewhere meanwhile
-            rows = ((hit, self._reader.row(hit.memory.id)) for hit in local.hits)
-            there_still = tuple(hit for hit, row in rows if row is not None and row.standing is not Standing.FORGOTTEN)
-            local = local._replace(hits=there_still)
+        if news != [side.news for side in self._sides]:  # what others stored or forgot has come in meanwhile
+            deadline_s = time.monotonic() + settings.local_search_s
+            local = await loop.run_in_executor(self._threads, look_here)
         failures |= {one.side.label: one.error for one in answers if one.error is not None}
 
         # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
