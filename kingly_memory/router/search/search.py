@@ -98,13 +98,9 @@ class Search:
         # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist.
         worded: asyncio.Future[Wording] = loop.create_future()
 
-        def say(wording: Wording) -> None:
-            if not worded.done():
-                worded.set_result(wording)
-
         def look_here() -> LocalAnswer:
             wording = self._local.word(query, budget_s=max(deadline_s - time.monotonic(), LEAST_BUDGET_S))
-            loop.call_soon_threadsafe(say, wording)
+            loop.call_soon_threadsafe(worded.set_result, wording)
             wide = max(POOL * pool, LEAST_POOL) if at_once else 0
             return look(self._local, query, request, now_s=now_s, deadline_s=deadline_s, pool=wide, wording=wording)
 
@@ -124,7 +120,7 @@ class Search:
             if there:
                 answers = await ask_there()
         if news != [side.news for side in self._sides]:  # what others stored or forgot has come in meanwhile
-            deadline_s = time.monotonic() + settings.local_search_s
+            worded, deadline_s = loop.create_future(), time.monotonic() + settings.local_search_s
             local = await loop.run_in_executor(self._threads, look_here)
         failures |= {one.side.label: one.error for one in answers if one.error is not None}
 
