@@ -454,6 +454,14 @@ class MemoryReader(Protocol):
         for one that is damaged."""
         ...
 
+    def changed_since(self, space: str, after: int) -> int:
+        """How many memories of the space lines of the feed beyond that sequence are about."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Of the file, or as much of it as was written back from the log beside it."""
+        ...
+
     def last_change(self) -> int:
         """The sequence of the feed's last line; 0 where there is none."""
         ...

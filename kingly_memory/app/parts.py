@@ -18,7 +18,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.home.own_files import check_folder, tighten, unlock
-from kingly_memory.home.place import ModelPlace, Place, embedder_token
+from kingly_memory.home.place import ModelPlace, Place, embedder_token, home_name
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -222,7 +222,7 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
         return RemotePart(
             name,
             str(one.endpoint),
-            ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s),
+            ChosenRemote(spoken, clock, space=place.space, connect_within_s=call_s, home=home_name(place.home)),
             lead.take,
             lead.give_up,
             label=one.place.label,

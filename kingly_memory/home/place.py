@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import dataclass, field, replace
+from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RemoteUse, project_and_user, space_of
 
@@ -147,6 +148,11 @@ def hub_token(environment: Mapping[str, str] | None = None) -> tuple[str | None,
 def hub_home() -> Path:
     """Where a hub lives: it serves many projects, so with the user and not in one of them."""
     return user_data_folder() / "hub"
+
+
+def home_name(home: Path) -> str:
+    """How a home is called at a hub: by its machine, and by a mark of its folder, since a machine may have several."""
+    return f"{os.uname().nodename[:80]} {sha256(os.fsencode(home)).hexdigest()[:4]}"
 
 
 def hub_store() -> str | None:

@@ -43,7 +43,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls: what the token grants, how many memories its namespace may keep, and what the headers say of project,
-    user and idempotency key.
+    user, home and idempotency key.
 
     `for_all`: it is about what the user keeps for every project, and no project is named.
     """
@@ -52,13 +52,14 @@ class Caller:
     project: str | None = None
     key: str | None = None
     user: str | None = None
+    home: str | None = None
     for_all: bool = False
     quota: int | None = None
 
     @classmethod
     def of(cls, grant: Grant, quota: int | None, headers: Mapping[str, str]) -> Caller:
         """`headers` has lower-case names; their values are percent-encoded."""
-        said = {name: headers.get(f"kingly-{name}") for name in ("project", "user")}
+        said = {name: headers.get(f"kingly-{name}") for name in ("project", "user", "home")}
         said["key"], for_all = headers.get("idempotency-key"), said["project"] == "*"
         given = {name: unquote(one) for name, one in said.items() if one is not None}
         return cls(grant, **{**given, "project": None} if for_all else given, for_all=for_all, quota=quota)

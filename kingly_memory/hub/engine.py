@@ -25,6 +25,7 @@ from kingly_memory.hub.documents import Documents
 from kingly_memory.hub.envelopes import CLOCKS_APART, Envelope, label, opened, wrapped
 from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
+from kingly_memory.hub.homes import Homes
 from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
@@ -63,6 +64,7 @@ FEATURES = (
     "store_many",
     "mark_memory",
     "put_document",
+    "homes",
 )
 
 _NAMED = "named"
@@ -109,6 +111,7 @@ class Engine:
         self._clock = clock
         self._version = version
         self._audit = audit
+        self.homes = Homes(store, clock)
         self._vectors = Vectors(store, embedder)
         self._recall = Recall(store.reader, self._vectors)
         documents = Documents(store, clock)
@@ -160,11 +163,13 @@ class Engine:
         if (added := self._store.write(count_new, scope).result()) and kept + added > caller.quota:
             raise QuotaUsedUp(caller.quota)
 
-    def note(self, caller: Caller, request: Request, answer: JsonObject) -> None:
-        """Write down who has changed what, where callers bring tokens."""
-        if self._audit is None or request.reads or caller.grant is ANYBODY or answer.get("held"):
+    def note(self, caller: Caller, scope: str, request: Request, answer: JsonObject) -> None:
+        """Write down which home has called, and who has changed what, where callers bring tokens."""
+        told = [] if request.reads or answer.get("held") else answer.get("results", [answer])
+        is_news = [one.get("success", True) and not one.get("idempotency_hit") for one in told]
+        self.homes.note(caller, scope, request, answer, sum(is_news))
+        if self._audit is None or not told or caller.grant is ANYBODY:
             return
-        told = answer.get("results", [answer])
         found = [one[name] for one in told for name in _MEMORIES if one.get(name)]
         self._audit.append(
             "changes",
@@ -424,7 +429,7 @@ def answered(engine: Engine, caller: Caller, method: object, params: object) -> 
     scope = scope_name(caller.grant.namespace, project, user)
     engine.check_quota(caller, scope, request)
     answer = engine.answer(scope, request)
-    engine.note(caller, request, answer)
+    engine.note(caller, scope, request, answer)
     return answer
 
 

@@ -75,6 +75,7 @@ def run_hub(
         taken = stack.enter_context(listener(host, port))
         audit = AuditFiles(folder / "audit")
         engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
+        stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
         served = application(engine, gate, __version__, draining=draining, note=note)
         server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=tls)

@@ -34,6 +34,14 @@ class HubStore(Protocol):
         """The last sequence of the space's feed, or one behind it."""
         ...
 
+    def changed_since(self, space: str, sequence: int) -> int:
+        """How many memories of the space lines of the feed beyond that sequence are about."""
+        ...
+
+    def size_bytes(self) -> int:
+        """What it takes of its disk."""
+        ...
+
     def scrub(self, memory_ids: Collection[str]) -> object:
         """Leave nothing of what was erased in the store's own files, as far as that is in its hands."""
         ...
@@ -60,3 +68,9 @@ class Embedded:
 
     def last_change(self, space: str) -> int:
         return self._store.reader.last_change()
+
+    def changed_since(self, space: str, sequence: int) -> int:
+        return self._store.reader.changed_since(space, sequence)
+
+    def size_bytes(self) -> int:
+        return self._store.reader.size_bytes()

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, MutableMapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,8 +17,32 @@ from kingly_memory.hub.access import CALLER, Caller
 METHOD = "kingly.method"
 """Where a request's scope, and every copy of it, has a mapping whose `name` is the method or tool that is called."""
 
+PAGE = "/page"
+"""Where the page for operators lies."""
 _PLACES = {"/mcp": "mcp", "/mcp/": "mcp", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
-_NOT_ANSWERED = 0
+NOT_ANSWERED = 0
+"""The status of a call whose caller left before the answer."""
+_REFUSED_FROM = 400
+_MINUTE_S, _HOUR_MIN = 60.0, 60
+
+
+class Load(NamedTuple):
+    """What was answered of a method since the start."""
+
+    method: str
+    calls: int
+    refused: int
+    ms_each: float
+    sent_bytes: int
+
+
+class Failure(NamedTuple):
+    """What happened to a call that was not answered with success, and whose it was, where somebody was let in."""
+
+    method: str
+    status: int
+    namespace: str | None
+    holder: str | None
 
 
 class Traffic:
@@ -28,7 +52,13 @@ class Traffic:
     `name`: what the names of the counts begin with. `note`: takes a line of JSON about each call.
     """
 
-    def __init__(self, name: str, methods: Container[str], note: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        methods: Container[str],
+        note: Callable[[str], None] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._name = name
         self._methods = methods
         self._note = note
@@ -36,6 +66,34 @@ class Traffic:
         self._seconds: dict[str, float] = {}
         self._sent_bytes: Counter[str] = Counter()
         self._in_progress = 0
+        self._monotonic = monotonic
+        self._began_s = monotonic()
+        self._failures: dict[int, Counter[Failure]] = {}
+        """By the minute, of the last hour."""
+
+    @property
+    def uptime_s(self) -> float:
+        return self._monotonic() - self._began_s
+
+    def loads(self) -> list[Load]:
+        """By method, the one that was called most first."""
+        calls, refused = Counter[str](), Counter[str]()
+        for (method, status), number in [*self._calls.items()]:  # others go on counting
+            calls[method] += number
+            refused[method] += number * _is_refused(status)
+        ms = {method: self._seconds.get(method, 0.0) * 1000 / number for method, number in calls.items()}
+        told = [(one, number, refused[one], ms[one], self._sent_bytes[one]) for one, number in calls.most_common()]
+        return [Load(*one) for one in told]
+
+    def failures(self) -> dict[Failure, tuple[int, int]]:
+        """Those of the last hour: how many, and how many minutes ago the last one was. The latest first."""
+        now = int(self._monotonic() // _MINUTE_S)
+        told: dict[Failure, tuple[int, int]] = {}
+        for minute, found in sorted(self._failures.items(), reverse=True):
+            for one, number in [*found.items()] if minute > now - _HOUR_MIN else ():
+                count, ago = told.get(one, (0, now - minute))
+                told[one] = (count + number, ago)
+        return told
 
     def counting(self, application: ASGIApp) -> ASGIApp:
         """The same application, each call of which is counted when it ends, however it ends."""
@@ -44,7 +102,7 @@ class Traffic:
             if scope["type"] != "http":
                 await application(scope, receive, send)
                 return
-            status, sent_bytes, began_s = _NOT_ANSWERED, 0, time.monotonic()
+            status, sent_bytes, began_s = NOT_ANSWERED, 0, self._monotonic()
 
             async def noted(message: Message) -> None:
                 nonlocal status, sent_bytes
@@ -58,10 +116,12 @@ class Traffic:
                 await application(scope, receive, noted)
             finally:
                 self._in_progress -= 1
-                method, took_s = self._method(scope), time.monotonic() - began_s
+                method, took_s = self._method(scope), self._monotonic() - began_s
                 self._calls[method, status] += 1
                 self._seconds[method] = self._seconds.get(method, 0.0) + took_s
                 self._sent_bytes[method] += sent_bytes
+                if _is_refused(status):
+                    self._note_failure(scope, method, status)
                 if self._note is not None:
                     self._note(_line(scope, method, status, took_s, sent_bytes))
 
@@ -82,13 +142,27 @@ class Traffic:
         return "\n".join(lines) + "\n"
 
     def _method(self, scope: MutableMapping[str, Any]) -> str:
-        named = scope[METHOD].get("name")
-        return named if isinstance(named, str) and named in self._methods else _PLACES.get(scope["path"], "other")
+        named, path = scope[METHOD].get("name"), scope["path"]
+        if isinstance(named, str) and named in self._methods:
+            return named
+        return "page" if path == PAGE or path.startswith(f"{PAGE}/") else _PLACES.get(path, "other")
+
+    def _note_failure(self, scope: MutableMapping[str, Any], method: str, status: int) -> None:
+        caller, now = scope.get(CALLER), int(self._monotonic() // _MINUTE_S)
+        who = (caller.grant.namespace, caller.grant.holder) if isinstance(caller, Caller) else (None, None)
+        if now not in self._failures:
+            self._failures = {one: found for one, found in self._failures.items() if one > now - _HOUR_MIN}
+            self._failures[now] = Counter()
+        self._failures[now][Failure(method, status, *who)] += 1
 
     def _family(self, name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:
         full = f"{self._name}_{name}"
         lines = [f"# HELP {full} {says}", f"# TYPE {full} {kind}"]
         return lines + [f"{full}{f'{{{labels}}}' if labels else ''} {one}" for labels, one in values.items()]
+
+
+def _is_refused(status: int) -> bool:
+    return status == NOT_ANSWERED or status >= _REFUSED_FROM
 
 
 def _line(scope: Scope, method: str, status: int, took_s: float, sent_bytes: int) -> str:

@@ -33,6 +33,7 @@ class Wire:
     """A dialect that hands every call to the hub's engine. `called` names the calls; `is_down` fails them."""
 
     address = "in process"
+    home = ""
 
     def __init__(self, team: Team, project: str) -> None:
         self._team = team

@@ -9,14 +9,25 @@ import httpx
 
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.homes import Homes
 from kingly_memory.hub.methods import Request
 from kingly_memory.hub.server import application
 from kingly_memory.models import JsonObject
 
 
+class Unnoted(Homes):
+    """Remembers nobody."""
+
+    def __init__(self) -> None:
+        """Without a store."""
+
+    def note(self, *_: object) -> None:
+        """It has no store."""
+
+
 class StubEngine(Engine):
     def __init__(self, answer: Callable[[], JsonObject]) -> None:
-        self._stub, self._audit = answer, None
+        self._stub, self._audit, self.homes = answer, None, Unnoted()
 
     def answer(self, scope: str, request: Request) -> JsonObject:
         return self._stub()

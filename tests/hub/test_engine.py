@@ -423,5 +423,6 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
             "store_many",
             "mark_memory",
             "put_document",
+            "homes",
         ],
     }

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.hub.access import Access, Gate
+from kingly_memory.hub.access import CALLER, Access, Caller, Gate
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.grants import Grant
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.traffic import METHOD, Failure, Traffic
 from tests.cli_runner import Run
 from tests.hub.stub import StubEngine, in_process
 
@@ -73,3 +76,39 @@ def test_status_says_how_a_hub_is_and_what_it_has_answered(run: Run, tmp_path: P
         assert "told with --token-file alone" in run("hub", "status", "--url", hub.url).out
     gone = run("hub", "status", "--url", hub.url)
     assert (gone.code != 0, "no hub answers at" in gone.err) == (True, True)
+
+
+@pytest.mark.requirement("N24")
+async def test_failures_are_told_for_an_hour_by_method_status_and_whose_they_were() -> None:
+    now_s = 0.0
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/mcp/call":
+            scope[CALLER] = Caller(Grant("ada"))
+            scope[METHOD]["name"] = "list_changes"
+        await send({"type": "http.response.start", "status": 403 if scope["path"] == "/mcp/call" else 200})
+
+    traffic = Traffic("kingly_hub", {"list_changes"}, monotonic=lambda: now_s)
+    counted = traffic.counting(answer)
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        """To nobody."""
+
+    for minute, path in ((0, "/mcp/call"), (59, "/mcp/call"), (59, "/health"), (59, "/page/machines")):
+        now_s = minute * 60.0
+        await counted({"type": "http", "path": path}, receive, send)
+    now_s = 59 * 60.0 + 59
+    refused = Failure("list_changes", 403, "default", "ada")
+    assert traffic.failures() == {refused: (2, 0)}
+    now_s = 70 * 60.0
+    assert traffic.failures() == {refused: (1, 11)}
+    now_s = 119 * 60.0
+    assert traffic.failures() == {}
+    assert [(one.method, one.calls, one.refused) for one in traffic.loads()] == [
+        ("list_changes", 2, 2),
+        ("health", 1, 0),
+        ("page", 1, 0),
+    ]

@@ -104,6 +104,12 @@ class Reader:
         found = self._all(sql.CHANGED, (after, space, limit))
         return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
 
+    def changed_since(self, space: str, after: int) -> int:
+        return int(self._all(sql.CHANGED_SINCE, (after, space))[0][0])
+
+    def size_bytes(self) -> int:
+        return int(self._all(sql.SIZE, ())[0][0])
+
     def last_change(self) -> int:
         found = self._all(sql.LAST_CHANGE, ())
         return found[0][0] if found else 0

@@ -254,6 +254,11 @@ CHANGED = (
     "SELECT f.sequence, c.rowid, c.value, c.tag FROM km_change AS f JOIN km_memory AS m ON m.id = f.memory "
     "JOIN Cache AS c ON c.rowid = m.position WHERE f.sequence > ? AND m.space = ? ORDER BY f.sequence LIMIT ?"
 )
+CHANGED_SINCE = (
+    "SELECT count(DISTINCT f.memory) FROM km_change AS f JOIN km_memory AS m ON m.id = f.memory "
+    "WHERE f.sequence > ? AND m.space = ?"
+)
+SIZE = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 LAST_CHANGE = "SELECT coalesce(max(sequence), 0) FROM km_change"
 DROP_CHANGES = "DELETE FROM km_change WHERE at < ? AND sequence < (SELECT max(sequence) FROM km_change)"
 """The last one stays: SQLite would give its number again."""

@@ -51,12 +51,16 @@ class ChosenRemote:
     """A remote that finds out at each `connect` what is spoken at its address, and by its tools what kind of server it
     is. Calls before that connect first, all of them together and within their own deadlines."""
 
-    def __init__(self, dialects: Sequence[Dialect], clock: Clock, *, space: str, connect_within_s: float = 5.0) -> None:
-        """`connect_within_s` is for all that connecting takes, however many dialects are tried."""
+    def __init__(
+        self, dialects: Sequence[Dialect], clock: Clock, *, space: str, connect_within_s: float = 5.0, home: str = ""
+    ) -> None:
+        """`connect_within_s` is for all that connecting takes, however many dialects are tried. `home` is what a hub
+        of ours is told of whose calls they are."""
         self._dialects = dialects
         self._clock = clock
         self._space = space
         self._connect_within_s = connect_within_s
+        self._home = home
         self._spoken: Dialect | None = None
         self._server: Server | None = None
         self._known: dict[tuple[str, bool], Server] = {}
@@ -214,7 +218,7 @@ class ChosenRemote:
 
             server = UltimateRemote(dialect, self._clock, space=self._space)
         else:
-            server = HubRemote(dialect)
+            server = HubRemote(dialect, self._home)
         self._known[offer.dialect, is_ultimate] = server
         return server
 

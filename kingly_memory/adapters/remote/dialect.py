@@ -44,7 +44,12 @@ class Offer(NamedTuple):
 
 class Dialect(Protocol):
     """One way to call the tools of one server. Every call raises RemoteUnavailable, RemoteRefused or
-    RemoteUnauthorised, nothing else, and ends at its deadline whatever the server does."""
+    RemoteUnauthorised, nothing else, and ends at its deadline whatever the server does.
+
+    `home` is whose calls these are, said with each where it is not empty.
+    """
+
+    home: str
 
     @property
     def address(self) -> str:
@@ -76,11 +81,11 @@ class Dialect(Protocol):
     async def aclose(self) -> None: ...
 
 
-def beside(space: str, params: JsonObject) -> dict[str, str]:
-    """The headers in which project, user and idempotency key travel too. Of the quoted ones none is `*`, which stands
-    for every project."""
+def beside(space: str, params: JsonObject, home: str) -> dict[str, str]:
+    """The headers in which project, user, idempotency key and home travel too. Of the quoted ones none is `*`, which
+    stands for every project."""
     project, user = project_and_user(space)
-    said = {"Kingly-User": user, "Idempotency-Key": params.get("idempotency_key")}
+    said = {"Kingly-User": user, "Idempotency-Key": params.get("idempotency_key"), "Kingly-Home": home or None}
     quoted = {name: quote(one, safe="") for name, one in said.items() if one is not None}
     return {"Kingly-Project": "*" if project is None else quote(project, safe=""), **quoted}
 
@@ -92,6 +97,7 @@ class JsonCall:
         self._transport = transport
         self._space = space
         self._call_timeout_s = call_timeout_s
+        self.home = ""
 
     @property
     def address(self) -> str:
@@ -119,7 +125,7 @@ class JsonCall:
         return await self._transport.post(
             "/mcp/call",
             {"method": tool, "params": params},
-            headers=beside(space or self._space, params),
+            headers=beside(space or self._space, params, self.home),
             timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
             reads=reads,
         )

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.adapters.remote import wire
-from kingly_memory.adapters.remote.dialect import Offer
+from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.adapters.remote.outcomes import NOT_FOUND
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
@@ -27,10 +27,15 @@ _LOOKUP_CHARACTERS, _LOOKUP_LIMIT = 256, 5
 
 
 class HubRemote(ToolRemote):
-    """A remote with the seed's tools, in any dialect."""
+    """A remote with the seed's tools, in any dialect. What the home is called is told to a hub of ours and to nobody
+    else."""
 
     _lists_changes = _keeps_marks = _keeps_documents = False
     _can_update = _knows_thoughts = True
+
+    def __init__(self, dialect: Dialect, home: str = "") -> None:
+        super().__init__(dialect)
+        self._home = home
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
         info = wire.server_info(offer.told)
@@ -39,6 +44,7 @@ class HubRemote(ToolRemote):
         self._keeps_marks = "mark_memory" in wire.features(offer.told)
         self._keeps_documents = "put_document" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
+        self._dialect.home = self._home if "homes" in wire.features(offer.told) else ""
         takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
 

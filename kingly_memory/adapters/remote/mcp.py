@@ -64,6 +64,7 @@ class McpCall:
         self._transport = transport
         self._space = space
         self._call_timeout_s = call_timeout_s
+        self.home = ""
         self._numbers = count(1)
         self._streams_end = True
         self._party: Party | None = None
@@ -103,7 +104,7 @@ class McpCall:
             given = {name for name, value in params.items() if value is not None} | taken.required
             arguments = {name: value for name, value in params.items() if name in taken.names & given}
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            told, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params)
+            told, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params, self.home)
             return called(await self._ask(exchange, "tools/call", told, extra, reads=reads))
 
     async def aclose(self) -> None:

@@ -89,6 +89,13 @@ class PostgresStore:
         found = self.asked("SELECT sequence FROM km_scope WHERE space = %s", (space,))
         return int(found[0][0]) if found else 0
 
+    def changed_since(self, space: str, sequence: int) -> int:
+        counted = "SELECT count(*) FROM km_memory WHERE space = %s AND sequence > %s"
+        return int(self.asked(counted, (space, sequence))[0][0])
+
+    def size_bytes(self) -> int:
+        return int(self.asked("SELECT pg_database_size(current_database())", ())[0][0])
+
     def scrub(self, memory_ids: Collection[str]) -> None:
         """What was erased is gone from every table; PostgreSQL uses its place again after the next vacuum, and its log
         and backups are the operator's."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import quote
 
 import pytest
 import respx
 
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
-from kingly_memory.adapters.remote.dialect import Offer
+from kingly_memory.adapters.remote.dialect import Offer, beside
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
@@ -31,6 +32,8 @@ class Spoken:
     """A dialect that comes to what it is told, and counts."""
 
     address = "http://memory.example"
+    home = ""
+    told: ClassVar[JsonObject] = {}
 
     def __init__(self, *outcomes: RemoteError | frozenset[str] | None) -> None:
         self.outcomes = list(outcomes)
@@ -42,7 +45,7 @@ class Spoken:
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
         if isinstance(outcome, RemoteError):
             raise outcome
-        return Offer("mcp", outcome, {}, protocol="2025-11-25", server="keeper")
+        return Offer("mcp", outcome, self.told, protocol="2025-11-25", server="keeper")
 
     async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
         self.calls.append(tool)
@@ -51,8 +54,8 @@ class Spoken:
     async def aclose(self) -> None: ...
 
 
-def remote_of(*spoken: Spoken) -> ChosenRemote:
-    return ChosenRemote(spoken, ManualClock(), space="Küste")
+def remote_of(*spoken: Spoken, home: str = "") -> ChosenRemote:
+    return ChosenRemote(spoken, ManualClock(), space="Küste", home=home)
 
 
 @pytest.mark.parametrize(
@@ -294,3 +297,14 @@ async def test_closing_while_connecting_is_no_trouble_and_twice_is_safe() -> Non
         await remote.aclose()
         with pytest.raises(RemoteUnavailable, match="being closed"):
             await connecting
+
+
+@pytest.mark.parametrize(("features", "home"), [([], ""), (["homes"], "laptop 1f2e")])
+async def test_a_home_is_named_to_a_hub_of_ours_and_to_nobody_else(
+    features: list[str], home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoken = Spoken(None)
+    monkeypatch.setattr(Spoken, "told", {"features": features})
+    await remote_of(spoken, home="laptop 1f2e").connect()
+    assert spoken.home == home
+    assert beside("app", {}, home).get("Kingly-Home") == (quote(home) or None)
