@@ -83,8 +83,8 @@ def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
     if any(one.name == remote.label and one.address != remote.address for one in before):
-        problem = f"{remote.label!r} is another address in this home; choose another name, or forget that one first"
-        raise InvalidInput("name", problem)
+        otherwise = f"choose another name, or take that one out: kingly-memory remotes forget {remote.label}"
+        raise InvalidInput("name", f"{remote.label!r} is another address in this home; {otherwise}")
 
 
 async def _greeted(place: Place, settings: Settings) -> str:
