@@ -235,15 +235,16 @@ import os, threading, warnings
 from kingly_memory import SyncMemoryRouter
 warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
 memory = SyncMemoryRouter.open("home", False, project="app")
-done, stored = threading.Event(), []
+done, stored, ten_more = threading.Event(), [], threading.Semaphore(1)
 def write():
     while not done.is_set():
         stored.append(memory.store(f"fog {len(stored)}").id)
+        if len(stored) % 10 == 0:
+            ten_more.release()
 writer = threading.Thread(target=write)
 writer.start()
 for number in range(4):
-    while len(stored) < 10 * number:
-        pass
+    ten_more.acquire()
     if (child := os.fork()) == 0:
         with SyncMemoryRouter.open("home", False, project="app") as own:
             own.store(f"rain {number}")
