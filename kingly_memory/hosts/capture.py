@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
@@ -23,7 +23,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.home.own_files import check_folder, opened
 from kingly_memory.home.place import Place
-from kingly_memory.hosts.transcript import read_since
+from kingly_memory.hosts.transcript import handed_over, read_since
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Taken
 from kingly_memory.router import capturing
@@ -42,7 +42,8 @@ class Session(NamedTuple):
     """One conversation with a host. `id` becomes the context id of what is captured from it."""
 
     id: str
-    transcript: Path
+    transcript: Path | list[Any]
+    """A file that is read on, or entries that are handed over once."""
 
 
 def keep(
@@ -65,7 +66,8 @@ def keep(
         end, more, room = progress.end(session.id), True, settings.capture_most
         taken = Taken()
         while more and room and monotonic() < latest:
-            passage = read_since(session.transcript, end)
+            told = session.transcript
+            passage = handed_over(told) if isinstance(told, list) else read_since(told, end)
             end, more = passage.end, passage.more
             new = _new(list(statements(passage.messages)), room, place, settings)
             used = _used(passage.messages, session, place, settings)

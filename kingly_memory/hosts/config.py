@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -27,6 +28,8 @@ RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 
 CODEX_SECTION = "mcp_servers"
 """Under which Codex has its servers, in a file that is TOML."""
+SCRIPT = "script"
+"""Under which a snippet has the text of a file that is no data."""
 
 _HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_USER", "KINGLY_AGENT")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -34,10 +37,11 @@ _AS_MODULE = ["-m", "kingly_memory", "hook"]
 
 
 class Format(StrEnum):
-    """How a file is written."""
+    """How a file is written. A script is ours as a whole."""
 
     JSON = "json"
     TOML = "toml"
+    SCRIPT = "script"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ class _Host(NamedTuple):
     hooks: Callable[[Path], Path] | None = None
     """To the file that has its hooks."""
     events: tuple[str, ...] = ()
+    flat: bool = False
+    """A hook stands directly under its event, in a file that says its version."""
+    command: str = "command"
+    timeout: str = "timeout"
+    """What it calls these two of a hook."""
+    ticks: int = 1
+    """In how many parts of a second it counts the timeout."""
 
 
 def _claude_desktop_file(_: Path) -> Path:
@@ -92,8 +103,23 @@ _HOSTS: Mapping[str, _Host] = {
         events=EVENTS,
     ),
     "claude-desktop": _Host("mcpServers", _claude_desktop_file),
-    "cursor": _Host("mcpServers", lambda project: project / ".cursor" / "mcp.json", in_workspace=True),
-    "vscode": _Host("servers", lambda project: project / ".vscode" / "mcp.json", _STDIO, in_workspace=True),
+    "cursor": _Host(
+        "mcpServers",
+        lambda project: project / ".cursor" / "mcp.json",
+        in_workspace=True,
+        hooks=lambda project: project / ".cursor" / "hooks.json",
+        events=EVENTS,
+        flat=True,
+    ),
+    "vscode": _Host(
+        "servers",
+        lambda project: project / ".vscode" / "mcp.json",
+        _STDIO,
+        in_workspace=True,
+        hooks=lambda project: project / ".github" / "hooks" / "kingly-memory.json",
+        events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # it has no SessionEnd
+        flat=True,
+    ),
     "codex": _Host(
         CODEX_SECTION,
         lambda _: Path.home() / ".codex" / "config.toml",
@@ -105,6 +131,7 @@ _HOSTS: Mapping[str, _Host] = {
         lambda project: project / ".gemini" / "settings.json",
         hooks=lambda project: project / ".gemini" / "settings.json",
         events=("UserPromptSubmit", "SessionStart", "Stop", "SessionEnd"),  # its PreCompress comes with every prompt
+        ticks=1000,
     ),
     "copilot": _Host(
         "mcpServers",
@@ -112,8 +139,16 @@ _HOSTS: Mapping[str, _Host] = {
         {"type": "local", "tools": ["*"]},
         hooks=lambda _: Path.home() / ".copilot" / "hooks" / "kingly-memory.json",
         events=("UserPromptSubmit", "SessionStart", "PreCompact", "Stop"),  # its SessionEnd names no transcript
+        flat=True,
+        command="bash",
+        timeout="timeoutSec",
     ),
-    "opencode": _Host("mcp", lambda project: project / "opencode.json", {"type": "local", "enabled": True}),
+    "opencode": _Host(
+        "mcp",
+        lambda project: project / "opencode.json",
+        {"type": "local", "enabled": True},
+        hooks=lambda project: project / ".opencode" / "plugins" / "kingly-memory.js",
+    ),
 }
 HOSTS = tuple(_HOSTS)
 SECTIONS = frozenset(host.section for host in _HOSTS.values())
@@ -139,13 +174,7 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
             own = replace(wish, command=wish.shared) if _is_shared(start / file, project) else wish
             found[file] = {**found.get(file, {}), **content(own, host)}
     return tuple(
-        Snippet(
-            file,
-            Format.TOML if CODEX_SECTION in content else Format.JSON,
-            content,
-            _is_shared(start / file, project),
-        )
-        for file, content in found.items()
+        Snippet(file, _format(content), content, _is_shared(start / file, project)) for file, content in found.items()
     )
 
 
@@ -155,13 +184,14 @@ def project_of(start: Path) -> Path:
 
 
 def hooks(wish: Wish, host: str = HOST) -> JsonObject:
-    """The hooks as that host wants them; of Claude Code also for a plugin's hooks.json."""
-    if host == "copilot":
-        return {"version": 1, "hooks": {event: [_hook(event, wish, host)] for event in _HOSTS[host].events}}
-    names = NAMES.get(host, {})
-    return {
-        "hooks": {names.get(event, event): [{"hooks": [_hook(event, wish, host)]}] for event in _HOSTS[host].events}
-    }
+    """The hooks as that host wants them, also for the plugin."""
+    known, names = _HOSTS[host], NAMES.get(host, {})
+    if not known.events:  # opencode calls functions of a script, and that script calls us
+        return {SCRIPT: _script(wish)}
+    entries = {names.get(event, event): _hook(event, wish, host) for event in known.events}
+    if known.flat:
+        return {"version": 1, "hooks": {event: [entry] for event, entry in entries.items()}}
+    return {"hooks": {event: [{"hooks": [entry]}] for event, entry in entries.items()}}
 
 
 def installed_command() -> tuple[str, ...]:
@@ -215,13 +245,26 @@ def _hook(event: str, wish: Wish, host: str) -> JsonObject:
 
     Variables and not options: reading options would take a hook longer than its search.
     """
-    variables = [f"{name}={shlex.quote(value)}" for name, value in wish.variables.items() if name in _HOOK_VARIABLES]
-    whose = [] if host == HOST else [host]
+    known, whose = _HOSTS[host], [] if host == HOST else [host]
+    variables = [f"{name}={shlex.quote(value)}" for name, value in _variables(wish).items()]
     command = " ".join([*variables, shlex.join([*wish.command, "hook", event, *whose])])
     timeout_s = CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S
-    if host == "copilot":
-        return {"type": "command", "bash": command, "timeoutSec": timeout_s}
-    return {"type": "command", "command": command, "timeout": timeout_s * 1000 if host == "gemini" else timeout_s}
+    return {"type": "command", known.command: command, known.timeout: timeout_s * known.ticks}
+
+
+def _variables(wish: Wish) -> dict[str, str]:
+    return {name: value for name, value in wish.variables.items() if name in _HOOK_VARIABLES}
+
+
+def _script(wish: Wish) -> str:
+    """The plugin of opencode, which starts that command with those variables."""
+    text = Path(__file__).with_name("opencode_plugin.js").read_text("utf-8")
+    text = text.replace("COMMAND = []", f"COMMAND = {json.dumps(wish.command)}", 1)
+    return text.replace("VARIABLES = {}", f"VARIABLES = {json.dumps(_variables(wish))}", 1)
+
+
+def _format(content: JsonObject) -> Format:
+    return Format.SCRIPT if SCRIPT in content else Format.TOML if CODEX_SECTION in content else Format.JSON
 
 
 def _servers(wish: Wish, host: str) -> JsonObject:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.hosts.config import CODEX_SECTION, SECTIONS, SERVER, Format, is_our_hook
+from kingly_memory.hosts.config import CODEX_SECTION, SCRIPT, SECTIONS, SERVER, Format, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -36,6 +36,8 @@ def stripped(text: str, format: Format) -> str:
 
 def written(content: JsonObject, format: Format) -> str:
     """That content as it would stand in a file by itself."""
+    if format is Format.SCRIPT:
+        return str(content[SCRIPT]).rstrip("\n")
     if format is Format.JSON:
         return _json_text(content, 2)
     return _tables([CODEX_SECTION, SERVER], content[CODEX_SECTION][SERVER]).rstrip("\n")
@@ -43,6 +45,8 @@ def written(content: JsonObject, format: Format) -> str:
 
 def _rewritten(text: str, format: Format, content: JsonObject, sections: Collection[str]) -> str:
     """The text with our part of those sections as `content` has it."""
+    if format is Format.SCRIPT:
+        return _replaced(text, content)
     before = _parsed_toml(text) if format is Format.TOML else _parsed_json(text)
     after = _changed(before, content, sections)
     if after == before:
@@ -51,6 +55,15 @@ def _rewritten(text: str, format: Format, content: JsonObject, sections: Collect
         return _rewritten_toml(text, after)
     indented = re.search(r"^([ \t]+)\S", text, re.MULTILINE)  # as the first indented line is
     return _json_text(after, indented[1] if indented else 2) + "\n" if after else ""
+
+
+def _replaced(text: str, content: JsonObject) -> str:
+    """The new script, or "" where there is none, instead of ours."""
+    if text and not text.startswith(f"// {SERVER}:"):
+        if content:
+            raise Unmergeable("it is a script of somebody else")
+        return text
+    return str(content.get(SCRIPT, ""))
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

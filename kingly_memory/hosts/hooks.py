@@ -21,7 +21,13 @@ DETACHED = ("Stop", "SessionEnd")
 them. A compaction has time to wait."""
 CAPTURING = ("PreCompact", *DETACHED)
 EVENTS = (*RECALLING, *CAPTURING)
-NAMES = {"gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent"}}
+NAMES = {
+    "gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent"},
+    "cursor": {
+        "UserPromptSubmit": "beforeSubmitPrompt",
+        **{event: event[0].lower() + event[1:] for event in ("SessionStart", *CAPTURING)},
+    },
+}
 """What hosts call events for which they have other names than Claude Code."""
 LOSING = ("compact", "clear")
 """Sources of a session's start that leave nothing of what was put in before."""
@@ -32,6 +38,8 @@ LOG = "hooks.jsonl"
 """What went wrong, in the user's data folder: see `hook_log`."""
 INPUT_BYTES = 8 * 1024 * 1024
 _SESSION_LIMIT = 200
+_SESSION_NAMES = ("session_id", "conversation_id", "sessionId")
+"""What hosts call it; Cursor and VS Code have words of their own."""
 
 
 class UnusableInput(KinglyMemoryError):
@@ -49,7 +57,8 @@ class Call(NamedTuple):
     session: str | None
     folder: Path | None
     prompt: str
-    transcript: Path | None
+    transcript: Path | list[Any] | None
+    """The file, or where a host keeps none the entries themselves."""
     goes_on: bool
     """At a Stop: another hook made the assistant go on, so the turn has not ended."""
     source: str
@@ -76,15 +85,17 @@ def called(event: str, data: bytes, host: str = HOST) -> Call:
         raise UnusableInput("the event is none of " + ", ".join(EVENTS))
     if given.get("hook_event_name", event) not in (event, _name(event, host)):
         raise UnusableInput(f"the hook for {event} was called for another event")
-    folder, transcript = _text(given, "cwd"), _text(given, "transcript_path")
+    transcript, entries = _text(given, "transcript_path"), given.get("transcript")
+    folders = [given.get("cwd"), *(given["workspace_roots"] if isinstance(given.get("workspace_roots"), list) else ())]
+    folder = next((one for one in folders if isinstance(one, str) and one), "")
     return Call(
         event=event,
         host=host,
-        session=_session(_text(given, "session_id")),
+        session=_session(next(filter(None, (_text(given, name) for name in _SESSION_NAMES)), "")),
         folder=Path(folder) if folder.startswith("/") and "\0" not in folder else None,
         # Gemini CLI puts what a session's start was told into its first prompt.
         prompt=_text(given, "prompt").rpartition("</hook_context>")[2],
-        transcript=Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
+        transcript=entries if isinstance(entries, list) else _path(transcript),
         goes_on=given.get("stop_hook_active") is True,
         source=_text(given, "source"),
     )
@@ -101,8 +112,9 @@ def captures(call: Call, settings: Settings) -> bool:
 
 def handed_over(call: Call) -> bytes:
     """The part of the input that a worker needs to capture."""
-    facts = {"session_id": call.session, "cwd": call.folder, "transcript_path": call.transcript}
-    return json.dumps({name: str(fact) for name, fact in facts.items() if fact is not None}).encode()
+    name = "transcript" if isinstance(call.transcript, list) else "transcript_path"
+    facts = {"session_id": call.session, "cwd": call.folder, name: call.transcript}
+    return json.dumps({name: fact for name, fact in facts.items() if fact is not None}, default=str).encode()
 
 
 def capture(call: Call, place: Place, settings: Settings) -> None:
@@ -126,7 +138,9 @@ def notes(call: Call, place: Place, settings: Settings) -> HookAnswer:
     if not text:
         return HookAnswer(None, remember)
     said: JsonObject = {"additionalContext": text}
-    if call.host != "copilot":  # which alone reads it there
+    if call.host == "cursor":
+        said = {"continue": True, "additional_context": text}
+    elif call.host != "copilot":  # which alone reads it there
         said = {"hookSpecificOutput": {"hookEventName": _name(call.event, call.host), **said}}
     return HookAnswer(said, remember)
 
@@ -148,6 +162,10 @@ def _object(data: bytes) -> dict[str, Any]:
 def _text(given: dict[str, Any], name: str) -> str:
     value = given.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text and "\0" not in text else None
 
 
 def _session(name: str) -> str | None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -57,10 +57,15 @@ def read_since(path: Path, start: int) -> Passage:
             limit, end = file.tell() + READ_BYTES, file.tell()
             for position, line in _lines(file, limit):
                 end = position
-                found += [] if line is None else _messages(line)
+                found += [] if line is None else _messages(_parsed(line))
             return Passage(tuple(found), end, more=end >= limit)
     except OSError as error:
         raise TranscriptUnreadable(error.strerror or type(error).__name__) from None
+
+
+def handed_over(entries: Sequence[Any]) -> Passage:
+    """What was said in entries that a host keeps in no file."""
+    return Passage(tuple(message for one in entries for message in _messages(one)), 0)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -88,12 +93,15 @@ def _lines(file: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
         yield file.tell(), None
 
 
-def _messages(line: bytes) -> Iterator[Message]:
-    """The message in a line; nothing for everything else that hosts write into a transcript."""
+def _parsed(line: bytes) -> Any:
     try:
-        entry = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return
+        return None
+
+
+def _messages(entry: Any) -> Iterator[Message]:
+    """The message in an entry; nothing for everything else that hosts write into a transcript."""
     if not isinstance(entry, dict) or any(entry.get(mark) for mark in _NOT_SAID):
         return
     match entry:
@@ -106,7 +114,9 @@ def _messages(line: bytes) -> Iterator[Message]:
             name = entry["payload"].get("id")
         case {"type": "user" | "gemini" as speaker, "content": content}:  # Gemini CLI
             name = entry.get("id")
-        case {"type": "user.message" | "assistant.message" as speaker, "data": {"content": content}}:  # Copilot CLI
+        case {"type": "user.message" | "assistant.message" as speaker, "data": {"content": content}}:
+            name = entry.get("id")  # Copilot CLI, VS Code
+        case {"role": "user" | "assistant" as speaker, "message": {"content": content}}:  # Cursor, opencode's plugin
             name = entry.get("id")
         case _:
             return
@@ -132,6 +142,8 @@ def _text(content: Any) -> str:
 def _said(text: str) -> str:
     """Without recalled notes and without what the host has put in between, also where its end is missing."""
     own = without_fenced(text)
+    if "<user_query>" in own:  # Cursor: what stands around it is not the user's
+        own = "\n".join(re.findall(r"<user_query>(.*?)(?:</user_query>|\Z)", own, flags=re.DOTALL))
     if "<" in own:
         own = re.sub(rf"<({_HOST_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", "", own, flags=re.DOTALL)
     return "" if own.startswith(("[Request interrupted", "# AGENTS.md instructions")) else own

@@ -231,6 +231,22 @@ def test_only_what_user_and_assistant_said_is_read(tmp_path: Path) -> None:
             ],
             id="copilot",
         ),
+        pytest.param(
+            [
+                {
+                    "role": "user",
+                    "message": {
+                        "content": text(
+                            "<user_info>I prefer tabs.</user_info>\n<user_query>\nI prefer pathlib.\n</user_query>"
+                        )
+                    },
+                },
+                {"role": "assistant", "message": {"content": [{"type": "tool_use", "name": "Read", "input": {}}]}},
+                {"role": "assistant", "message": {"content": text("I went with a queue.")}},
+                {"type": "turn_ended"},
+            ],
+            id="cursor",
+        ),
     ],
 )
 def test_of_the_transcripts_of_other_hosts_too_only_what_user_and_assistant_said_is_read(
@@ -432,7 +448,7 @@ def test_a_transcript_that_takes_longer_than_there_is_time_for_is_read_on_where_
     transcript(tmp_path, *(entry("user", told.format(index), str(index)) for index in range(30)))
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "last"))
     ends = [0]
-    while ends[-1] < session.transcript.stat().st_size:
+    while ends[-1] < (tmp_path / "transcript.jsonl").stat().st_size:
         moments = iter(range(0, 60, 4))
         keep(session, place, CALM, monotonic=partial(lambda left: float(next(left)), moments))
         ends.append(Progress(place.home).end(session.id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -21,13 +22,13 @@ from kingly_memory.hosts import config as hosts
 from kingly_memory.hosts import config_files as host_files
 from kingly_memory.hosts.config import HOSTS, SERVER, Format, Wish, is_our_hook, snippets
 from kingly_memory.hosts.config_text import Unmergeable, merged, stripped, written
-from kingly_memory.hosts.hooks import EVENTS
+from kingly_memory.hosts.hooks import EVENTS, NAMES
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
 from tests.cli_runner import ROOT, Run, environment, put_on_path, runner
 from tests.hosts.hook_samples import event
 
-PLUGIN = ROOT / "integrations" / "claude-code"
+PLUGIN = ROOT / "integrations" / "plugin"
 WISH = Wish(("kingly-memory",))
 merged_json, merged_toml = (partial(merged, format=one) for one in (Format.JSON, Format.TOML))
 stripped_json, stripped_toml = (partial(stripped, format=one) for one in (Format.JSON, Format.TOML))
@@ -47,6 +48,13 @@ def server_of(host: str, wish: Wish = WISH) -> JsonObject:
     entry: JsonObject
     [entry] = (section[SERVER] for section in first.content.values() if SERVER in section)
     return entry
+
+
+def content_of(name: str, text: str) -> JsonObject:
+    """What a file of that name says."""
+    if name.endswith(".js"):
+        return {"script": text.rstrip("\n") + "\n"}
+    return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
 
 
 def backups(folder: Path) -> list[Path]:
@@ -109,14 +117,26 @@ def test_hosts_that_start_servers_elsewhere_are_told_the_home() -> None:
             {"UserPromptSubmit", "SessionStart", "PreCompact", "Stop"},
             {"type": "command", "bash": "kingly-memory hook Stop copilot", "timeoutSec": 30},
         ),
+        (
+            "cursor",
+            "work/.cursor/hooks.json",
+            {"beforeSubmitPrompt", "sessionStart", "preCompact", "stop", "sessionEnd"},
+            {"type": "command", "command": "kingly-memory hook Stop cursor", "timeout": 30},
+        ),
+        (
+            "vscode",
+            "work/.github/hooks/kingly-memory.json",
+            {"UserPromptSubmit", "SessionStart", "PreCompact", "Stop"},
+            {"type": "command", "command": "kingly-memory hook Stop vscode", "timeout": 30},
+        ),
     ],
 )
 def test_each_host_calls_hooks_by_its_own_names_and_in_its_own_units(
     host: str, file: str, names: set[str], entry: JsonObject, project: Path
 ) -> None:
     last = snippets(host, WISH, start=project)[-1]
-    stop = last.content["hooks"]["AfterAgent" if host == "gemini" else "Stop"][0]
-    ours = stop if host == "copilot" else stop["hooks"][0]
+    stop = last.content["hooks"][NAMES.get(host, {}).get("Stop", "Stop")][0]
+    ours = stop if last.content.get("version") == 1 else stop["hooks"][0]
     assert (str(last.path).endswith(f"/{file}"), set(last.content["hooks"]), ours) == (True, names, entry)
     assert is_our_hook(ours)
     text = merged_json('{"hooks": {"Other": [{"bash": "beep"}]}}', last.content)
@@ -163,8 +183,7 @@ def test_what_is_printed_can_be_pasted(run: Run, project: Path, host: str) -> No
     said = run("config", host).out
     for one in run("config", host, "--json").json["files"]:
         _, _, after = said.partition(f"{one['path']}:\n")
-        text = after.partition("\n\n/")[0]
-        assert (tomllib.loads(text) if one["path"].endswith(".toml") else json.loads(text)) == one["content"]
+        assert content_of(one["path"], after.partition("\n\n/")[0]) == one["content"]
 
 
 def test_the_installed_command_is_named_by_its_place_when_only_this_environment_finds_it(
@@ -184,14 +203,23 @@ def test_the_installed_command_is_named_by_its_place_when_only_this_environment_
     assert hosts.installed_command() == (sys.executable, "-m", "kingly_memory")
 
 
-PROJECT_FILES = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}
+SERVER_FILES = (("claude-code", ".mcp.json"), ("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json"))
+PROJECT_FILES = (
+    *SERVER_FILES,
+    ("cursor", ".cursor/hooks.json"),
+    ("vscode", ".github/hooks/kingly-memory.json"),
+    ("opencode", ".opencode/plugins/kingly-memory.js"),
+)
 
 
 def command_in(file: Path) -> str:
-    text = file.read_text()
-    entry = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    entry = content_of(file.name, file.read_text())
+    if "script" in entry:
+        [command] = re.findall(r"^const COMMAND = (.+)$", entry["script"], re.MULTILINE)
+        return shlex.join(json.loads(command))
     if "hooks" in entry:
-        return str(entry["hooks"]["Stop"][0]["hooks"][0]["command"])
+        stop = (entry["hooks"].get("Stop") or entry["hooks"]["stop"])[0]
+        return str(stop.get("hooks", [stop])[0]["command"])
     [servers] = entry.values()
     return str(servers[SERVER]["command"])
 
@@ -204,13 +232,13 @@ def in_an_environment(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 @pytest.mark.requirement("N28")
-@pytest.mark.parametrize(("host", "file"), PROJECT_FILES.items())
+@pytest.mark.parametrize(("host", "file"), PROJECT_FILES)
 def test_a_file_that_a_project_shares_names_the_command_and_no_place_on_this_machine(
     run: Run, in_an_environment: Path, project: Path, host: str, file: str
 ) -> None:
     ran = run("config", host, "--write")
     assert ran.code == 0
-    assert command_in(project / file) == "kingly-memory"
+    assert shlex.split(command_in(project / file))[0] == "kingly-memory"
     assert str(project.parent) not in (project / file).read_text()
     assert f"start {host} from a shell that has it" in ran.err
 
@@ -228,7 +256,7 @@ def test_a_file_of_the_users_own_names_the_place_where_no_other_shell_finds_the_
 
 
 @pytest.mark.requirement("N28")
-@pytest.mark.parametrize(("host", "file"), [*PROJECT_FILES.items(), ("claude-code", ".claude/settings.json")])
+@pytest.mark.parametrize(("host", "file"), [*PROJECT_FILES, ("claude-code", ".claude/settings.json")])
 def test_nothing_is_written_for_others_that_would_not_start_here(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, host: str, file: str
 ) -> None:
@@ -247,7 +275,7 @@ def test_nothing_is_written_for_others_that_would_not_start_here(
 
 @pytest.mark.requirement("N28")
 @pytest.mark.parametrize("option", ["--home", "--token-file"])
-@pytest.mark.parametrize(("host", "file"), [*PROJECT_FILES.items(), ("claude-code", ".claude/settings.json")])
+@pytest.mark.parametrize(("host", "file"), [*SERVER_FILES, ("claude-code", ".claude/settings.json")])
 def test_paths_that_are_named_get_into_no_file_for_others(
     run: Run, project: Path, host: str, file: str, option: str
 ) -> None:
@@ -309,8 +337,7 @@ def test_writing_makes_the_file_and_writing_again_changes_nothing(
     first = run("config", host, "--write", "--json").json["files"]
     assert [(one["changed"], one["backup"]) for one in first] == [(True, None)] * len(expected)
     for name, content in expected.items():
-        text = Path(name).read_text()
-        assert (tomllib.loads(text) if name.endswith(".toml") else json.loads(text)) == content
+        assert content_of(name, Path(name).read_text()) == content
     again = run("config", host, "--write", "--json").json["files"]
     assert [one["changed"] for one in again] == [False] * len(expected)
     assert backups(tmp_path) == []
@@ -515,9 +542,10 @@ def test_a_link_that_leads_out_of_the_project_is_refused(
 
 @pytest.mark.requirement("A20")
 def test_a_link_that_leads_out_of_the_project_to_nothing_makes_nothing(run: Run, project: Path, tmp_path: Path) -> None:
-    (project / ".cursor").symlink_to(tmp_path / "outside")
-    assert run("config", "cursor", "--write").code == 2
-    assert not (tmp_path / "outside").exists()
+    for host, folder in (("cursor", ".cursor"), ("vscode", ".github"), ("opencode", ".opencode")):
+        (project / folder).symlink_to(tmp_path / "outside")
+        assert run("config", host, "--write").code == 2
+        assert not (tmp_path / "outside").exists()
 
 
 def test_a_link_within_the_project_stays_a_link(run: Run, project: Path) -> None:
@@ -527,6 +555,17 @@ def test_a_link_within_the_project_stays_a_link(run: Run, project: Path) -> None
     assert run("config", "claude-code", "--write").code == 0
     assert (project / ".mcp.json").is_symlink()
     assert SERVER in json.loads(real.read_text())["mcpServers"]
+
+
+def test_a_script_of_somebody_else_is_left_as_it_is(run: Run, project: Path) -> None:
+    script = project / ".opencode" / "plugins" / "kingly-memory.js"
+    script.parent.mkdir(parents=True)
+    script.write_text("export const Mine = async () => ({})\n")
+    ran = run("config", "opencode", "--write")
+    assert (ran.code, ran.err.count("\n"), (project / "opencode.json").exists()) == (2, 1, False)
+    assert "it is a script of somebody else. Add by hand what `kingly-memory config opencode` prints" in ran.err
+    assert run("config", "opencode", "--remove").out.endswith(f"{script} holds nothing of Kingly Memory\n")
+    assert script.read_text() == "export const Mine = async () => ({})\n"
 
 
 def test_hooks_go_into_a_named_settings_file(run: Run, project: Path) -> None:
@@ -730,12 +769,23 @@ def test_the_printed_server_command_starts_the_server(run: Run, project: Path) -
     assert answer["result"]["serverInfo"]["name"]
 
 
-def test_the_plugin_says_what_the_command_writes() -> None:
-    plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-    market = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
-    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
-    server = json.loads((PLUGIN / ".mcp.json").read_text())
+@pytest.mark.parametrize(
+    ("host", "folder", "hooks", "server"),
+    [
+        ("claude-code", ".claude-plugin", "hooks/hooks.json", ".mcp.json"),
+        ("codex", ".codex-plugin", "hooks/codex.json", ".mcp.codex.json"),
+    ],
+)
+def test_the_plugin_says_what_the_command_writes(host: str, folder: str, hooks: str, server: str) -> None:
+    plugin, market, its_hooks, its_server = (
+        json.loads((PLUGIN / name).read_text())
+        for name in (f"{folder}/plugin.json", ".claude-plugin/marketplace.json", hooks, server)
+    )
     assert plugin["version"] == market["plugins"][0]["version"] == __version__
-    assert hooks.pop("description")
-    assert hooks == hosts.hooks(WISH)
-    assert server == snippets("claude-code", WISH, start=Path("/nowhere"))[0].content
+    assert (plugin.get("hooks", "./hooks/hooks.json"), plugin.get("mcpServers", "./.mcp.json")) == (
+        f"./{hooks}",
+        f"./{server}",
+    )
+    assert its_hooks.pop("description")
+    assert its_hooks == hosts.hooks(WISH, host)
+    assert its_server == {"mcpServers": {SERVER: server_of(host)}}

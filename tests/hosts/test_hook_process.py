@@ -91,6 +91,9 @@ def test_a_prompt_gets_the_notes_that_fit_it(project: Path) -> None:
         ("codex", "UserPromptSubmit", lambda said: said["hookSpecificOutput"]["additionalContext"]),
         ("gemini", "BeforeAgent", lambda said: said["hookSpecificOutput"]["additionalContext"]),
         ("copilot", "UserPromptSubmit", lambda said: said["additionalContext"]),
+        ("cursor", "beforeSubmitPrompt", lambda said: said["additional_context"] if said["continue"] else ""),
+        ("vscode", "UserPromptSubmit", lambda said: said["hookSpecificOutput"]["additionalContext"]),
+        ("opencode", "UserPromptSubmit", lambda said: said["hookSpecificOutput"]["additionalContext"]),
     ],
 )
 def test_each_host_is_answered_in_its_own_shape_and_is_the_agent_who_speaks(
@@ -103,6 +106,45 @@ def test_each_host_is_answered_in_its_own_shape_and_is_the_agent_who_speaks(
     said = json.loads(process("hook", "UserPromptSubmit", host, stdin=given, KINGLY_HOOK_DEADLINE_S="600").out)
     assert said.get("hookSpecificOutput", {}).get("hookEventName", named) == named
     assert ("need two reviews" in answered(said), "need a rest" in answered(said)) == (True, False)
+
+
+@pytest.mark.requirement("N26")
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("cursor", {"conversation_id": SESSION, "workspace_roots": ["{work}"], "hook_event_name": "stop"}),
+        ("vscode", {"sessionId": SESSION, "cwd": "{work}", "hookEventName": "Stop"}),
+    ],
+)
+def test_a_host_may_have_its_own_words_for_session_and_folder(
+    host: str, named: dict[str, Any], project: Path, tmp_path: Path
+) -> None:
+    """As their documentation has them: neither host has a program that runs without a window."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
+    path = transcript(project, {"role": "user", "message": {"content": text("We decided to use Postgres here.")}})
+    given = json.dumps({**named, "transcript_path": str(path)}).replace("{work}", str(elsewhere)).encode()
+    assert hook("Stop", given, host, "--wait").out == ""
+    with closing(open_reader(Place.resolve(start=elsewhere))) as reader:
+        assert [one.content for one, _ in reader.export()] == ["We decided to use Postgres here."]
+
+
+@pytest.mark.requirement("N26")
+def test_a_host_without_transcripts_hands_over_what_was_said(project: Path) -> None:
+    said = "Let's go with Postgres for the session store."
+    entries = [
+        {"id": "m1", "role": "user", "timestamp": "2026-03-01T10:00:00Z", "message": {"content": said}},
+        {"id": "m2", "role": "tool", "message": {"content": "We decided to use MySQL."}},
+        {"id": "m3", "role": "assistant", "message": {"content": "x" * 100_000}},
+        "We decided to use MySQL.",
+    ]
+    given = {"session_id": SESSION, "cwd": str(project), "transcript": entries}
+    for _ in range(2):
+        assert hook("Stop", given, "opencode", "--wait").out == ""
+    with closing(open_reader(Place.resolve(start=project))) as reader:
+        [(memory, _)] = reader.export()
+    assert (memory.content, memory.scope.context_id) == (said, SESSION)
+    assert memory.created_at == datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def test_the_folder_of_the_session_says_which_project_is_meant(project: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TOOL = "memory_intelligent_store"
+WAITING = "WaitForMcpServers"
 CALL = "call_1"
 
 
@@ -89,15 +90,22 @@ class _Handler(BaseHTTPRequestHandler):
         return {"content": self.server.fact}
 
     def _wanted(self, offered: Sequence[str], said: Any) -> str | None:
-        """Our tool under the host's name for it, unless it was called before."""
-        ours = [name for name in offered if name.endswith(TOOL)]
+        """Our tool under the host's name for it, unless it was called before; else the one that waits for it."""
+        ours = [name for name in offered if name.endswith(TOOL)] or [name for name in offered if name == WAITING]
         return ours[0] if ours and self.server.fact not in json.dumps(said) else None
 
     def _anthropic(self, asked: Any) -> list[Any]:
-        tool = self._wanted([one.get("name", "") for one in asked.get("tools", [])], asked.get("messages"))
-        block = {"type": "tool_use", "id": CALL, "name": tool, "input": {}} if tool else {"type": "text", "text": ""}
+        """Claude Code starts a plugin's servers beside the first request, and offers a tool that waits for them."""
+        names, said = [one.get("name", "") for one in asked.get("tools", [])], asked.get("messages")
+        tool = self._wanted(names, said)
+        arguments = {} if tool == WAITING else self._arguments
+        block = (
+            {"type": "tool_use", "id": f"{CALL}_{len(said)}", "name": tool, "input": {}}
+            if tool
+            else {"type": "text", "text": ""}
+        )
         delta = (
-            {"type": "input_json_delta", "partial_json": json.dumps(self._arguments)}
+            {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
             if tool
             else {"type": "text_delta", "text": self.server.reply}
         )

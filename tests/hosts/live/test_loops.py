@@ -25,17 +25,18 @@ MACHINE = (
 PROMPT = "who has to review a deploy? I prefer pathlib to os.path in new modules."
 FACT, REPLY = "The canary runs on port 6432", "I went with a queue because webhooks arrive in bursts."
 LIMIT_S = 120
+PLUGIN = str(Path(__file__).parents[3] / "integrations" / "plugin")
 
 
 class Host(NamedTuple):
-    """`URL` stands for the model's address. What `prepare` does in the user's folder and the project is what a user of
-    that host has done before."""
+    """`URL` stands for the model's address. `plug_in` are commands of the program that take the place of ours, if any.
+    What `prepare` does in the user's folder and the project is what a user of that host has done before."""
 
     program: str
     options: tuple[str, ...]
     variables: Mapping[str, str]
     prepare: Callable[[Path, Path, str], None] = lambda _home, _work, _url: None
-    has_hooks: bool = True
+    plug_in: tuple[tuple[str, ...], ...] | None = None
 
 
 def codex(home: Path, _: Path, url: str) -> None:
@@ -63,21 +64,30 @@ def opencode(_: Path, work: Path, url: str) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
 
 
+CLAUDE_CODE = Host(
+    f"@anthropic-ai/claude-code-{MACHINE}/claude",
+    ("-p", PROMPT, "--mcp-config", ".mcp.json", "--allowedTools", "mcp__kingly-memory__memory_intelligent_store"),
+    {
+        "ANTHROPIC_BASE_URL": "URL",
+        "ANTHROPIC_API_KEY": "x",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    },
+)
+CODEX = Host(
+    ".bin/codex",
+    ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox", PROMPT),
+    {"OPENAI_API_KEY": "x"},
+    codex,
+)
+PLUGGED_IN = "mcp__plugin_kingly-memory_kingly-memory__memory_intelligent_store"
 HOSTS = {
-    "claude-code": Host(
-        f"@anthropic-ai/claude-code-{MACHINE}/claude",
-        ("-p", PROMPT, "--mcp-config", ".mcp.json", "--allowedTools", "mcp__kingly-memory__memory_intelligent_store"),
-        {
-            "ANTHROPIC_BASE_URL": "URL",
-            "ANTHROPIC_API_KEY": "x",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        },
+    "claude-code": CLAUDE_CODE,
+    "claude-code as a plugin": CLAUDE_CODE._replace(
+        options=("-p", PROMPT, "--plugin-dir", PLUGIN, "--allowedTools", PLUGGED_IN), plug_in=()
     ),
-    "codex": Host(
-        ".bin/codex",
-        ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox", PROMPT),
-        {"OPENAI_API_KEY": "x"},
-        codex,
+    "codex": CODEX,
+    "codex as a plugin": CODEX._replace(
+        plug_in=(("plugin", "marketplace", "add", PLUGIN), ("plugin", "add", "kingly-memory@kingly-memory"))
     ),
     "gemini": Host(
         ".bin/gemini",
@@ -100,7 +110,6 @@ HOSTS = {
         ("run", PROMPT),
         {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
         opencode,
-        has_hooks=False,
     ),
 }
 
@@ -131,15 +140,18 @@ def test_a_host_is_told_notes_calls_our_tools_and_has_its_conversation_captured(
 
         run("git", "init", "--quiet")
         run("kingly-memory", "store", "Deploys need two reviews", "--key", "deploy")
-        run("kingly-memory", "config", name, "--write")
+        if host.plug_in is None:
+            run("kingly-memory", "config", name, "--write")
+        for command in host.plug_in or ():
+            run(str(MODULES / host.program), *command)
         host.prepare(home, work, server.url)
         assert REPLY in run(str(MODULES / host.program), *host.options)
-        wanted = {FACT, *((REPLY, "I prefer pathlib to os.path in new modules.") if host.has_hooks else ())}
+        wanted = {FACT, REPLY, "I prefer pathlib to os.path in new modules."}
         found: set[str] = set()
         latest = time.monotonic() + 30  # the worker that captures goes on when the host has ended
         while not wanted <= found and time.monotonic() < latest:
             listed = json.loads(run("kingly-memory", "list", "--json"))["memories"]
             found = {one["content"] for one in listed}
         assert found == {"Deploys need two reviews", *wanted}
-        assert any("Deploys need two reviews" in one for one in server.asked) == host.has_hooks
+        assert any("Deploys need two reviews" in one for one in server.asked)
         assert "nothing needs you" in run("kingly-memory", "doctor")
