@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
-    from kingly_memory.ports import Clock, Embedder, LanguageModel
+    from kingly_memory.ports import Clock, Embedder, LanguageModel, ToldPrompt
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep.steward import SweepReport
     from kingly_memory.router.threads.verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Recalled, Split, ThreadView
+    from kingly_memory.router.view import Happened
     from kingly_memory.settings import Settings
     from kingly_memory.validation import Imported, Ttl
 
@@ -351,6 +352,14 @@ class SyncAttention(Face):
     def focused(self) -> tuple[Focus, ...]:
         """What the project has in focus, in the order in which it was set first."""
         return self._call(self._awaiting.focused)
+
+    def prompts(self, limit: int = 100) -> tuple[ToldPrompt, ...]:
+        """What was put beside the last prompts of this project, by hooks and by `inject` with a session: the ids, why,
+        and the tokens, bytes and milliseconds that it took; the latest first. No prompt is kept.
+
+        Raises InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.prompts(limit=limit))
 
     def pin(
         self,
@@ -1230,6 +1239,15 @@ class SyncMemoryRouter(Portal):
         is forgotten. A sweep leaves the latest 100 earlier ones (the setting `revisions_kept`). Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.history(key_or_id))
+
+    def timeline(self, limit: int = 50, before: int | None = None) -> tuple[Happened, ...]:
+        """What became of the memories of this project, the latest first: stored, seen again, revised, archived,
+        restored, forgotten, erased. `before` goes on behind the sequence of the last one.
+
+        The change feed keeps 90 days; its latest 20,000 lines of all projects of the home are looked at. Raises
+        InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.timeline(limit=limit, before=before))
 
     def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
         """Compare the texts of two revisions of a memory.

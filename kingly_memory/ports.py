@@ -758,12 +758,23 @@ class LocalStore(Protocol):
         ...
 
 
+class ToldPrompt(NamedTuple):
+    """What was put beside one prompt, or at a session's start, at a time in Unix seconds. `account` is that of the
+    `Injection`; it is empty where an earlier version noted it, and its figures are of a file: nothing to rely on."""
+
+    session: str
+    at_s: float
+    ids: tuple[str, ...]
+    account: JsonObject
+
+
 class InjectionLog(Protocol):
     """Which memories were put into which session's prompts. Kept beside the store, since a hook does not write to it;
     a log that cannot be written to or read is as good as an empty one."""
 
-    def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
-        """Those were put in now, in Unix seconds. Survives the process, not a power cut."""
+    def note(self, session: str, memory_ids: Sequence[str], at_s: float, account: JsonObject | None = None) -> None:
+        """Those were put in now, in Unix seconds, with why and what it cost: see `Injection.account`. Survives the
+        process, not a power cut."""
         ...
 
     def clear(self, session: str, at_s: float) -> None:
@@ -776,6 +787,14 @@ class InjectionLog(Protocol):
 
     def ever(self, session: str) -> Mapping[str, float]:
         """The same with those that it has lost."""
+        ...
+
+    def latest(self, most: int) -> Sequence[ToldPrompt]:
+        """What was put into the last prompts of this space's sessions, the latest first."""
+        ...
+
+    def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:
+        """Erase those ids from the logs of all spaces, and of this space the sessions of these names, or all of it."""
         ...
 
 

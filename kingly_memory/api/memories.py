@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.api.session_log import SessionLog
     from kingly_memory.documents import LogSession
     from kingly_memory.retrieval.verification import VerifiedResults
+    from kingly_memory.router.view import Happened
 
 IMPORT_BATCH = 200
 _OF_A_STORE = frozenset("content key type significance confidence tags title context_id origin metadata ttl".split())
@@ -54,6 +55,7 @@ _Item = TypeVar("_Item")
 USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
 MOST_GOT = 20
+MOST_HAPPENED = 1_000
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
 BUDGET_TOKENS = 2_000
@@ -692,6 +694,16 @@ class MemoryVerbs(Family):
         is forgotten. A sweep leaves the latest 100 earlier ones (the setting `revisions_kept`). Raises InvalidInput.
         """
         return await self._engine.read(lambda: self._engine.view.history(key_or_id))
+
+    async def timeline(self, limit: int = 50, before: int | None = None) -> tuple[Happened, ...]:
+        """What became of the memories of this project, the latest first: stored, seen again, revised, archived,
+        restored, forgotten, erased. `before` goes on behind the sequence of the last one.
+
+        The change feed keeps 90 days; its latest 20,000 lines of all projects of the home are looked at. Raises
+        InvalidInput.
+        """
+        most = validation.count("limit", limit, least=1, most=MOST_HAPPENED)
+        return tuple(await self._engine.read(lambda: self._engine.view.timeline(most, before)))
 
     @verb("diff", title="Compare revisions", reads=True)
     async def diff(

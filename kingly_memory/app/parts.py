@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +19,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.home.own_files import check_folder, tighten, unlock
 from kingly_memory.home.place import ModelPlace, Place, embedder_token, home_name
+from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
@@ -164,6 +165,18 @@ def trust_check(place: Place) -> Callable[[], None]:
         check_trusted(place.home)
 
     return check
+
+
+def trust_home(place: Place, settings: Settings) -> None:
+    """List the home as this user's own, so that hooks recall it. Raises StoreError, and InvalidInput where the list
+    cannot be written."""
+    from kingly_memory.adapters.local.trusted import change_list, is_trusted, vouch
+
+    with closing(open_store(place, settings)) as store:  # a change names it anew where its files are copies of others
+        store.write(lambda transaction: transaction.facet(HOME, INCARNATION)).result()
+    vouch(Folder(place.home))
+    if not is_trusted(Folder(place.home)):
+        change_list({})  # which says why it could not be written
 
 
 def departures(place: Place) -> Departures:

@@ -83,13 +83,24 @@ class Omission(StrEnum):
 
 class Injection(NamedTuple):
     """`text` is empty when nothing was put in; ids are in the order of priority. `threads` names the thread of each
-    memory that was put in. `asked` is there where a long prompt was cut to its question."""
+    memory that was put in, `why` says how pertinent it was and what its place is made of. `asked` is there where a long
+    prompt was cut to its question."""
 
     text: str
     put_in: tuple[MemoryId, ...]
     left_out: Mapping[MemoryId, Omission]
     threads: Mapping[MemoryId, str] = MappingProxyType({})
     asked: str | None = None
+    why: Mapping[MemoryId, tuple[float, Priority]] = MappingProxyType({})
+
+    def account(self, occasion: str, took_ms: float) -> JsonObject:
+        """What a log keeps of it: why and what it cost, and nothing that anybody has said."""
+        left: dict[str, int] = {}
+        for omission in self.left_out.values():
+            left[omission.name] = left.get(omission.name, 0) + 1
+        why = [[round(one, 2) for one in (fits, *place)] for fits, place in self.why.values()]
+        size = {"tokens": estimated_tokens(self.text) if self.text else 0, "bytes": len(self.text.encode())}
+        return {"occasion": occasion, "why": why, "left": left, **size, "ms": round(took_ms, 1)}
 
     def to_json(self) -> JsonObject:
         return {
@@ -142,6 +153,7 @@ def inject(
     room = _Room(budget)
     lines: list[str] = []
     threads: dict[MemoryId, str] = {}
+    why: dict[MemoryId, tuple[float, Priority]] = {}
     left_out: dict[MemoryId, Omission] = {}
     said: set[str] = set()
     first_of: dict[str, int] = {}
@@ -172,9 +184,10 @@ def inject(
             continue
         lines += noted
         threads[memory.id] = one.thread_id
+        why[memory.id] = one.pertinence, place
         first_of.setdefault(one.thread_id, len(threads))
         said.add(shown.casefold())
-    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads)
+    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads, why=why)
 
 
 _DEED = (

@@ -131,7 +131,7 @@ def _answer(options: SimpleNamespace, began: float) -> None:
         watch.end()
     if answer.said is None or _write(answer.said):
         with suppress(Exception):  # it has been said, and can be said again
-            answer.remember()
+            answer.remember((time.monotonic() - began) * 1000)
 
 
 def deadline_s(event: str, settings: Settings) -> float:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from kingly_memory.adapters.local.folder import Folder
-from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.adapters.local.trusted import change_list, is_trusted, vouch
+from kingly_memory.adapters.local.trusted import change_list, is_trusted
+from kingly_memory.app.parts import trust_home
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
@@ -15,8 +14,7 @@ from kingly_memory.home.place import HOME_FOLDER, Place, user_data_folder
 from kingly_memory.home.settings_file import read
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, digest, place
 from kingly_memory.models import JsonObject
-from kingly_memory.ports import HOME, INCARNATION
-from kingly_memory.settings import beside, said_in, settings_files
+from kingly_memory.settings import Settings, beside, said_in, settings_files
 
 _LISTED = Table(
     ("STATE", "PATH"),
@@ -56,11 +54,7 @@ def trust(options: Options, _: Output) -> Answer:
         rows = table([(name, str(value)) for name, value in settings.items()])
         lines += [f"trusted {path}, until its contents change; it says", *rows]
     if home is not None:
-        with closing(DiskStore(home)) as store:  # a change names it anew where its files are copies of others
-            store.write(lambda transaction: transaction.facet(HOME, INCARNATION)).result()
-        vouch(Folder(home))
-        if not is_trusted(Folder(home)):
-            change_list({})  # which says why it could not be written
+        trust_home(Place.resolve(home=home, remote=False), Settings())
         told["home"] = str(home)
         lines.append(f"trusted the memories in {home}; hooks recall them from now on")
     return Answer(told, lines)

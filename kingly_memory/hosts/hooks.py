@@ -69,7 +69,8 @@ class HookAnswer(NamedTuple):
     """What the host is told, if anything, and what is done once it has been told."""
 
     said: JsonObject | None = None
-    remember: Callable[[], None] = lambda: None
+    remember: Callable[[float], None] = lambda _: None
+    """Is told how long the hook took, in milliseconds."""
 
 
 def called(event: str, data: bytes, host: str = HOST) -> Call:

@@ -34,7 +34,7 @@ class NotesBlock(NamedTuple):
     """The block of notes, and what remembers that it was put in: for when it has been."""
 
     text: str
-    remember: Callable[[], None]
+    remember: Callable[[float], None]
 
 
 def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> NotesBlock:
@@ -43,7 +43,7 @@ def for_prompt(prompt: str, session: str | None, place: Place, settings: Setting
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
         gathered = candidates.for_prompt(prompt, around, settings.local_search_s)
-    return _recalled(gathered, session, place, settings, around, least=LEAST)
+    return _recalled(gathered, session, place, settings, around, occasion="prompt", least=LEAST)
 
 
 def for_start(session: str | None, place: Place, settings: Settings, *, anew: bool) -> NotesBlock:
@@ -55,7 +55,7 @@ def for_start(session: str | None, place: Place, settings: Settings, *, anew: bo
     with closing(open_reader(place, settings, repairs=False)) as reader:
         around = reader.surroundings()
         gathered = candidates.for_start(_of_project(reader, around, session), around)
-    return _recalled(gathered, session, place, settings, around, anew=anew)
+    return _recalled(gathered, session, place, settings, around, occasion="start", anew=anew)
 
 
 def _recalled(
@@ -65,6 +65,7 @@ def _recalled(
     settings: Settings,
     around: Surroundings,
     *,
+    occasion: str,
     least: float = 0.0,
     anew: bool = False,
 ) -> NotesBlock:
@@ -80,11 +81,11 @@ def _recalled(
         seen=seen,
     )
 
-    def remember() -> None:
+    def remember(took_ms: float) -> None:
         if session and anew:
             log.clear(session, around.now_s)
-        if session and found.put_in:
-            log.note(session, found.put_in, around.now_s)
+        if session:
+            log.note(session, found.put_in, around.now_s, found.account(occasion, took_ms))
 
     return NotesBlock(found.text, remember)
 

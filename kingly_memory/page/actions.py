@@ -18,6 +18,8 @@ from kingly_memory.page.html import Child, Html, el
 _FILES = {"backup", "list"}
 """What writes a file of this machine has no form, and `list` changes nothing."""
 UNDO_SWEEP = Verb("undo_sweep", None, None, "", "Take back the last sweep", "Bring back what it archived.", tuple)
+TRUST = Verb("trust", None, None, "", "Trust this home", "Hooks recall what it holds from now on.", tuple)
+"""Done by the page itself: it is about the home, and not about a memory."""
 OFFERED: Mapping[str, Verb] = {
     UNDO_SWEEP.calls: UNDO_SWEEP,
     **{
@@ -56,7 +58,7 @@ def form(
     buttons: Child = None,
 ) -> Html:
     """The form of a verb: those `fields` of its parameters, holding what is `given`; `fixed` ones are out of sight."""
-    verb = OFFERED[calls]
+    verb = TRUST if calls == TRUST.calls else OFFERED[calls]
     known = {one.name: one for one in verb.parameters}
     hidden = {"seal": asked.seal, "in": asked.here, "back": back or asked.itself, **(fixed or {})}
     stem = f"{calls}-{'-'.join(str(one)[-12:] for one in (fixed or {}).values())}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
-from kingly_memory.models import Memory, project_and_user, space_of
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, project_and_user, space_of
 from kingly_memory.page.html import Child, Html, el
 from kingly_memory.plain import plain
 
@@ -93,16 +94,28 @@ def _ago(seconds: float) -> str | None:
     return "just now"
 
 
+def assessment_of(memory: Memory) -> Mapping[str, Any]:
+    """What an assessment of confidence says: nothing where it is none."""
+    try:
+        said = json.loads(memory.content) if CONFIDENCE_ASSESSMENT in memory.tags else {}
+        return said if 0 <= said["confidence"] <= 1 and isinstance(said["task"], str) else {}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return {}
+
+
 def heading_of(memory: Memory) -> str:
+    if told := assessment_of(memory):
+        return f"How sure: {told['confidence']:.2f}, {told['task'][:_BEGINNING]}"
     text = memory.title or next((line for line in memory.content[:2_000].splitlines() if line.strip()), memory.id)
     return text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}…"
 
 
 def excerpt(memory: Memory) -> str | None:
     """The beginning of the text, where the heading does not say it all."""
-    text = memory.content[:_EXCERPT].strip()
+    text, head = memory.content[:_EXCERPT].strip(), heading_of(memory)
     cut = "…" if len(memory.content) > _EXCERPT else ""
-    return None if text == heading_of(memory) else f"{text}{cut}"
+    beyond = text.removeprefix(f"{head}\n").lstrip()
+    return None if text == head else f"{beyond}{cut}"
 
 
 def link(asked: Asked, memory_id: str, words: Child) -> Html:
@@ -208,4 +221,12 @@ def ask(asked: Asked, label: str, name: str, button: str) -> Html:
     said, here = asked.query.get(name, ""), asked.here
     field = el("input", type="text", name=name, value=said, dir="auto")
     kept = el("input", type="hidden", name="in", value=here) if here else None
-    return el("form", kept, el("label", f"{label} ", field), " ", el("button", button), method="get", action=asked.path)
+    return el(
+        "form",
+        kept,
+        el("label", f"{label} ", field),
+        el("button", button),
+        method="get",
+        action=asked.path,
+        class_="ask",
+    )

@@ -11,13 +11,13 @@ _WIDE, _HIGH, _EDGE = 640.0, 200.0, 60.0
 _FLOOR = _HIGH - 25
 _MOST_NAMES = 12
 """Bars or dots that have room for their names."""
-_NAME = 22
+_NAME = 18
 """Characters of a name in the graph."""
-_RINGS = ((150.0, 95.0), (235.0, 175.0))
+_RINGS = ((195.0, 95.0), (245.0, 175.0))
 
 
-def _picture(label: str, drawn: Iterable[Html], high: float = _HIGH, role: str = "img") -> Html:
-    return el("svg", drawn, viewBox=f"0 0 {_WIDE:.0f} {high:.0f}", role=role, aria_label=label, class_="plot")
+def _picture(label: str, drawn: Iterable[Html], high: float = _HIGH, role: str = "img", top: float = 0) -> Html:
+    return el("svg", drawn, viewBox=f"0 {top:.0f} {_WIDE:.0f} {high:.0f}", role=role, aria_label=label, class_="plot")
 
 
 def _text(words: str, x: float, y: float, anchor: str = "middle") -> Html:
@@ -72,8 +72,12 @@ def calibration(label: str, groups: Sequence[tuple[float, float, int]]) -> Html:
     (left, floor), (right, top) = at(0, 0), at(1, 1)
     drawn = [
         _line((left, floor), (right, top)),
-        _text("came true: 1", left, top - 12),
-        _text("said: 1", right, floor + 20),
+        _line((left, floor), (right, floor)),
+        _line((left, floor), (left, top)),
+        _text("came true", left, top - 12),
+        _text("said", right, floor + 20),
+        *(_text(f"{one:g}", left - 8, at(0, one)[1] + 4, "end") for one in (0, 0.5, 1)),
+        *(_text(f"{one:g}", at(one, 0)[0], floor + 20) for one in (0, 0.5)),
     ]
     for said, true, count in groups:
         x, y = at(said, true)
@@ -94,11 +98,36 @@ def graph(
     places = {middle: center}
     for ring, size in zip((near, [one for one in names if one not in (middle, *near)]), _RINGS, strict=True):
         for place, one in enumerate(ring):
-            turn = 2 * math.pi * place / len(ring) + (0 if ring is near else 0.35)
+            turn = 2 * math.pi * place / len(ring) + (0.3 if ring is near else 0.65)
             places[one] = (center[0] + size[0] * math.cos(turn), center[1] + size[1] * math.sin(turn))
+    return _linked("graph of links, two steps wide", places, names, edges, address)
+
+
+def circle(names: Mapping[str, str], edges: Sequence[tuple[str, str, str]], address: Callable[[str], str]) -> Html:
+    """Memories on a circle, which those that are linked most begin."""
+    places = {}
+    for place, one in enumerate(names):
+        turn = 2 * math.pi * place / len(names)
+        places[one] = _WIDE / 2 + 235 * math.sin(turn), 210 - 175 * math.cos(turn)
+    return _linked("graph of links", places, names, edges, address)
+
+
+def _linked(
+    label: str,
+    places: Mapping[str, tuple[float, float]],
+    names: Mapping[str, str],
+    edges: Sequence[tuple[str, str, str]],
+    address: Callable[[str], str],
+) -> Html:
+    """The first one is larger. The picture is as high as it has to be."""
+    tops = [y for _, y in places.values()]
+    above, high = min(tops) - 30, max(tops) - min(tops) + 65
     drawn = [_line(places[a], places[b], f"edge {kind}", kind) for a, b, kind in edges if a in places and b in places]
-    for one, (x, y) in places.items():
+    for number, (one, (x, y)) in enumerate(places.items()):
         words = names[one] if len(names[one]) <= _NAME else f"{names[one][:_NAME]}…"
-        dot = el("circle", cx=x, cy=y, r=9 if one == middle else 6)
-        drawn.append(el("a", el("title", names[one]), dot, _text(words, x, y + 22), href=address(one)))
-    return _picture("graph of links, two steps wide", drawn, 2 * center[1], role="group")
+        dot = el("circle", cx=x, cy=y, r=6 if number else 9)
+        anchor = "start" if x < _WIDE * 0.2 else "end" if x > _WIDE * 0.8 else "middle"
+        # A name stands away from the middle, where the lines are.
+        name = _text(words, x, y - 14 if y < (min(tops) + max(tops)) / 2 - 20 else y + 24, anchor)
+        drawn.append(el("a", el("title", names[one]), dot, name, href=address(one)))
+    return _picture(label, drawn, high, role="group", top=above)

@@ -3,6 +3,7 @@ is told to stop."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -17,11 +18,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
+from kingly_memory.app import parts
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError, StoreUntrusted
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
-from kingly_memory.page import memories, work
+from kingly_memory.page import memories, overview, prompts, work
 from kingly_memory.page.access import AGAIN, HEADERS, Access
-from kingly_memory.page.actions import OFFERED, do, own
+from kingly_memory.page.actions import OFFERED, TRUST, do, form, own
 from kingly_memory.page.asked import Asked, View, same_space, space_of_address, space_words
 from kingly_memory.page.html import Html, document, el
 
@@ -41,9 +43,11 @@ _NOTES = 20
 
 VIEWS: Mapping[str, tuple[str, Callable[[Asked], Awaitable[View]]]] = {
     "/": ("Memories", memories.memories),
+    "/timeline": ("Timeline", overview.timeline),
     "/threads": ("Threads", work.threads),
+    "/links": ("Links", overview.links),
     "/tasks": ("Tasks", work.tasks),
-    "/prompts": ("Prompts", work.prompts),
+    "/prompts": ("Prompts", prompts.prompts),
     "/delivery": ("Delivery", work.delivery),
     "/upkeep": ("Upkeep", work.upkeep),
     "/figures": ("Figures", work.figures),
@@ -57,8 +61,9 @@ _FILES = {"/page.css": "text/css", "/page.js": "text/javascript"}
 class Page:
     """The page over one router, which somebody else closes."""
 
-    def __init__(self, memory: MemoryRouter, access: Access) -> None:
+    def __init__(self, memory: MemoryRouter, access: Access, place: Place, settings: Settings) -> None:
         self._memory = memory
+        self._place, self._settings = place, settings
         self._access = access
         self._notes: list[str] = []
         self._files = {path: files(__package__).joinpath(path[1:]).read_bytes() for path in _FILES}
@@ -150,7 +155,12 @@ class Page:
             return self._plain(
                 "this form is not of this page, or of one that has ended; go back and load it again", 403
             )
-        verb = OFFERED.get(request.path_params["calls"])
+        calls = request.path_params["calls"]
+        if calls == TRUST.calls:
+            await asyncio.to_thread(parts.trust_home, self._place, self._settings)
+            self._notes = ["Trusted: hooks recall what it holds from now on.", *self._notes][:_NOTES]
+            return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
+        verb = OFFERED.get(calls)
         if verb is None:
             return self._plain("nothing is done under that name", 404)
         asked = self._asked(request, posted.get("in", [""])[0])
@@ -176,6 +186,20 @@ class Page:
             memories.link_state(status),
         ]
         return el("p", " · ".join(words), id="state", data_mark="|".join(mark), data_at=asked.url("/state"))
+
+    def _distrust(self, asked: Asked) -> Html | None:
+        """Why hooks leave this home alone, if they do, with what to do."""
+        try:
+            parts.trust_check(self._place)()
+        except StoreUntrusted:
+            says = (
+                "This home was not made here, so hooks neither quote it nor write to it: it may say what nobody here "
+                "has said. Look at what is remembered; if it is yours, trust it."
+            )
+            return el("div", el("p", says), form(asked, TRUST.calls), role="note", class_="alert")
+        except StoreError:
+            pass  # the view says it
+        return None
 
     async def _shown(self, asked: Asked, view: View) -> Response:
         notes, self._notes = self._notes, []
@@ -210,6 +234,7 @@ class Page:
             el(
                 "main",
                 (el("p", said, role="status", class_="note") for said in notes),
+                await asyncio.to_thread(self._distrust, asked),
                 view.main,
                 id="main",
                 tabindex="-1",
@@ -240,7 +265,7 @@ async def _posted(request: Request) -> dict[str, list[str]]:
     return parse_qs(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
 
 
-def application(memory: MemoryRouter, access: Access) -> Starlette:
+def application(memory: MemoryRouter, access: Access, place: Place, settings: Settings) -> Starlette:
     """The page as an ASGI application, which opens the router and closes it."""
 
     @asynccontextmanager
@@ -248,7 +273,7 @@ def application(memory: MemoryRouter, access: Access) -> Starlette:
         async with memory:
             yield
 
-    return Starlette(routes=Page(memory, access).routes(), lifespan=lifespan)
+    return Starlette(routes=Page(memory, access, place, settings).routes(), lifespan=lifespan)
 
 
 def serve(place: Place, settings: Settings, port: int, *, shown: Callable[[str], object]) -> None:
@@ -262,7 +287,8 @@ def serve(place: Place, settings: Settings, port: int, *, shown: Callable[[str],
         taken = stack.enter_context(listener(HOST, port))
         number = taken.getsockname()[1]
         access = Access(number)
-        web = quiet_server(application(MemoryRouter.at(place, settings=settings), access), lifespan=True)
+        memory = MemoryRouter.at(place, settings=settings)
+        web = quiet_server(application(memory, access, place, settings), lifespan=True)
         stack.enter_context(stopped_by_signals(web))
         shown(f"{address(HOST, number)}{access.link}")
         web.run(sockets=[taken])

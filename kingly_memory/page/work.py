@@ -1,12 +1,10 @@
-"""The views of work: threads and what is at hand in them, tasks, prompts, delivery, upkeep, and figures."""
+"""The views of work: threads and what is at hand in them, tasks, delivery, upkeep, and figures."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from kingly_memory.cognition.outcomes import KNOWN, TASK_OUTCOME, TaskStatus, outcome_of
 from kingly_memory.errors import InvalidInput
@@ -15,18 +13,18 @@ from kingly_memory.page.actions import form
 from kingly_memory.page.asked import (
     Asked,
     View,
-    ask,
+    assessment_of,
     card,
     facts,
     folded,
     group,
     heading_of,
     link,
+    meter,
     section,
     space_in_address,
     space_words,
     table,
-    verbatim,
     when,
 )
 from kingly_memory.page.html import Child, Html, el, join
@@ -95,7 +93,6 @@ async def thread(asked: Asked) -> View:
         title,
         join(
             el("h1", el("bdi", title)),
-            facts({name: getattr(one, name) for name in names}),
             group(
                 "actions",
                 rating(asked, one.id),
@@ -104,8 +101,11 @@ async def thread(asked: Asked) -> View:
             ),
             folded("Rename it", form(asked, "threads.rename", ["title"], given={"title": title}, fixed=this)),
             folded("Merge another into it", form(asked, "threads.merge", ["thread_b"], fixed={"thread_a": one.id})),
-            section("At hand", hand),
             section("What was said", [card(asked, each.memory, is_archived=each.archived) for each in one.messages]),
+            section(
+                "At hand", hand, says="The last of it and of what it drew on, as an agent at work there is given it."
+            ),
+            section("Its figures", facts({name: getattr(one, name) for name in names})),
         ),
     )
 
@@ -121,10 +121,15 @@ async def tasks(asked: Asked) -> View:
         for one in outcomes
         if (said := outcome_of(one))
     ]
-    rows = [
-        (link(asked, one.id, told["task"]), f"{told['confidence']:.2f}", when(one.updated_at, asked.now))
+    rows: list[Sequence[Child]] = [
+        (
+            link(asked, one.id, told["task"]),
+            [meter(told["confidence"], "confidence"), f" {told['confidence']:.2f}"],
+            when(one.updated_at, asked.now),
+            folded("why", facts({name: said for name, said in told.items() if name not in ("task", "confidence")})),
+        )
         for one in assessed
-        if (told := _said(one))
+        if (told := assessment_of(one))
     ]
     return View(
         "Tasks",
@@ -135,7 +140,7 @@ async def tasks(asked: Asked) -> View:
             folded(
                 "Record a task", form(asked, "record_task_outcome", ["task", "status", "approach", "reason", "notes"])
             ),
-            section("Assessments", table("The latest assessments", ("task", "confidence", "when"), rows)),
+            section("Assessments", table("The latest assessments", ("task", "confidence", "when", "evidence"), rows)),
         ),
     )
 
@@ -144,56 +149,14 @@ async def _tagged(asked: Asked, tag: str, limit: int) -> list[Memory]:
     return [*await asked.memory.list(limit, tags=[tag])]
 
 
-def _said(memory: Memory) -> Mapping[str, Any]:
-    """What an assessment says; nothing where it is none."""
-    try:
-        said = json.loads(memory.content)
-        return said if 0 <= said["confidence"] <= 1 and isinstance(said["task"], str) else {}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return {}
-
-
-# --- prompts ----------------------------------------------------------------------------------------------------------
-
-
-async def prompts(asked: Asked) -> View:
-    """What would be put beside a prompt, and why not the rest."""
-    prompt = asked.query.get("prompt", "").strip()
-    answer: Child = None
-    if prompt:
-        found = await asked.memory.inject(prompt)
-        left = [(await _named(asked, one), why.value) for one, why in [*found.left_out.items()][:_SHOWN]]
-        answer = section(
-            f"Put in: {counted(len(found.put_in), 'memory', 'memories')}",
-            el("ul", [el("li", await _named(asked, one)) for one in found.put_in]),
-            verbatim(found.text or "Nothing fits this prompt well enough.", "notes"),
-            table("Left out", ("memory", "why"), left),
-        )
-    says = "See the notes that a hook would put beside a prompt, and why others stay out. It asks no remote."
-    return View(
-        "Prompts",
-        join(
-            el("h1", "What is put beside prompts"),
-            el("p", says, class_="says"),
-            ask(asked, "Prompt", "prompt", "Try it"),
-            answer,
-        ),
-    )
-
-
-async def _named(asked: Asked, memory_id: str) -> Child:
-    """A link with the memory's heading; looking it up counts as no use."""
-    said = (await asked.memory.history(memory_id))[:1]
-    return link(asked, memory_id, heading_of(said[0]) if said else memory_id)
-
-
 # --- delivery ---------------------------------------------------------------------------------------------------------
 
 
 async def delivery(asked: Asked) -> View:
     """Where memories go besides this machine, and what waits for that."""
     status, remotes = await asked.memory.status(), await asked.memory.remotes()
-    outbox = [] if status["link"]["state"] == LinkState.DISABLED else await asked.memory.outbox()
+    is_alone = status["link"]["state"] == LinkState.DISABLED
+    outbox = [] if is_alone else await asked.memory.outbox()
     known = [
         (
             el("bdi", one.label or one.endpoint),
@@ -220,11 +183,23 @@ async def delivery(asked: Asked) -> View:
         join(
             el("h1", "Delivery"),
             el("p", "Memories of significance 0.3 and below never leave this machine.", class_="says"),
-            facts({"link": link_state(status), **status["link"]}),
-            form(asked, "sync", button="Try the remote now"),
-            section("Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)),
-            section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
+            _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
+            None if is_alone else form(asked, "sync", button="Try the remote now"),
+            None
+            if is_alone and not known
+            else section(
+                "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
+            ),
+            None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
         ),
+    )
+
+
+def _no_remote() -> Html:
+    """What to do to have one."""
+    how = el("code", "kingly-memory remotes add NAME URL")
+    return el(
+        "p", "There is no remote: all memories are on this machine alone. ", how, " names one; begin the page anew."
     )
 
 
@@ -254,7 +229,11 @@ async def upkeep(asked: Asked) -> View:
         "Upkeep",
         join(
             el("h1", "Upkeep"),
-            section("The next sweep", await _planned(asked)),
+            section(
+                "The next sweep",
+                await _planned(asked),
+                says="A sweep puts what has ended or faded into the archive. It is shown before it is done.",
+            ),
             group(
                 "sweeps",
                 form(asked, "sweep", button="Sweep…"),
@@ -282,7 +261,12 @@ async def _planned(asked: Asked) -> Child:
     plan, weak = await asked.memory.sweep(dry_run=True), await asked.memory.weak()
     names = ("archived", "erased", "promoted", "demoted", "waiting", "spared", "elsewhere", "actions")
     told = {name: value for name in names if (value := getattr(plan, name))}
-    faded = {f"faded, {name}": len(getattr(weak, name)) for name in ("forgettable", "recoverable", "protected")}
+    kinds = {
+        "forgettable": "faded",
+        "recoverable": "faded, still to be saved",
+        "protected": "faded, kept as it matters",
+    }
+    faded = {words: count for name, words in kinds.items() if (count := len(getattr(weak, name)))}
     return facts({**(told or {"to do": "nothing"}), **faded})
 
 
@@ -299,6 +283,7 @@ async def figures(asked: Asked) -> View:
     latest = [*await asked.memory.list(_LATEST)]
     days = Counter(one.created_at.date().isoformat() for one in latest)
     total = (await asked.memory.status())["memories"]["total"]
+    beyond = f"; the days are those of the latest {_LATEST:,}" if len(latest) == _LATEST else ""
     growth, so_far = list[tuple[str, int]](), total - len(latest)
     for day, count in sorted(days.items()):
         so_far += count
@@ -313,7 +298,7 @@ async def figures(asked: Asked) -> View:
         "Figures",
         join(
             el("h1", "Figures"),
-            el("p", f"{total:,} memories; the days are those of the latest {len(latest):,}.", class_="says"),
+            el("p", f"{total:,} memories{beyond}.", class_="says"),
             section("Growth", line("Memories by day", growth)) if len(growth) > 1 else None,
             section("Stored each day", bars("Memories stored each day", dict(sorted(days.items())[-60:]))),
             section("Strength and tiers", await _strength(asked)),
@@ -343,7 +328,7 @@ def calibrated(assessed: Iterable[Memory], outcomes: Iterable[Memory]) -> list[t
             ended.setdefault(said.task, []).append((one.created_at, said.status == TaskStatus.COMPLETED))
     groups: dict[int, list[tuple[float, bool]]] = {}
     for one in assessed:
-        told = _said(one)
+        told = assessment_of(one)
         later = [end for end in ended.get(told.get("task", ""), ()) if end[0] >= one.created_at]
         if later:
             groups.setdefault(min(int(told["confidence"] * 10), 9), []).append((told["confidence"], min(later)[1]))

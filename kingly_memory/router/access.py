@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from kingly_memory.models import Receipt
-from kingly_memory.ports import Clock, Searcher, StoreReader, Transaction
+from kingly_memory.ports import Clock, InjectionLog, Searcher, StoreReader, Transaction
 from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
 from kingly_memory.validation import Draft
@@ -22,6 +22,9 @@ class Access(Searcher, Protocol):
 
     @property
     def reader(self) -> StoreReader: ...
+
+    @property
+    def injections(self) -> InjectionLog | None: ...
 
     @property
     def clock(self) -> Clock: ...

@@ -325,6 +325,8 @@ class Engine:
         ids = tuple(one.id for one in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
+        if (logs := self.runtime.injections) is not None:
+            await self.read(lambda: purging.purge_told(logs, buried, [*gone, *(row.memory for row in rows)], whole))
         return purging.Purged(
             ids,
             documents=documents,

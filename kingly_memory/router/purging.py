@@ -6,7 +6,7 @@ What was purged leaves a tombstone: the id, the project and times, without conte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
-from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery import shared
@@ -152,6 +152,20 @@ def purge_rest(space: str, agents: Iterable[str | None], now: datetime) -> Calla
         return transaction.documents.purge(space)
 
     return change
+
+
+def purge_told(
+    logs: Callable[[str], InjectionLog], ids: Collection[str], memories: Iterable[Memory], whole: Collection[str]
+) -> None:
+    """Purge what is kept of the prompts that these were put into, and the sessions that they were said in."""
+    sessions: dict[str, set[str]] = {space: set() for space in whole}
+    for one in memories:
+        named = sessions.setdefault(one.scope.space, set())
+        if one.scope.context_id is not None:
+            named.add(one.scope.context_id)
+    for space, names in sessions.items():
+        logs(space).purge(ids, names, whole=space in whole)
+        ids = ()  # they are erased wherever they were told
 
 
 def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext) -> list[Row]:

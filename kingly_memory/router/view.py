@@ -64,6 +64,22 @@ class Station(NamedTuple):
         return () if self.routes is None else self.routes.known
 
 
+MOST_CHANGES = 20_000
+"""Lines of the feed, which is that of all projects of the home, that are looked at for a timeline."""
+_CHANGES_AT_ONCE = 200
+
+
+class Happened(NamedTuple):
+    """What became of a memory (`what`, see `ports.Change`) at a time in Unix seconds, and the memory as it is now: a
+    purged one without content. Sequences ascend."""
+
+    sequence: int
+    at_s: float
+    what: str
+    memory: Memory
+    is_purged: bool
+
+
 class View:
     """One project's memories and remotes, as this machine knows them."""
 
@@ -176,6 +192,23 @@ class View:
             if "sightings" in used:
                 told.setdefault(one, {})["sightings"] = used["sightings"]
         return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
+
+    def timeline(self, limit: int, before: int | None) -> list[Happened]:
+        """The lines of the change feed that are of this space, back from `before`."""
+        reader, space, found = self._store.reader, self._station.space, list[Happened]()
+        last = reader.last_change() if before is None else before - 1
+        oldest = max(last - MOST_CHANGES, 0)
+        rows: dict[str, Row | None] = {}
+        while last > oldest and len(found) < limit:
+            first = max(last - _CHANGES_AT_ONCE, oldest)
+            for one in reversed([one for one in reader.changes(first, last - first) if one.sequence <= last]):
+                if one.memory_id not in rows:
+                    rows[one.memory_id] = reader.row(one.memory_id)
+                row = rows[one.memory_id]
+                if row is not None and row.memory.scope.space == space and len(found) < limit:
+                    found.append(Happened(one.sequence, one.at_s, one.what, row.memory, row.is_tombstone))
+            last = first
+        return found
 
     def readable(self, key_or_id: str) -> Row | None:
         """The row of the project under that name, else that which its user keeps for every project; a forgotten one

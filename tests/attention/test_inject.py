@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.attention.injection import Injection
 from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+from kingly_memory.ports import ToldPrompt
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.mcp_sessions import session
@@ -94,9 +96,11 @@ class Listener:
 
     def __init__(self) -> None:
         self.noted: list[tuple[str, tuple[str, ...], float]] = []
+        self.accounts: list[JsonObject] = []
 
-    def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
+    def note(self, session: str, memory_ids: Sequence[str], at_s: float, account: JsonObject | None = None) -> None:
         self.noted.append((session, tuple(memory_ids), at_s))
+        self.accounts.append(account or {})
 
     def of(self, session: str) -> Mapping[str, float]:
         return {one: at_s for name, ids, at_s in self.noted if name == session for one in ids}
@@ -105,6 +109,12 @@ class Listener:
 
     def clear(self, session: str, at_s: float) -> None:
         raise AssertionError(session)
+
+    def latest(self, most: int) -> Sequence[ToldPrompt]:
+        raise AssertionError(most)
+
+    def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:
+        raise AssertionError(memory_ids)
 
 
 async def test_what_was_put_in_is_noted_by_the_routers_clock_and_no_remote_is_asked(tmp_path: Path) -> None:
@@ -116,7 +126,11 @@ async def test_what_was_put_in_is_noted_by_the_routers_clock_and_no_remote_is_as
         receipt = await memory.store(RULE, origin="user", significance=0.2)
         await memory.inject("haiku", session="s1")
         await memory.inject(PROMPT, session="s1")
-        assert log.noted == [("s1", (receipt.id,), clock.now().timestamp())]
+        now_s = clock.now().timestamp()
+        assert log.noted == [("s1", (), now_s), ("s1", (receipt.id,), now_s)]
+        account = log.accounts[1]
+        assert (account["occasion"], account["left"], len(account["why"])) == ("prompt", {}, 1)
+        assert account["tokens"] > 20 < account["bytes"]
         assert remote.named("search") == []
 
 

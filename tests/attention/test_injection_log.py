@@ -47,6 +47,34 @@ def test_a_session_that_has_lost_it_is_told_again_and_the_log_still_knows(log: I
     assert log.ever("s1") == {"a": 100.0, "b": 200.0}
 
 
+def test_the_last_prompts_of_all_sessions_are_told_the_latest_first(log: InjectionFiles, home: Path) -> None:
+    for number in range(6):
+        log.note(f"s{number % 2}", [f"id-{number}"] if number else [], 100.0 + number, {"tokens": number})
+    InjectionFiles(home, "other").note("s1", ["x"], 500.0, {"tokens": 9})
+    log.note("s0", ["noted-by-an-earlier-version"], 99.0)
+    log.clear("s1", 300.0)
+    told = log.latest(5)
+    assert [(one.session, one.ids, one.account.get("tokens")) for one in told] == [
+        (f"s{number % 2}", (f"id-{number}",), number) for number in (5, 4, 3, 2, 1)
+    ]
+    assert [one.at_s for one in log.latest(99)][-2:] == [100.0, 99.0]
+    assert InjectionFiles(home / "nowhere", "app").latest(5) == []
+
+
+@pytest.mark.requirement("D3")
+def test_purged_ids_and_sessions_leave_the_log_and_no_line_beside_them_does(log: InjectionFiles, home: Path) -> None:
+    other = InjectionFiles(home, "other")
+    log.note('a "quoted" session', ["gone", "stays"], 100.0, {"tokens": 1})
+    log.note("said", ["stays"], 100.0)
+    other.note("said", ["gone"], 100.0)
+    log.purge(["gone"], ["said"], whole=False)
+    assert [one.ids for one in log.latest(9)] == [("----", "stays")]
+    assert (log.of("said"), other.of("said")) == ({}, {"----": 100.0})
+    assert not any(b"gone" in file.read_bytes() for file in (home / "injected").iterdir())
+    other.purge([], [], whole=True)
+    assert (other.latest(9), len(log.latest(9))) == ([], 1)
+
+
 def test_projects_of_one_home_do_not_see_each_other(log: InjectionFiles, home: Path) -> None:
     other = InjectionFiles(home, "other")
     log.note("s1", ["a"], 100.0)

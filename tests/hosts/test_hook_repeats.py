@@ -57,6 +57,22 @@ def test_what_a_session_has_makes_room_for_what_it_has_not(project: Path) -> Non
     assert RULE not in said
 
 
+@pytest.mark.requirement("P25")
+def test_what_each_prompt_got_is_kept_with_why_and_what_it_cost_and_without_a_word(project: Path) -> None:
+    store(project, RULE)
+    assert RULE in prompted(project)
+    assert prompted(project) == ""
+    again, first = log_of(project).latest(9)
+    assert (again.ids, again.account["left"], again.account["bytes"]) == ((), {"ALREADY": 1}, 0)
+    assert (len(first.ids), first.account["occasion"], first.account["left"]) == (1, "prompt", {})
+    assert first.account["tokens"] > 20
+    assert first.account["ms"] > 1
+    [[fits, likeness, weight, relevance, boost]] = first.account["why"]
+    assert (0.25 <= fits <= 1, 0 < likeness <= 1, weight, relevance, boost) == (True, True, 1, 1, 0)
+    kept = b"".join(file.read_bytes() for file in (home_of(project) / "injected").iterdir())
+    assert not [word for word in (*RULE.split(), *PROMPT.split()) if len(word) > 3 and word.encode() in kept]
+
+
 def test_a_memory_that_was_revised_since_is_shown_again(project: Path) -> None:
     store(project, RULE, key="rule")
     assert RULE in prompted(project)

@@ -78,6 +78,7 @@ def filled(home: Path) -> None:
         router.link_memories("deploy", "outage", "follows")
         router.store(HOSTILE, key="hostile", title=HOSTILE, tags=["<b>"])
         router.store("x" * 1_000_000, key="long")
+        router.inject("how many reviews does a deploy need?", session=HOSTILE)
 
 
 @pytest.fixture(scope="package")

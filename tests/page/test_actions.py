@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.page.actions import OFFERED
-from tests.page.conftest import HOSTILE, Served, said
+from tests.page.conftest import HOSTILE, Served, said, served
 
 
 @pytest.mark.requirement("P25")
@@ -82,6 +86,21 @@ def test_focus_pins_tasks_and_threads_are_changed(page: Served) -> None:
         page.do("record_task_outcome", task="move the office", status="failed", reason="no van", notes="one\ntwo")
         assert store.list(tags=["task_outcome"]).memories[0].metadata["notes"] == ["one", "two"]
         assert "confidence" in page.do("assess_confidence", task="move the office").text
+
+
+@pytest.mark.requirement("D6")
+def test_a_home_from_elsewhere_says_so_until_it_is_trusted(page: Served, tmp_path: Path) -> None:
+    copy = tmp_path / "home"
+    shutil.copytree(page.home, copy)
+    with served(copy) as other:
+        other.web.get(other.link)
+        assert "This home was not made here" in other.get("/").text
+        assert "it was not made here" in other.get("/prompts?prompt=deploy").text
+        assert "Trusted: hooks recall" in said(other.do("trust"))
+        assert "This home was not made here" not in other.get("/").text
+        assert "Put in: 1 memory" in other.get("/prompts?prompt=deploy+reviews").text
+    check_trusted(copy)
+    assert "This home was not made here" not in page.get("/").text
 
 
 @pytest.mark.parametrize(

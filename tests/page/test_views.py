@@ -11,8 +11,8 @@ from kingly_memory.page.html import Html, el, join
 from tests.page.conftest import Served
 
 VIEWS = (
-    "/ /?q=deploy /?q=alert+gnp /threads /thread?t=incident-7&hand=1 /tasks /prompts?prompt=deploy /delivery /upkeep "
-    "/figures /memory?m=deploy /memory?m=hostile /memory?m=long /?which=forgotten"
+    "/ /?q=deploy /?q=alert+gnp /timeline /links /threads /thread?t=incident-7&hand=1 /tasks /prompts?prompt=deploy "
+    "/delivery /upkeep /figures /memory?m=deploy /memory?m=hostile /memory?m=long /?which=forgotten"
 ).split()
 
 
@@ -90,6 +90,41 @@ def test_a_memory_is_shown_with_its_history_links_and_standing(page: Served) -> 
     assert "it is on this machine alone" in told
     assert page.get("/memory?m=nobody").status_code == 404
     assert "never yet" in page.get("/memory?m=long").text  # looking at it is no use
+
+
+def test_the_last_prompts_are_told_with_what_they_got_why_and_what_it_cost(page: Served) -> None:
+    told = page.get("/prompts").text
+    assert "the last 1; 1 of them got notes" in told
+    assert "fits 100%, likeness" in told
+    assert "&lt;/textarea&gt;" in told  # the session's name
+    tried = page.get("/prompts?prompt=how+many+reviews+does+a+deploy+need").text
+    assert "Put in: 1 memory" in tried
+    with page.store() as store:
+        assert len(store.attention.prompts()) == 1  # a try is none
+
+
+def test_time_runs_back_over_what_was_stored_changed_forgotten_and_purged(page: Served) -> None:
+    with page.store() as store:
+        gone = store.store("Ripe for the bin", key="bin")
+        store.forget("bin")
+        told = page.get("/timeline").text
+        assert re.search("forgotten</b> <a[^>]*><bdi>Ripe for the bin.*stored</b> <a[^>]*><bdi>Ripe", told)
+        store.purge(gone.id)
+        told = page.get("/timeline").text
+        assert "Ripe" not in told
+        assert f"purged: only its id is left</b> <code>{gone.id}" in told
+        assert "changed</b>" in told
+        for number in range(60):
+            store.store(f"filler {number}")
+        older = re.search(r'href="(/timeline\?before=\d+)"', page.get("/timeline").text)
+        assert older is not None
+        assert "filler 9<" in page.get(older[1]).text
+
+
+def test_links_are_a_picture_and_a_list(page: Served) -> None:
+    told = page.get("/links").text
+    assert 'aria-label="graph of links"' in told
+    assert re.search("Deploys need two reviews</bdi></a></td><td>follows</td>", told)
 
 
 def test_a_megabyte_is_shown_in_part_and_whole_when_asked(page: Served) -> None:

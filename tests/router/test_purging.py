@@ -43,6 +43,18 @@ def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
         yield opened
 
 
+@pytest.mark.requirement("D3")
+def test_no_log_of_prompts_names_what_was_purged(memory: SyncMemoryRouter, tmp_path: Path) -> None:
+    secret = memory.store(f"The account of Ünal is called {WORD}", origin="user", context_id="Quorblefex")
+    assert WORD in memory.inject(f"what is the account of Ünal, {WORD}?", session="Quorblefex").text
+    assert WORD in memory.inject(f"what is the account of Ünal, {WORD}?", session="another").text
+    told = tmp_path / "home" / "injected"
+    assert len(left(told, secret.id)) == 2
+    memory.purge(secret.id)
+    assert left(told, secret.id, "Quorblefex") == []
+    assert [one.session for one in memory.attention.prompts()] == ["another"]
+
+
 @pytest.mark.requirement("N10")
 @pytest.mark.requirement("D3")
 def test_no_byte_of_what_was_purged_is_left_in_any_file(memory: SyncMemoryRouter, tmp_path: Path) -> None:

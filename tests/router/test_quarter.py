@@ -68,7 +68,7 @@ def reminded(home: Path, day: int) -> None:
         recall.for_prompt("When does the harbour open?", f"session-{day}", place, SETTINGS),
         recall.for_start(f"session-{day}", place, SETTINGS, anew=False),
     ):
-        found.remember()
+        found.remember(1.0)
         assert found.text
 
 

@@ -1,14 +1,16 @@
 """Which memories were put into which session's prompts: a file per session, since hooks do not write to the store.
 
-A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before. Lines are
-appended in one write each, so that hosts may do so at once; what makes no sense is skipped.
+A line is `{"session", "at", "ids"}`, `"account"` with why and what it cost, and `"cleared"` where the session has lost
+what was put in before; never a prompt or a memory's text. Lines are appended in one write each, so that hosts may do so
+at once; what makes no sense is skipped. Purging writes over an id in its place, so that no line is lost meanwhile.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +18,8 @@ from typing import NamedTuple
 from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.home.own_files import CAREFULLY, check_folder, opened
+from kingly_memory.models import JsonObject
+from kingly_memory.ports import ToldPrompt
 
 FOLDER = "injected"
 MOST_SESSIONS = 500
@@ -27,6 +31,9 @@ LIMIT_BYTES = 512 * 1024
 _LINE_BYTES = 8 * 1024
 _MOST_IDS = 100
 _ID_LENGTH = 64
+_QUOTED = re.compile(rb'(?<=")[^"\\]{1,64}(?=")')
+_LATEST_SESSIONS = 50
+"""Of a space: among them lie the prompts that came last."""
 _LATEST_S = 1e11
 """No later moment is believed: the year 5138."""
 _LEFT_ALONE = (OSError, StoreUntrusted)
@@ -38,6 +45,7 @@ class _Entry(NamedTuple):
     at_s: float
     ids: tuple[str, ...]
     cleared: bool
+    account: JsonObject
 
 
 class InjectionFiles:
@@ -48,9 +56,11 @@ class InjectionFiles:
         self._space = space
         self._mark = f"{_digest(space)[:16]}-"
 
-    def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
-        for first in range(0, len(memory_ids), _MOST_IDS):
-            self._append(session, at_s, ids=[*memory_ids[first : first + _MOST_IDS]])
+    def note(self, session: str, memory_ids: Sequence[str], at_s: float, account: JsonObject | None = None) -> None:
+        told = {} if account is None else {"account": account}
+        for first in range(0, max(len(memory_ids), bool(told)), _MOST_IDS):
+            self._append(session, at_s, ids=[*memory_ids[first : first + _MOST_IDS]], **told)
+            told = {}
 
     def clear(self, session: str, at_s: float) -> None:
         """Nothing is written where nothing was put in."""
@@ -66,6 +76,29 @@ class InjectionFiles:
 
     def ever(self, session: str) -> dict[str, float]:
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
+
+    def latest(self, most: int) -> Sequence[ToldPrompt]:
+        found: list[ToldPrompt] = []
+        with suppress(*_LEFT_ALONE), self._opened() as folder:
+            for name in _by_time(folder, self._mark)[-_LATEST_SESSIONS:]:
+                with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
+                    said = [one for one in _read(file, LIMIT_BYTES // 8) if one.account or one.ids]
+                    found += [ToldPrompt(one.session, one.at_s, one.ids, one.account) for one in said[-most:]]
+        return sorted(found, key=lambda one: one.at_s, reverse=True)[:most]
+
+    def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:
+        gone = {self._name(one) for one in contexts}
+        ids = {one.encode() for one in memory_ids}
+        with suppress(*_LEFT_ALONE), self._opened() as folder:
+            for name in _names(folder):
+                with suppress(*_LEFT_ALONE):
+                    if name in gone or (whole and name.startswith(self._mark)):
+                        os.unlink(name, dir_fd=folder)
+                        continue
+                    with _file(name, os.O_RDWR, folder) as file:
+                        for one in _QUOTED.finditer(os.pread(file, os.fstat(file).st_size, 0)) if ids else ():
+                            if one[0] in ids:
+                                os.pwrite(file, b"-" * len(one[0]), one.start())
 
     def _entries(self, session: str) -> list[_Entry]:
         with suppress(*_LEFT_ALONE), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
@@ -134,7 +167,9 @@ def _read(file: int, most: int) -> list[_Entry]:
             is_sound = isinstance(session, str) and type(at_s) in (int, float) and isinstance(ids, list)
             if is_sound and 0 <= at_s < _LATEST_S:
                 known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
-                found.append(_Entry(session, at_s, known, given.get("cleared") is True))
+                account = given.get("account")
+                told = account if isinstance(account, dict) else {}
+                found.append(_Entry(session, at_s, known, given.get("cleared") is True, told))
     return found
 
 
@@ -143,10 +178,19 @@ def _tidy(folder: int) -> None:
     names = _names(folder)
     if len(names) <= MOST_SESSIONS:
         return
-    noted = sorted(names, key=lambda name: os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime)
-    for name in noted[: len(names) - MOST_SESSIONS * 9 // 10]:
+    for name in _by_time(folder)[: len(names) - MOST_SESSIONS * 9 // 10]:
         with suppress(OSError):  # another process was quicker, or it is no file
             os.unlink(name, dir_fd=folder)
+
+
+def _by_time(folder: int, begins: str = "") -> list[str]:
+    """The names that begin so, those that were written to last at the end."""
+    found: list[tuple[float, str]] = []
+    for name in _names(folder):
+        if name.startswith(begins):
+            with suppress(OSError):  # another process was quicker
+                found.append((os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime, name))
+    return [name for _, name in sorted(found)]
 
 
 def _digest(*words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ def injected(
     log: InjectionLog | None = None,
 ) -> Injection:
     """What fits the prompt and the session has not seen yet. Takes about `budget_s`. Raises StoreError."""
+    began_s = perf_counter()
     gathered = for_prompt(prompt, around, budget_s)
     found = inject(
         gathered.candidates,
@@ -35,8 +37,9 @@ def injected(
         focuses=gathered.focuses,
         seen=log.of(session) if session is not None and log is not None else MappingProxyType({}),
     )
-    if session is not None and log is not None and found.put_in:
-        log.note(session, found.put_in, around.now_s)
+    if session is not None and log is not None:
+        account = found.account("prompt", (perf_counter() - began_s) * 1000)
+        log.note(session, found.put_in, around.now_s, account)
     return found._replace(asked=gathered.asked)
 
 

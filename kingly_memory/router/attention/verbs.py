@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.plain import Plain
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import ToldPrompt, Transaction
 from kingly_memory.router import thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
@@ -112,6 +112,9 @@ class Rated(Plain):
         return f"Rated {self.thread_id} as {how}. {score}"
 
 
+MOST_PROMPTS = 1_000
+
+
 class Attention:
     """The verbs of focus, pins and ratings."""
 
@@ -160,6 +163,15 @@ class Attention:
     async def focused(self) -> tuple[Focus, ...]:
         """What the project has in focus, in the order in which it was set first."""
         return await self._access.read(lambda: focused.applying(self._access.reader, self._access.space))
+
+    async def prompts(self, limit: int = 100) -> tuple[ToldPrompt, ...]:
+        """What was put beside the last prompts of this project, by hooks and by `inject` with a session: the ids, why,
+        and the tokens, bytes and milliseconds that it took; the latest first. No prompt is kept.
+
+        Raises InvalidInput.
+        """
+        most, log = validation.count("limit", limit, least=1, most=MOST_PROMPTS), self._access.injections
+        return () if log is None else tuple(await self._access.read(lambda: log.latest(most)))
 
     @verb("pin", "ai_pin", "ai", "Pin a text")
     @example(

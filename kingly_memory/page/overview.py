@@ -1,0 +1,92 @@
+"""The views over many memories: what became of them in time, and how they are linked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import groupby
+
+from kingly_memory.models import Memory
+from kingly_memory.page.asked import Asked, View, heading_of, link, table
+from kingly_memory.page.html import Child, Html, el, join
+from kingly_memory.page.plots import circle
+from kingly_memory.router.view import Happened
+
+_LINES = 50
+_LOOKED_AT = 300
+"""The latest memories, whose links are shown."""
+_DRAWN = 24
+_WORDS = {
+    "stored": "stored",
+    "seen": "said again",
+    "revised": "changed",
+    "moved": "moved to this project",
+    "archived": "put into the archive",
+    "forgotten": "forgotten",
+    "restored": "brought back",
+    "erased": "erased",
+}
+
+
+async def timeline(asked: Asked) -> View:
+    """What became of memories, day by day."""
+    said = asked.query.get("before", "")
+    found = await asked.memory.timeline(_LINES, int(said) if said.isdecimal() else None)
+    days = [
+        join(
+            el("h2", el("time", f"{day:%A, %d %B %Y}", datetime=day.isoformat()), class_="day"),
+            el("ol", [_line(asked, one) for one in several], class_="timeline"),
+        )
+        for day, several in groupby(found, key=lambda one: datetime.fromtimestamp(one.at_s, UTC).date())
+    ]
+    says = (
+        "What was stored, changed, put away, forgotten and brought back in the last 90 days, the latest first; in UTC."
+    )
+    more = el("a", "Go on", href=asked.url("/timeline", before=found[-1].sequence), rel="next") if days else None
+    return View(
+        "Timeline",
+        join(
+            el("h1", "Timeline"),
+            el("p", says, class_="says"),
+            days or el("p", "Nothing has happened before that." if said else "Nothing has happened here yet."),
+            el("p", more) if len(found) == _LINES else None,
+        ),
+    )
+
+
+def _line(asked: Asked, one: Happened) -> Html:
+    at, memory = datetime.fromtimestamp(one.at_s, UTC), one.memory
+    what = "purged: only its id is left" if one.is_purged else _WORDS.get(one.what, one.what)
+    words = el("code", memory.id) if one.is_purged else link(asked, memory.id, heading_of(memory))
+    agent: Child = [" by ", el("bdi", memory.scope.agent)] if memory.scope.agent else None
+    exact = el("time", f"{at:%H:%M}", datetime=at.isoformat(), title=f"{at:%Y-%m-%d %H:%M:%S} UTC")
+    return el("li", exact, " ", el("b", what), agent, " ", words)
+
+
+async def links(asked: Asked) -> View:
+    """How the latest memories are linked, as a picture of those that have most links, and as a list."""
+    memory = asked.memory
+    latest: dict[str, Memory] = {one.id: one for one in await memory.list(_LOOKED_AT)}
+    found = {(one.source, one.target, one.link_type.value): one for each in latest for one in await memory.links(each)}
+    weight = Counter(end for source, target, _ in found for end in (source, target))
+    names: dict[str, str] = {}
+    for each, _ in weight.most_common(_DRAWN):
+        said = [latest[each]] if each in latest else (await memory.history(each))[:1]
+        names[each] = heading_of(said[0]) if said else each
+    edges = [one for one in found if one[0] in names and one[1] in names]
+    rows = [
+        (link(asked, one.source, names[one.source]), one.link_type.value, link(asked, one.target, names[one.target]))
+        for one in (found[edge] for edge in edges)
+    ]
+    beyond = len(found) - len(edges)
+    says = "Of the latest 300 memories, those with the most links. A memory's own view links it to another."
+    return View(
+        "Links",
+        join(
+            el("h1", "Links"),
+            el("p", says, class_="says"),
+            circle(names, edges, lambda one: asked.url("/memory", m=one)) if edges else None,
+            table("Links", ("from", "how", "to"), rows),
+            el("p", f"{beyond:,} more links are between others.") if beyond else None,
+        ),
+    )
