@@ -22,6 +22,8 @@ from kingly_memory.models import JsonObject, moment_text
 
 MOST_BYTES = 16 * 2**20
 """Of one document or item, as JSON."""
+PART_CHARACTERS = 196_608
+"""In one call between machines: at most four bytes each, so that a reply of 1 MiB has room for them."""
 DEEPEST = 100
 """Levels of objects and lists inside each other: Python's own reader ends at some hundreds."""
 

@@ -821,7 +821,7 @@ class RemoteInfo(NamedTuple):
     """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
     and `protocol` say how it is spoken to, where that was found out. `incarnation` is another one after the remote was
     put back to what it held before; empty where it does not say. `takes_at_once`: how many memories
-    `BatchRemote.store_many` may be given; 1 where the remote has no such call."""
+    or documents a call of a `BatchRemote` may be given; 1 where the remote has no such calls."""
 
     server: str
     honours_keys: bool
@@ -1018,6 +1018,10 @@ class BatchRemote(Remote, Protocol):
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> Sequence[str | RemoteRefused]:
         """The first delivery of several memories of one space, each with its idempotency key. Returns the remote's ids
         in that order, and a RemoteRefused in the place of each that it refused."""
+        ...
+
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        """`put_document` of several of one space, which are short or were removed: all of them, or none."""
         ...
 
 

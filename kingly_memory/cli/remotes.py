@@ -195,6 +195,8 @@ def sync(options: Options, out: Output) -> Answer:
         report = router.sync(timeout=options.timeout, remote=options.remote_label)
     told = report.to_json()
     lines = [f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"]
+    if report.documents:
+        lines.append(f"{counted(report.documents, *_BESIDE['documents'])} delivered")
     if report.received:
         lines.append(f"{counted(report.received, 'change')} received from other machines")
     remotes = told.get("remotes", {})
@@ -203,7 +205,7 @@ def sync(options: Options, out: Output) -> Answer:
         how = "did not take everything" if only["link"] == "connected" and told["pending"] else f"is {only['link']}"
         lines.append(f"{who} {how}: {only['reason']}")
     elif told["dead"] and not told["reason"]:
-        lines.append("what is dead was refused before: `kingly-memory outbox list --remote …` shows why")
+        lines.append(f"what is dead was refused before: `{command(options, 'outbox list')}` shows why")
     for label, one in remotes.items() if several else ():
         done = f"{one['delivered']:,} delivered, {one['pending']:,} waiting, {one['dead']:,} dead"
         lines.append(f"{label}: {done}; {one['link']}" + (f": {one['reason']}" if one["reason"] else ""))

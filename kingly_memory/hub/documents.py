@@ -16,7 +16,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import replace
 from kingly_memory.documents import APART_FOR, LOG, apart, name_of
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.methods import GetDocument, PutDocument
+from kingly_memory.hub.methods import GetDocument, PutDocument, PutDocuments
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.models import JsonObject, Standing, project_and_user, space_of
@@ -57,21 +57,27 @@ class Documents:
 
     def put(self, scope: str, request: PutDocument) -> JsonObject:
         """Keep a part, or with the last one decide. Raises InvalidInput."""
-        now, said_at = self._clock.now(), validation.moment("at", request.at)
-        if said_at is None:
-            raise InvalidInput("at", "is missing")
-        # A wrong clock must not make a text the last one for ever.
-        text = _Text(_said(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
-        place = _Place(documents_of(scope), request.name)
+        return self._put(documents_of(scope), [request])[0]
 
-        def change(tx: Transaction) -> JsonObject:
-            told = None if request.document is None else _arrive(tx, place.id, request)
-            return told or {"memory_id": place.id, "state": _decide(tx, place, text, request, now)}
+    def put_many(self, scope: str, request: PutDocuments) -> JsonObject:
+        """In one commit. Raises InvalidInput; then nothing was written."""
+        return {"results": self._put(documents_of(scope), request.documents)}
 
-        answer = self._store.write(change, place.space).result()
-        if request.purge:
-            self._store.scrub([place.id])
-        return answer
+    def _put(self, space: str, requests: Sequence[PutDocument]) -> list[JsonObject]:
+        now = self._clock.now()
+        told = [(_Place(space, one.name), _text(one, now), one) for one in requests]
+
+        def put(tx: Transaction, place: _Place, text: _Text, request: PutDocument) -> JsonObject:
+            kept = None if request.document is None else _arrive(tx, place.id, request)
+            return kept or {"memory_id": place.id, "state": _decide(tx, place, text, request, now)}
+
+        def change(tx: Transaction) -> list[JsonObject]:
+            return [put(tx, *one) for one in told]
+
+        answers = self._store.write(change, space).result()
+        if purged := [place.id for place, _, request in told if request.purge]:
+            self._store.scrub(purged)
+        return answers
 
 
 class _Text(NamedTuple):
@@ -97,6 +103,14 @@ class _Place:
     def __init__(self, space: str, name: str) -> None:
         self.space, self.name = space, name
         self.id = named_id(space, name)
+
+
+def _text(request: PutDocument, now: datetime) -> _Text:
+    said_at = validation.moment("at", request.at)
+    if said_at is None:
+        raise InvalidInput("at", "is missing")
+    # A wrong clock must not make a text the last one for ever.
+    return _Text(_said(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
 
 
 def _said(request: PutDocument, at: datetime) -> JsonObject:

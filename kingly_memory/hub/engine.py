@@ -36,6 +36,7 @@ from kingly_memory.hub.methods import (
     ListChanges,
     MarkMemory,
     PutDocument,
+    PutDocuments,
     RecordThought,
     Request,
     SearchSemanticMemories,
@@ -64,6 +65,7 @@ FEATURES = (
     "store_many",
     "mark_memory",
     "put_document",
+    "put_documents",
     "homes",
 )
 
@@ -129,6 +131,7 @@ class Engine:
             CreateMemoryLink: self._create_link,
             MarkMemory: self._mark_memory,
             PutDocument: documents.put,
+            PutDocuments: documents.put_many,
             GetDocument: documents.part,
         }
 
@@ -148,8 +151,9 @@ class Engine:
             keys = [label(one.get("idempotency_key")) for one in request.memories]
         elif isinstance(request, StoreMemory | RecordThought) and not isinstance(request, UpdateMemory):
             keys = [label(request.idempotency_key)]
-        elif isinstance(request, PutDocument) and request.document is not None and request.based_on is None:
-            keys = [None]
+        elif isinstance(request, PutDocument | PutDocuments):
+            documents = request.documents if isinstance(request, PutDocuments) else [request]
+            keys = [None for one in documents if one.document is not None and one.based_on is None]
         else:
             return
         own, each = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()

@@ -22,7 +22,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
 from kingly_memory.home.own_files import make_folder
 from kingly_memory.home.secret_file import secret
-from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, PutDocument, Request
+from kingly_memory.hub.methods import ForgetMemory, InitializeMemorySystem, PutDocument, PutDocuments, Request
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import required
 
@@ -107,6 +107,8 @@ ANYBODY = Grant("anybody here")
 
 
 def _needed(request: Request) -> Role:
+    if isinstance(request, PutDocuments):
+        return max(map(_needed, request.documents), default=Role.WRITE)
     if isinstance(request, ForgetMemory) or (
         isinstance(request, PutDocument) and request.document is None and not request.ended
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.links import LinkType
@@ -23,7 +23,7 @@ FAINT = 0.1
 """Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
 
 MOST_AT_ONCE = 500
-"""Memories in one `store_many`."""
+"""Memories in one `store_many`, or documents in one `put_documents`."""
 
 PARTS = 512
 """Of a document: twice 16 MiB, with room for what others cut shorter."""
@@ -241,6 +241,25 @@ class PutDocument(Request):
     ended: Annotated[bool, Field(description="It ended by itself: let go of it, where it is `based_on` still")] = False
 
 
+class PutDocuments(Request):
+    title = "Write or remove several documents"
+    says = "Write or remove several documents at once, all or none of them. The results tell of each."
+    destroys = repeatable = True
+
+    documents: Annotated[
+        list[PutDocument],
+        Field(max_length=MOST_AT_ONCE),
+        WithJsonSchema(
+            {
+                "type": "array",
+                "items": {"type": "object"},
+                "maxItems": MOST_AT_ONCE,
+                "description": "What `put_document` takes, for each document",
+            }
+        ),
+    ]
+
+
 class GetDocument(Request):
     title = "Read a part of a document"
     says = "Read a part of the content of a document, as `list_changes` has named it."
@@ -267,6 +286,7 @@ METHODS: Mapping[str, type[Request]] = {
     "create_memory_link": CreateMemoryLink,
     "mark_memory": MarkMemory,
     "put_document": PutDocument,
+    "put_documents": PutDocuments,
     "get_document": GetDocument,
 }
 

@@ -14,7 +14,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import RemoteInfo, Transaction
-from kingly_memory.router.delivery.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due
+from kingly_memory.router.delivery.link import SEEN, Link, broken, mended, probe_is_due, probed_sooner, use_is_due, used
 from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
 from kingly_memory.router.delivery.routes import UNNAMED, called
 from kingly_memory.router.services import RemotePart, Services
@@ -69,9 +69,9 @@ class LinkKeeper:
         return 0.0 if ahead > self._longest_s else max(0.0, ahead)
 
     def use(self, link: Link | None = None) -> None:
-        """A user's own call wants the remote: while it is offline it may be tried, which nobody waits for. `link` is
-        for a caller who has just read it: then nobody is woken in vain."""
-        if link is None or use_is_due(link, self._services.now_s()):
+        """A user's own call wants the remote: while it is offline it may be tried, which nobody waits for; within the
+        pause after a try, at its end. `link` is for a caller who has just read it: then nobody is woken in vain."""
+        if link is None or use_is_due(link, self._services.now_s()) or used(link) is not None:
             self._is_used = True
             self.wake.set()
 
@@ -210,10 +210,13 @@ class LinkKeeper:
             nonlocal now_s, taken
             now_s = self._services.now_s()
             taken = probe_is_due(before, now_s, self._longest_s) or (is_used and use_is_due(before, now_s))
-            return replace(before, next_probe=now_s + interval_s, tried=now_s) if taken else None
+            if not taken:
+                return used(before) if is_used else None
+            return replace(before, next_probe=now_s + interval_s, tried=now_s)
 
         try:
-            return await self._change(take) is not None
+            await self._change(take)
+            return taken
         except asyncio.CancelledError:  # the claim may still wait for the writer: `taken` is asked after it
             await asyncio.shield(self._change(lambda link: probed_sooner(link, now_s) if taken else None))
             raise

@@ -134,6 +134,10 @@ class FakeRemote(Hanging):
         async with self._call("put_document", document=document):
             self.documents[document.name] = document
 
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        async with self._call("put_documents", documents=documents):
+            self.documents |= {one.name: one for one in documents}
+
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         return None
 

@@ -383,6 +383,8 @@ def test_unknown_parameters_are_ignored(hub: Hub, method: str) -> None:
         "digest": "0" * 32,
         "from_the_future": {},
     }
+    if method == "put_documents":
+        fitting["documents"] = [dict(fitting)]
     assert hub(method, **fitting, source_memory_id=stored, target_memory_id=stored)
 
 
@@ -423,6 +425,7 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
             "store_many",
             "mark_memory",
             "put_document",
+            "put_documents",
             "homes",
         ],
     }

@@ -114,6 +114,9 @@ REQUESTS: tuple[tuple[str, dict[str, Any], Role], ...] = (
     ("put_document", {**NAMED, "document": {"place": ["a", "b"]}}, Role.WRITE),
     ("put_document", NAMED, Role.FORGET),
     ("put_document", {**NAMED, "purge": True}, Role.PURGE),
+    ("put_documents", {"documents": [{**NAMED, "document": {"place": ["a", "b"]}}]}, Role.WRITE),
+    ("put_documents", {"documents": [{**NAMED, "document": {"place": ["a", "b"]}}, NAMED]}, Role.FORGET),
+    ("put_documents", {"documents": [NAMED, {**NAMED, "purge": True}]}, Role.PURGE),
     ("forget_memory", {"memory_id": "a"}, Role.FORGET),
     ("forget_memory", {"memory_id": "a", "purge": True}, Role.PURGE),
 )

@@ -515,9 +515,9 @@ def test_the_annotations_say_what_a_call_may_do() -> None:
         "get_linked_memories", "get_document",
     }  # fmt: skip
     assert {name for name, one in hints.items() if one and one.destructive_hint} == {
-        "update_memory", "forget_memory", "put_document",
+        "update_memory", "forget_memory", "put_document", "put_documents",
     }  # fmt: skip
     assert {name for name, one in hints.items() if one and one.idempotent_hint and not one.read_only_hint} == {
-        "forget_memory", "create_memory_link", "mark_memory", "put_document",
+        "forget_memory", "create_memory_link", "mark_memory", "put_document", "put_documents",
     }  # fmt: skip
     assert all(one and one.open_world_hint is False for one in hints.values())

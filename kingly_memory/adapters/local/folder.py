@@ -26,6 +26,7 @@ from kingly_memory.home.own_files import (
     make_folder,
     opened,
 )
+from kingly_memory.text.writing import counted
 
 Log = tuple[Inode | None, Inode | None]
 
@@ -147,7 +148,7 @@ class Folder:
         self._was_there = True
         if acknowledged is not None and last_commit < acknowledged:
             lost = acknowledged - last_commit
-            problem = "its last commit is missing" if lost == 1 else f"its last {lost} commits are missing"
+            problem = f"without repair it opens as it was {counted(lost, 'commit')} earlier"
             raise Malformed(str(self.store), problem, self.inode())
 
     def _check_not_gone(self) -> None:

@@ -77,10 +77,7 @@ class ChosenRemote:
         return await server.store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
 
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
-        server = await self._ready()
-        if not isinstance(server, HubRemote):  # it was another kind of server when it was last connected to
-            raise RemoteRefused("it takes one memory at a time", clear=True)
-        return await server.store_many(memories)
+        return await (await self._hub()).store_many(memories)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
@@ -111,6 +108,9 @@ class ChosenRemote:
         server = await self._ready()
         await server.put_document(document)
 
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        await (await self._hub()).put_documents(documents)
+
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         server = await self._ready()
         return await server.document_changes(since, space=space, timeout_s=timeout_s)
@@ -139,6 +139,13 @@ class ChosenRemote:
             await server.aclose()
         for dialect in self._dialects:
             await dialect.aclose()
+
+    async def _hub(self) -> HubRemote:
+        """Raises RemoteRefused where it was a hub when it was last connected to, and is another kind of server now."""
+        server = await self._ready()
+        if not isinstance(server, HubRemote):
+            raise RemoteRefused("it takes one thing at a time", clear=True)
+        return server
 
     async def _ready(self) -> Server:
         if self._server is None:

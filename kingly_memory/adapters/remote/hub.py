@@ -15,9 +15,9 @@ from kingly_memory.errors import OVERTAKEN, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Changes, DocumentChanges, RemoteDocument, RemoteHit, RemoteInfo, RemoteLink, RemoteMarks
 
-STORE_MANY = "store_many"
+STORE_MANY, PUT_DOCUMENTS = "store_many", "put_documents"
 MOST_AT_ONCE = 100
-"""Memories in one `store_many`."""
+"""Memories or documents in one call."""
 
 PARTS_TOGETHER = 8
 """Of a document, in calls at the same time."""
@@ -30,7 +30,7 @@ class HubRemote(ToolRemote):
     """A remote with the seed's tools, in any dialect. What the home is called is told to a hub of ours and to nobody
     else."""
 
-    _lists_changes = _keeps_marks = _keeps_documents = False
+    _lists_changes = _keeps_marks = _keeps_documents = _takes_documents = False
     _can_update = _knows_thoughts = True
 
     def __init__(self, dialect: Dialect, home: str = "") -> None:
@@ -43,6 +43,7 @@ class HubRemote(ToolRemote):
         self._lists_changes = "list_changes" in wire.features(offer.told)
         self._keeps_marks = "mark_memory" in wire.features(offer.told)
         self._keeps_documents = "put_document" in wire.features(offer.told)
+        self._takes_documents = PUT_DOCUMENTS in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
         self._dialect.home = self._home if "homes" in wire.features(offer.told) else ""
         takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
@@ -103,6 +104,15 @@ class HubRemote(ToolRemote):
     async def put_document(self, document: RemoteDocument) -> None:
         for params in wire.document_params(document) if self._keeps_documents else ():
             wire.check_put(await self._dialect.call("put_document", params, space=document.space))
+
+    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
+        if not self._takes_documents:
+            for document in documents:
+                await self.put_document(document)
+            return
+        each = [params for document in documents for params in wire.document_params(document)]
+        reply = await self._dialect.call(PUT_DOCUMENTS, {"documents": each}, space=documents[0].space)
+        wire.check_all_put(reply, len(each))
 
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         if not self._keeps_documents:

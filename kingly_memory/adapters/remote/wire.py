@@ -14,7 +14,17 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 from kingly_memory.adapters.remote.outcomes import failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.digests import content_digest
-from kingly_memory.documents import ITEM_ID, LOG, MOST_BYTES, Document, json_text, name_of, session_of, texts_in
+from kingly_memory.documents import (
+    ITEM_ID,
+    LOG,
+    MOST_BYTES,
+    PART_CHARACTERS,
+    Document,
+    json_text,
+    name_of,
+    session_of,
+    texts_in,
+)
 from kingly_memory.errors import OVERTAKEN, InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType, moment_text
 from kingly_memory.ports import (
@@ -38,8 +48,6 @@ MOST_ENTRIES = 200
 MOST_EARLIER = 20
 """Earlier revisions of an entry of a feed, as many as our hub lists."""
 ID_LIMIT = 512
-PART_CHARACTERS = 196_608
-"""Of a document in one call: at most four bytes each, so that a reply of 1 MiB has room for them."""
 MOST_PARTS = 512
 LONGEST_CONTENT = 3 * MOST_BYTES
 """A value and the text that it is found by, which may be all of it again."""
@@ -266,6 +274,14 @@ def check_put(reply: Any) -> None:
     told = _unwrapped(reply)
     if not isinstance(told, Mapping) or told.get("missing") is True:
         raise RemoteUnavailable("the remote has not all parts of a document", reached=True)
+
+
+def check_all_put(reply: Any, count: int) -> None:
+    """Raise RemoteUnavailable where the reply does not say of so many documents what became of each."""
+    told = _unwrapped(reply)
+    results = told.get("results") if isinstance(told, Mapping) else None
+    if not isinstance(results, list) or len(results) != count:
+        raise RemoteUnavailable("the reply does not tell what became of each document", reached=True)
 
 
 class ListedDocument(NamedTuple):

@@ -8,6 +8,7 @@
 | a search gives up waiting, `offline_after` times in a row | offline, and probed at once | unchanged |
 | a probe is due, 300 s after the last, in one process | | connected when answered, else 300 s more |
 | a user's search or store, 15 s or more after the last try (`use_is_due`) | | probed in the background |
+| the same, sooner | | probed 15 s after the last try (`used`) |
 | `sync`; after a refused token also when a router opens | | probed at once |
 
 The link is a row in the store that all processes with the same token share. This module is pure, since commands read
@@ -98,10 +99,21 @@ def use_is_due(link: Link, now_s: float) -> bool:
     The pause after a try is 15 s in the first minute of an outage. Then it is a quarter of what the outage has lasted,
     so that it doubles as that does, up to 300 s. A refused token is not shown again for a use.
     """
+    due_s = _use_due_s(link)
+    return due_s is not None and not link.tried <= now_s < due_s  # before it was tried the clock went back
+
+
+def used(link: Link) -> Link | None:
+    """The same after a use that came within the pause: the next probe is at its end, by whichever process. None where
+    that changes nothing."""
+    due_s = _use_due_s(link)
+    return None if due_s is None else probed_sooner(link, due_s)
+
+
+def _use_due_s(link: Link) -> float | None:
     if link.state is not LinkState.OFFLINE or link.unauthorised or link.since is None:
-        return False
-    pause_s = min(max(USE_PAUSE_S, (link.tried - link.since) / 4), LONGEST_USE_PAUSE_S)
-    return not 0 <= now_s - link.tried < pause_s  # before 0 the clock went back
+        return None
+    return link.tried + min(max(USE_PAUSE_S, (link.tried - link.since) / 4), LONGEST_USE_PAUSE_S)
 
 
 def probed_sooner(link: Link, at_s: float) -> Link | None:

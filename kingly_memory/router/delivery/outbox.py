@@ -179,7 +179,7 @@ class Claim:
         return self._lease(outbox_of_links(self.remote), limit, self._link)
 
     def documents(self, limit: int) -> Callable[[Transaction], list[Leased]]:
-        """Lease up to `limit` documents."""
+        """Lease up to `limit` documents, with what is in them."""
         return self._lease(outbox_of_documents(self.remote), limit, self._document)
 
     def _lease(

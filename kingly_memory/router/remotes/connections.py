@@ -20,7 +20,7 @@ from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery.link import as_shown
 from kingly_memory.router.delivery.routes import Route, Routes
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.remotes.sender import Sender
+from kingly_memory.router.remotes.sender import Sender, Tally
 from kingly_memory.router.remotes.sync import Reading
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
@@ -42,10 +42,10 @@ NO_TIME = "earlier memories were not looked through in the time that there was"
 class SyncReport(Plain):
     """What `sync` achieved. `reason` says why something still waits or is not taken in, else None. `received` counts
     memories and documents of other machines that are new here, revised or gone, since the router was opened or the last
-    report. Of several remotes it is the sum, with what was achieved at each by its name; the link is connected when all
-    are."""
+    report; `documents` counts changes of shared documents and logs that were delivered. Of several remotes it is the
+    sum, with what was achieved at each by its name; the link is connected when all are."""
 
-    OPTIONAL = ("received", "remotes")
+    OPTIONAL = ("received", "documents", "remotes")
 
     delivered: int
     pending: int
@@ -53,6 +53,7 @@ class SyncReport(Plain):
     link: LinkState
     reason: str | None
     received: int = 0
+    documents: int = 0
     remotes: Mapping[str, SyncReport] = field(default_factory=dict)
 
 
@@ -125,8 +126,7 @@ class RemoteConnection:
                 self._added.clear()
                 self._undone.set()
         is_backfilled = await self._services.clock.wait(self._added, timeout_s)
-        waited, died = self._sender.waiting(self._name), self._sender.dead(self._name)
-        delivered = self._sender.delivered
+        before = {name: self._sender.tally(name) for name in self._sender.outboxes}
         work = asyncio.ensure_future(self._sync(end_s))
         over = asyncio.Event()
         work.add_done_callback(lambda _: over.set())
@@ -136,7 +136,7 @@ class RemoteConnection:
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-        report = self._report(waited, died, delivered)
+        report = self._report(before)
         return report if is_backfilled or report.reason else replace(report, reason=NO_TIME)
 
     def wake(self) -> None:
@@ -242,25 +242,34 @@ class RemoteConnection:
                 return
             await self._services.clock.sleep(min(left, self._services.settings.pace.poll_s / 10))
 
-    def _report(self, waited: int, died: int, had_delivered: int) -> SyncReport:
-        """`waited` and `died` are how many memories were waiting and dead before, `had_delivered` how many this process
-        had delivered."""
+    def _report(self, before: Mapping[str, Tally]) -> SyncReport:
+        """`before` is how it stood with each outbox when the sync began."""
         link = as_shown(self._link.current())
-        waiting, dead = self._sender.waiting(self._name), self._sender.dead(self._name)
+        memories, links, documents = (self._sender.tally(name) for name in self._sender.outboxes)
+        of_memories, _, of_documents = before.values()
+        see = f"see `{self._sender.listing}`"
         reason = None
-        if waiting or link.state is LinkState.OFFLINE:
-            reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list --remote …`"
-        elif dead > died:
-            reason = "the remote refused some; see `kingly-memory outbox list --remote …`"
-        elif self._sender.waiting(self._sender.outboxes[1]):
-            reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
-        elif self._sender.waiting(self._sender.outboxes[2]):
-            reason = "documents were not accepted yet; see `kingly-memory outbox list --remote …`"
+        if memories.waiting or link.state is LinkState.OFFLINE:
+            reason = link.last_error or f"some were not accepted yet; {see}"
+        elif memories.dead > of_memories.dead:
+            reason = f"the remote refused some; {see}"
+        elif links.waiting:
+            reason = "links between memories were not accepted yet; `kingly-memory status` counts them"
+        elif documents.waiting:
+            reason = f"documents were not accepted yet; {see}"
+        elif documents.dead > of_documents.dead:
+            reason = f"the remote refused documents; {see}"
         reason = reason or known_remotes.not_taken_in(self._services.reader, self._name, self._space)
-        # Another process may have sent them; and a remote that was put back is sent what did not wait before.
-        delivered = max(waited - waiting - max(dead - died, 0), self._sender.delivered - had_delivered)
         received, self._reported_news = self.side.news - self._reported_news, self.side.news
-        return SyncReport(delivered, waiting, dead, link.state, reason, received)
+        return SyncReport(
+            memories.delivered_since(of_memories),
+            memories.waiting,
+            memories.dead,
+            link.state,
+            reason,
+            received,
+            documents.delivered_since(of_documents),
+        )
 
     async def _add(self, begun: Future[bool]) -> None:
         """Add the remote and make the project's earlier memories due, as often as it takes while the store cannot be
@@ -338,6 +347,7 @@ class Remotes:
             link=LinkState.CONNECTED if is_connected else LinkState.OFFLINE,
             reason="; ".join(f"{label}: {one.reason}" for label, one in each.items() if one.reason) or None,
             received=sum(report.received for report in reports),
+            documents=sum(report.documents for report in reports),
             remotes=each,
         )
 

@@ -11,14 +11,15 @@ import asyncio
 import logging
 import math
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
 from kingly_memory.dataclass import dataclass, replace
+from kingly_memory.documents import PART_CHARACTERS
 from kingly_memory.errors import OVERTAKEN, RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, Memory
@@ -62,6 +63,18 @@ class Answer:
 
     outcomes: Sequence[str | RemoteRefused | None] = ()
     error: RemoteError | None = None
+
+
+class Tally(NamedTuple):
+    """Deliveries of an outbox that are not at rest, that are dead, and that this process has made."""
+
+    waiting: int
+    dead: int
+    delivered: int
+
+    def delivered_since(self, before: Tally) -> int:
+        """Another process may have sent them; and a remote that was put back is sent what did not wait before."""
+        return max(before.waiting - self.waiting - max(self.dead - before.dead, 0), self.delivered - before.delivered)
 
 
 class SendWindow:
@@ -109,14 +122,15 @@ class Sender:
     def __init__(self, part: RemotePart, link: LinkKeeper, services: Services) -> None:
         self.outboxes = (part.name, outbox_of_links(part.name), outbox_of_documents(part.name))
         self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
-        self.delivered = 0
-        """Memories, by this process."""
+        self.delivered = Counter[str]()
+        """By this process, from each outbox."""
         self.settled = asyncio.Event()
         self.moved = asyncio.Event()
         """Set when a call has ended, and when something was stored: there may be more to begin."""
         self.turn = asyncio.Lock()
         self.to_whom = "" if part.label == UNNAMED else f" to {part.label}"
         self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
+        self.listing = f"kingly-memory outbox list --remote {part.endpoint}"
         self.pace = services.settings.pace
         self._name = part.name
         self._remote = part.remote
@@ -147,11 +161,11 @@ class Sender:
 
     def waiting(self, name: str) -> int:
         """How many deliveries of that outbox are not at rest."""
-        counts = self._services.reader.outbox_counts(name)
-        return counts["pending"] + counts["leased"]
+        return self.tally(name).waiting
 
-    def dead(self, name: str) -> int:
-        return self._services.reader.outbox_counts(name)["dead"]
+    def tally(self, name: str) -> Tally:
+        counts = self._services.reader.outbox_counts(name)
+        return Tally(counts["pending"] + counts["leased"], counts["dead"], self.delivered[name])
 
     def ids(self, name: str, state: str) -> list[str]:
         return [one for one, _ in self._services.reader.outbox_page(name, [state], MOST_STALE)]
@@ -172,12 +186,14 @@ class Sender:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self.pace.lease_s, LONGEST_S)
         claim = outbox.Claim(self._name, self.owner, self._services.now_s(), lease_s, early, failed)
-        are_memories, most = name == self._name, self.pace.sends_at_once
+        are_memories = name == self._name
         if are_memories:
             self._services.events.emit(DeliveryStarted(self._name))
             change = claim.memories(self.pace.lease_size)
+        elif name == outbox_of_links(self._name):
+            change = claim.links(self.pace.sends_at_once)
         else:
-            change = claim.links(most) if name == outbox_of_links(self._name) else claim.documents(most)
+            change = claim.documents(self.pace.lease_size)
         claiming = asyncio.ensure_future(self._services.write(change))
         try:
             items = await asyncio.shield(claiming)
@@ -266,7 +282,12 @@ class Sender:
 
     async def _call(self, items: Sequence[Leased], *, again: bool) -> Sequence[str | RemoteRefused | None]:
         if len(items) > 1:
-            return await cast(BatchRemote, self._remote).store_many(
+            remote = cast(BatchRemote, self._remote)
+            documents = [item.subject for item in items if isinstance(item.subject, RemoteDocument)]
+            if documents:
+                await remote.put_documents(documents)
+                return [one.state for one in documents]
+            return await remote.store_many(
                 [(item.subject, item.idempotency_key) for item in items if isinstance(item.subject, Memory)]
             )
         try:
@@ -323,13 +344,12 @@ class Sender:
         memories = [(item, remote_id) for item, remote_id in taken if isinstance(item.subject, Memory)]
         for item, _ in memories:
             self._services.events.emit(MemorySent(MemoryId(item.id)))
-        delivered = await self._services.write(change)
-        self.delivered += delivered
+        self.delivered[taken[0][0].outbox] += await self._services.write(change)
         for item, remote_id in memories:
             self._services.events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
 
     def _acknowledged(self, transaction: Transaction, item: Leased, remote_id: str | None, now_s: float) -> bool:
-        """True when a memory is delivered by it."""
+        """True when it is delivered by this."""
         is_memory = isinstance(item.subject, Memory)
 
         def move(found: Delivery) -> Delivery:
@@ -340,9 +360,9 @@ class Sender:
         is_over = isinstance(item.subject, RemoteDocument) and item.subject.ended
         if is_over and settled is not None and settled.state is DeliveryState.DELIVERED:
             shared.let_go(transaction, self._name, item.id)
-        if settled is None or not is_memory:
+        if settled is None:
             return False
-        if not item.forgotten:
+        if is_memory and not item.forgotten:
             was_elsewhere = item.leased.remote_id not in (None, remote_id)
             outbox.want_links_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
             outbox.want_marks_of(transaction, self._name, item.id, now_s, moved=was_elsewhere)
@@ -403,7 +423,7 @@ class Sender:
 
     def _complain(self, item: Leased, reason: str, *, dead: bool) -> None:
         again = {RemoteLink: "link the memories", RemoteMarks: "pin or rate it"}.get(type(item.subject))
-        remedy = f"{again} again to have it tried anew" if again else "see `kingly-memory outbox list --remote …`"
+        remedy = f"{again} again to have it tried anew" if again else f"see `{self.listing}`"
         fate = f"gave up ({remedy})" if dead else "will try again"
         log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
@@ -514,27 +534,32 @@ class Drain:
 
 
 def in_one_call(first: Leased, waiting: Sequence[Leased], size: int) -> list[Leased]:
-    """`first`, and of those that wait with it what goes in the same call: memories of its space that the remote does
-    not have yet."""
-    begun = new_memory(first) if size > 1 else None
-    if begun is None:
+    """`first`, and of those that wait with it what goes in the same call."""
+    wanted = like(first) if size > 1 else None
+    if wanted is None:
         return [first]
     batch, room = list[Leased](), BATCH_CHARACTERS
     for item in waiting:
-        memory = new_memory(item)
-        if memory is not None and memory.scope.space == begun.scope.space:
-            room -= len(memory.content)
+        if like(item) == wanted:
+            room -= len(item.subject.content)  # type: ignore[union-attr]  # `like` says so
             if batch and (room < 0 or len(batch) == size):
                 break
             batch.append(item)
     return batch
 
 
-def new_memory(item: Leased) -> Memory | None:
-    """The memory where the remote is to have it for the first time and it is no thought, else None."""
-    is_known = item.forgotten or item.leased.remote_id is not None
-    is_plain = isinstance(item.subject, Memory) and not thoughts.is_thought(item.subject)
-    return item.subject if is_plain and not is_known else None  # type: ignore[return-value]  # `is_plain` says so
+def like(item: Leased) -> tuple[str, str] | None:
+    """What a call of several has in common: memories of one space that the remote does not have yet and that are no
+    thoughts, documents of one space that are short, or those that were removed, which other roles may do. None for what
+    goes by itself."""
+    subject = item.subject
+    if isinstance(subject, Memory):
+        is_known = item.forgotten or item.leased.remote_id is not None
+        return None if is_known or thoughts.is_thought(subject) else ("memories", subject.scope.space)
+    if not isinstance(subject, RemoteDocument) or len(subject.content) > PART_CHARACTERS:
+        return None
+    what = "purged" if subject.purged else "removed" if subject.document is None else "written"
+    return what, subject.space
 
 
 def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:

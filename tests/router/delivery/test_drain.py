@@ -32,9 +32,8 @@ async def test_an_offline_remote_is_tried_again_after_five_minutes_and_not_a_sec
     disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.down = True
-    async with router_over(disk, remote, clock) as memory:
+    async with router_over(disk, remote, clock):  # and nobody uses it
         await clock.settle()
-        await memory.store("waits")
         assert [call.name for call in remote.calls] == ["connect"]
         await clock.advance(299)
         assert len(remote.calls) == 1
@@ -55,6 +54,20 @@ async def test_a_used_client_is_back_within_fifteen_seconds_of_an_outage_of_unde
         await at.clock.advance(1)
     assert at.link_state == LinkState.CONNECTED
     assert len(at.remote.named("connect")) == 2 + 4
+
+
+@pytest.mark.requirement("N23")
+@pytest.mark.parametrize("use", ["search", "store"])
+async def test_a_use_so_soon_after_a_try_that_it_brings_none_is_remembered_until_it_may(at: At, use: str) -> None:
+    at.remote.down = True
+    await at.memory.sync(timeout=1)
+    at.remote.down = False
+    await at.clock.advance(5)
+    await (at.memory.search("fog") if use == "search" else at.memory.store("fog"))
+    await at.clock.advance(9.9)
+    assert at.link_state == LinkState.OFFLINE
+    await at.clock.advance(0.1)
+    assert at.link_state == LinkState.CONNECTED
 
 
 @pytest.mark.requirement("N23")
