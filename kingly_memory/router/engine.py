@@ -198,10 +198,10 @@ class Engine:
     ) -> Receipt:
         """Store a draft that has been checked, `noted` in its working context; see `write.store`. Raises StoreError,
         RevisionConflict."""
-        placed, context = self._placed(draft), self.write_context()
+        placed, context = self._in_context(draft), self.write_context()
         return await self.keep(write.store(placed, context, noted=noted, if_revision=if_revision, folds=folds))
 
-    def _placed(self, draft: Draft) -> Draft:
+    def _in_context(self, draft: Draft) -> Draft:
         """In the context that is meant by what it says. Most say none."""
         if draft.context_id is None and self.station.context_id is None:
             return draft
@@ -210,7 +210,7 @@ class Engine:
     async def put_all(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Store drafts that have been checked, in one transaction. Raises StoreError."""
         context, began_s = self.write_context(), self.clock.monotonic()
-        checked = [write.looked_through(self._placed(draft), context) for draft in drafts]
+        checked = [write.without_secrets(self._in_context(draft), context) for draft in drafts]
         stored = await self.write(
             lambda transaction: [
                 write.put(transaction, draft, context, secrets, folds=True) for draft, secrets in checked
@@ -404,7 +404,7 @@ class Engine:
         crowded = await self.read(lambda: self.reader.with_revisions(kept))
         report = replace(report, revisions=sum(crowded.values()) - kept * len(crowded))
         if not dry_run:
-            await self.write(write.let_go(crowded, kept))
+            await self.write(write.drop_revisions(crowded, kept))
             self.wake()
             await self.write(contexts.tidy(self.now_s(), self.runtime.context_rules))
             from kingly_memory.router import documents  # which no other work of this class needs

@@ -13,7 +13,7 @@ from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import experiences, write
 from kingly_memory.router.lifecycle import lifetimes, usage
-from kingly_memory.router.lifecycle.archive import Archived, shelve
+from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Tiers
@@ -79,7 +79,7 @@ def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Calla
         if _subject(transaction, memory).pinned:
             raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
         why = Archived(context.now_s, "request", reason or "somebody asked for it to rest")
-        shelve(transaction, {memory.id: why})
+        move_to_archive(transaction, {memory.id: why})
         experiences.let_go(transaction, memory)
         return memory
 

@@ -271,7 +271,7 @@ def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) 
         is_said = replace(after, revision=before.revision) == before and row.standing is Standing.LIVE
         if step.fate == "revised" and not is_said:
             after = replace(after, origin=Origin.IMPORT, updated_at=context.now)
-            write.say_instead(transaction, row, after, context)
+            write.replace_text(transaction, row, after, context)
             fate = "revised"
         elif key != before.key and row.standing is not Standing.FORGOTTEN:
             write.revise(transaction, moved, context, row.standing)

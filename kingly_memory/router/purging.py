@@ -120,7 +120,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
     def change(transaction: Transaction) -> Erased:
         gone, told, copies = list[Memory](), dict[str, int](), 0
         for memory_id in ids:
-            row = transaction.row(memory_id) or _mended(transaction, memory_id)
+            row = transaction.row(memory_id) or _repaired(transaction, memory_id)
             if row is not None and row.standing is Standing.CACHED:
                 _drop_copy(transaction, row.memory)
                 gone.append(row.memory)
@@ -177,16 +177,16 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
     if gone is not None:
         ids = [memory_id, *gone.others]
     else:  # it was forgotten before, and its other half with it
-        halves = [one.memory.id for one in summaries.halves(transaction, row.memory)]
-        ids = [memory_id, *halves, *summaries.whole_texts(transaction, row.memory)]
+        counterparts = [one.memory.id for one in summaries.counterparts(transaction, row.memory)]
+        ids = [memory_id, *counterparts, *summaries.full_texts(transaction, row.memory)]
     rows = (transaction.row(one) for one in dict.fromkeys(ids))
     return [one for one in rows if one is not None and not one.is_tombstone]
 
 
-def _mended(transaction: Transaction, memory_id: MemoryId) -> Row | None:
+def _repaired(transaction: Transaction, memory_id: MemoryId) -> Row | None:
     """A damaged memory, sound again, so that it goes as any other does."""
     remains = transaction.remains(memory_id)
-    return None if remains is None else write.mend(transaction, remains.memory.scope.space, memory_id)
+    return None if remains is None else write.repair(transaction, remains.memory.scope.space, memory_id)
 
 
 def _drop_copy(transaction: Transaction, memory: Memory) -> None:

@@ -78,7 +78,7 @@ class Stored(NamedTuple):
     whispers_due: int = 0
 
 
-class Gone(NamedTuple):
+class Forgotten(NamedTuple):
     """What was forgotten, and what was revised or forgotten with it."""
 
     memory: Memory
@@ -88,7 +88,7 @@ class Gone(NamedTuple):
 # --- storing ----------------------------------------------------------------------------------------------------------
 
 
-def looked_through(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
+def without_secrets(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     """The draft and how many secrets seem to stand in it: where they are taken out, only those in what it is found by,
     which stays. Every face's texts come in here; hooks have taken out those of captured text before."""
     from kingly_memory.text.redaction import redacted, secrets_in  # most commands store nothing
@@ -116,7 +116,7 @@ def store(
     """A new memory, or a new revision of the one that has the key already, damaged or not, unless that says the same;
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
-    draft, secrets = looked_through(told, context)  # here, so that no writer waits for it
+    draft, secrets = without_secrets(told, context)  # here, so that no writer waits for it
 
     def change(transaction: Transaction) -> Stored:
         return put(transaction, draft, context, secrets, noted=noted, if_revision=if_revision, folds=folds)
@@ -137,29 +137,31 @@ def put(
     """The same within a transaction, for a draft that was looked through."""
     before = _by_key(transaction, context.space, draft.key)
     if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
-        before = mend(transaction, context.space, draft.key)
+        before = repair(transaction, context.space, draft.key)
     if if_revision is not None:
         if before is None and if_revision and draft.key is not None:
             find_own(transaction, context.space, draft.key)
         _check_revision(draft.key, before, if_revision)
-    memory = _memory(draft if before is None else _inheriting(draft, before.memory, context), before, context)
+    memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
     lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-    twin = _twin(transaction, memory, context) if folds and draft.key is None else None
+    twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
     if twin is not None:
-        memory, receipt = _fold(transaction, draft, memory, twin, context, lifetime=lifetime)
-    elif before is not None and _is_there(transaction, before, memory, context):
+        memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
+    elif before is not None and _is_unchanged(transaction, before, memory, context):
         memory = before.memory
-        receipt = _seen(transaction, memory, _use(transaction, memory, context, lifetime), context)
+        receipt = _with_sighting(transaction, memory, _note_use(transaction, memory, context, lifetime), context)
     else:
         if before is not None:
-            _unsay(transaction, before, memory, context)
+            _clear_outdated(transaction, before, memory, context)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
     if secrets:
         receipt = replace(receipt, secrets=secrets)
-    return _noted(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
+    return (
+        _note_in_context(transaction, memory, receipt, context) if noted else Stored(receipt, memory.scope.context_id)
+    )
 
 
-def _noted(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
+def _note_in_context(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Stored:
     """Note a memory in its context, if it has one, and consolidate what then has no place there any more."""
     context_id = memory.scope.context_id
     if context_id is None:
@@ -179,7 +181,7 @@ def _noted(transaction: Transaction, memory: Memory, receipt: Receipt, context: 
     return Stored(receipt, context_id, after.context.items, due)
 
 
-def _twin(transaction: Transaction, memory: Memory, context: WriteContext) -> Memory | None:
+def _duplicate(transaction: Transaction, memory: Memory, context: WriteContext) -> Memory | None:
     """The live memory without a key that says just what this one says."""
     row = transaction.same_as(memory)
     if row is None or lifetimes.is_over(transaction, row, context.now_s):
@@ -188,7 +190,7 @@ def _twin(transaction: Transaction, memory: Memory, context: WriteContext) -> Me
     return row.memory if all(getattr(row.memory, name) == getattr(memory, name) for name in mine) else None
 
 
-def _fold(
+def _merge_duplicate(
     transaction: Transaction,
     draft: Draft,
     memory: Memory,
@@ -207,20 +209,20 @@ def _fold(
     both = replace(twin, tags=tuple(dict.fromkeys((*twin.tags, *memory.tags)))[:TAGS_LIMIT], **higher)
     later = later_of(lifetimes.lifetime_of(transaction, twin.id), lifetime, context.now_s)
     if both == twin:
-        receipt = _use(transaction, twin, context, later)
+        receipt = _note_use(transaction, twin, context, later)
     else:
         both = replace(both, updated_at=context.after(twin), revision=twin.revision + 1)
         receipt = _save(transaction, both, Standing.LIVE, context, later, is_said=True)
-    return both, _seen(transaction, both, receipt, context)
+    return both, _with_sighting(transaction, both, receipt, context)
 
 
-def _seen(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Receipt:
+def _with_sighting(transaction: Transaction, memory: Memory, receipt: Receipt, context: WriteContext) -> Receipt:
     """The receipt of a memory that was stored once more."""
     transaction.note_seen(memory)
     return replace(receipt, sightings=usage.see(transaction, memory.id, context.now_s))
 
 
-def _inheriting(draft: Draft, old: Memory, context: WriteContext) -> Draft:
+def _completed_from(draft: Draft, old: Memory, context: WriteContext) -> Draft:
     """A revision under a key keeps what is left unsaid, but tags and significance only of an agent's own memory: what
     another one said of its text is not said of this."""
     is_own = (draft.agent or context.agent) == old.scope.agent
@@ -240,7 +242,7 @@ def update(
 ) -> Callable[[Transaction], Stored | None]:
     """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
     nothing. None when there is no such memory. Raises RevisionConflict."""
-    draft, secrets = looked_through(told, context)
+    draft, secrets = without_secrets(told, context)
 
     def change(transaction: Transaction) -> Stored | None:
         before = find_own(transaction, context.space, key_or_id)
@@ -251,9 +253,9 @@ def update(
         author = said.agent if "agent" in draft.unsaid else context.agent
         memory = _memory(said, before, replace(context, agent=author))
         lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
-        if _is_there(transaction, before, memory, context):
-            return Stored(_use(transaction, before.memory, context, lifetime), None)
-        _unsay(transaction, before, memory, context)
+        if _is_unchanged(transaction, before, memory, context):
+            return Stored(_note_use(transaction, before.memory, context, lifetime), None)
+        _clear_outdated(transaction, before, memory, context)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
         return Stored(replace(receipt, secrets=secrets), None)
 
@@ -279,7 +281,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
 def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
     """Many imported memories at once, each with what became of it: stored, revised, unchanged, kept or stays_away."""
     if context.redacts:
-        items = [replace(item, draft=looked_through(item.draft, context)[0]) for item in items]
+        items = [replace(item, draft=without_secrets(item.draft, context)[0]) for item in items]
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
         found, whole = [], {item.id for item in items if not item.is_earlier}
@@ -331,7 +333,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         said_at = item.updated_at or item.draft.created_at
         if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
             return _receipt(transaction, before.memory, context.routes), "kept"
-        _unsay(transaction, before, memory, context)
+        _clear_outdated(transaction, before, memory, context)
     receipt = _save(transaction, memory, item.standing, context, lifetime, is_said=True)
     if before is None and item.ends_at is not None and item.standing is Standing.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
@@ -358,13 +360,13 @@ def _says_the_same(old: Memory, new: Memory) -> bool:
     return like_old == old
 
 
-def _is_there(transaction: Transaction, before: Row, memory: Memory, context: WriteContext) -> bool:
+def _is_unchanged(transaction: Transaction, before: Row, memory: Memory, context: WriteContext) -> bool:
     """Whether a live memory says just that already: a revision that says the same would push out one that does not."""
     is_live = before.standing is Standing.LIVE and not lifetimes.is_over(transaction, before, context.now_s)
     return is_live and _says_the_same(before.memory, memory)
 
 
-def _use(transaction: Transaction, memory: Memory, context: WriteContext, lifetime: Lifetime | None) -> Receipt:
+def _note_use(transaction: Transaction, memory: Memory, context: WriteContext, lifetime: Lifetime | None) -> Receipt:
     """To say again what is there is a use of it: its lifetime begins anew, and remotes that have not been told of it
     get it."""
     lives = lifetimes.begin(transaction, memory, lifetime, context.now_s)
@@ -413,10 +415,10 @@ def _save(
     return receipt if ends_at is None else replace(receipt, ends_at=ends_at)
 
 
-def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
+def _clear_outdated(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
     """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said."""
     if after.content != before.memory.content:
-        summaries.unlearn(transaction, after)
+        summaries.disconnect(transaction, after)
         _redact(transaction, before.memory, context)
     if before.standing is not Standing.LIVE:
         transaction.set_facet(archive.FACET, after.id, None)
@@ -472,7 +474,7 @@ def _by_id(transaction: Transaction, space: str, memory_id: str) -> Row | None:
     return row if row is not None and row.memory.scope.space == space else None
 
 
-def mend(transaction: Transaction, space: str, key_or_id: str, revision: int | None = None) -> Row | None:
+def repair(transaction: Transaction, space: str, key_or_id: str, revision: int | None = None) -> Row | None:
     """Have a damaged memory of the space say again what it said last, or as that `revision`, as its next revision.
     None where none of that name is damaged. Raises InvalidInput for a revision that is not there."""
     remains = transaction.remains(transaction.id_of_key(space, key_or_id) or key_or_id)
@@ -488,22 +490,24 @@ def mend(transaction: Transaction, space: str, key_or_id: str, revision: int | N
 # --- forgetting and restoring -----------------------------------------------------------------------------------------
 
 
-def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gone | None]:
+def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Forgotten | None]:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
     Summaries tell no more of it; a text that was learned is forgotten whole."""
 
-    def change(transaction: Transaction) -> Gone | None:
-        row = find_own(transaction, context.space, key_or_id) or mend(transaction, context.space, key_or_id)
+    def change(transaction: Transaction) -> Forgotten | None:
+        row = find_own(transaction, context.space, key_or_id) or repair(transaction, context.space, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
-        _put_out_of_sight(transaction, memory, context)
-        halves = [one.memory for one in summaries.halves(transaction, memory) if one.standing is not Standing.FORGOTTEN]
-        for half in halves:
-            _put_out_of_sight(transaction, half, context)
-        gone = [memory, *halves]
+        _hide(transaction, memory, context)
+        counterparts = [
+            one.memory for one in summaries.counterparts(transaction, memory) if one.standing is not Standing.FORGOTTEN
+        ]
+        for counterpart in counterparts:
+            _hide(transaction, counterpart, context)
+        gone = [memory, *counterparts]
         redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
-        return Gone(memory, (*(one.id for one in gone[1:]), *redacted))
+        return Forgotten(memory, (*(one.id for one in gone[1:]), *redacted))
 
     return change
 
@@ -518,7 +522,7 @@ def restore(
     def change(transaction: Transaction) -> Memory | None:
         row = find_own(transaction, context.space, key_or_id, or_forgotten=True)
         if row is None and revision is not None:
-            row = mend(transaction, context.space, key_or_id, revision)
+            row = repair(transaction, context.space, key_or_id, revision)
             if row is not None:
                 revive(transaction, [row.memory], context)
                 _deliver(transaction, row.memory, context)
@@ -533,8 +537,8 @@ def restore(
             memory = replace(memory, updated_at=context.after(memory))
             transaction.save(memory, Standing.LIVE)
             _deliver(transaction, memory, context)
-            transaction.restand(summaries.whole_texts(transaction, memory), Standing.ARCHIVED)
-        return memory if earlier is None else _say_again(transaction, earlier, row, context)
+            transaction.restand(summaries.full_texts(transaction, memory), Standing.ARCHIVED)
+        return memory if earlier is None else _earlier_text(transaction, earlier, row, context)
 
     return change
 
@@ -548,24 +552,24 @@ def _earlier(transaction: Transaction, memory: Memory, revision: int | None) -> 
     return found
 
 
-def _say_again(transaction: Transaction, earlier: Memory, now: Row, context: WriteContext) -> Memory:
+def _earlier_text(transaction: Transaction, earlier: Memory, now: Row, context: WriteContext) -> Memory:
     """What a live memory said before, by whoever said it, under its key of today and in its context of today."""
     scope = replace(earlier.scope, context_id=now.memory.scope.context_id)
     updated_at = context.after(now.memory)
     said = replace(earlier, key=now.memory.key, scope=scope, updated_at=updated_at, revision=now.memory.revision + 1)
     if _says_the_same(now.memory, said):
         return now.memory
-    say_instead(transaction, now, said, context)
+    replace_text(transaction, now, said, context)
     return said
 
 
-def say_instead(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
+def replace_text(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
     """Write a revision that says something else, and is live from now on."""
-    _unsay(transaction, before, after, context)
+    _clear_outdated(transaction, before, after, context)
     revise(transaction, after, context)
 
 
-def let_go(revisions: Iterable[MemoryId], kept: int) -> Callable[[Transaction], None]:
+def drop_revisions(revisions: Iterable[MemoryId], kept: int) -> Callable[[Transaction], None]:
     """Remove earlier revisions of these memories but for the latest, and what is old from the change feed."""
 
     def change(transaction: Transaction) -> None:
@@ -589,7 +593,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
         transaction.set_facet("tier", memory.id, replace(placement, moved_at=context.now_s).to_json())
 
 
-def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
+def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
     from kingly_memory.router.thread_cleanup import clean_up  # a command that stores does without
 
     transaction.save(replace(memory, updated_at=context.after(memory)), Standing.FORGOTTEN)
@@ -614,10 +618,10 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
 def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
     """Take out of summaries what they tell of it. One that tells nothing then is forgotten. Names the summaries."""
     redacted = []
-    for row, said, is_telling in summaries.without(transaction, gone):
+    for row, said, is_telling in summaries.redact_mentions(transaction, gone):
         after = replace(said, updated_at=context.now)
         if not is_telling:
-            _put_out_of_sight(transaction, after, context)
+            _hide(transaction, after, context)
         elif row.standing is Standing.FORGOTTEN:
             transaction.save(after, row.standing)
         else:

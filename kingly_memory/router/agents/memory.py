@@ -33,7 +33,7 @@ from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.experiences import FACET, PLACES, owner
-from kingly_memory.router.lifecycle.archive import Archived, shelve
+from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
@@ -261,7 +261,7 @@ def _keep(  # noqa: PLR0917  # one row of a table that is written once
         if memory_id not in are and _is_live(transaction.row(memory_id))
     }
     if left:
-        shelve(transaction, left)
+        move_to_archive(transaction, left)
     transaction.set_facet(FACET, owner(context.space, agent_id), _facet(agent_id, after))
 
 

@@ -68,7 +68,7 @@ class ArchiveEntry:
         return {**self.memory.to_json(), "archived": archived, "archived_at": at}
 
 
-def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
+def move_to_archive(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     """Take memories out of sight. Their facets stay beside them; their lifetimes stop."""
     transaction.restand(list(why), Standing.ARCHIVED)
     for memory_id, one in why.items():

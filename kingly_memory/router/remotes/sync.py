@@ -350,7 +350,7 @@ class Intake:
         after = replace(said if is_current else before, revision=before.revision + len(between))
         if is_current:
             lifetime = lifetimes.lifetime_of(transaction, after.id) or usual_lifetime(context.lifetimes, said.type)
-            write.say_instead(transaction, row, after, context)
+            write.replace_text(transaction, row, after, context)
             lifetimes.begin(transaction, after, lifetime, context.now_s)
         else:
             transaction.save(after, row.standing)

@@ -25,7 +25,7 @@ from kingly_memory.router import activity, linking, write
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.lifecycle import archive
-from kingly_memory.router.lifecycle.archive import Archived, shelve
+from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.sweep.compaction import FacetChange
 from kingly_memory.router.thread_cleanup import clean_up
@@ -192,7 +192,7 @@ def _carried_out(
 
 def _put_away(transaction: Transaction, sweep: Sweep, leaving: dict[MemoryId, Archived], behind: Behind | None) -> None:
     if leaving:
-        shelve(transaction, leaving)
+        move_to_archive(transaction, leaving)
     if behind is None or behind.summary_id is None or len(behind.of.ids) > MOST_LINKED:
         return
     for memory_id in leaving:

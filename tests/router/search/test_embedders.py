@@ -74,7 +74,7 @@ async def test_a_server_of_embeddings_is_told_what_is_a_question_and_finds_by_me
 @pytest.mark.requirement("N13")
 async def test_a_server_that_fails_or_hangs_costs_words_alone_with_the_reason(tmp_path: Path) -> None:
     with chatting(always=embedding()) as server:
-        async with opened(tmp_path, f"openai:{server.url}#subjects", local_search_s=0.3) as memory:
+        async with opened(tmp_path, f"openai:{server.url}#subjects", local_search_s=1.0) as memory:
             await fill(memory)
             await memory.store("The kitten sleeps", key="kitten")
             assert await memory.await_vectors()
