@@ -10,7 +10,7 @@ LOCKED = $(PIP) --require-hashes --requirement constraints.txt \
 	&& $(PIP) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-long check audit sbom docs conformance hosts crash faults power bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit sbom docs conformance hosts page-test crash faults power bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ hosts: $(READY) ## whole loops with assistants' own programs (needs npm) against
 	@mkdir -p .hosts && cp tests/hosts/live/package.json .hosts
 	@cd .hosts && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund
 	$(RUN) -m pytest -m hosts
+
+page-test: $(READY) ## the whole page in a browser over 10,000 memories, with axe-core (npm) for barriers, and at 100,000
+	@mkdir -p .page && cp tests/page/axe/package.json .page
+	-@cd .page && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund
+	$(RUN) -m pytest -m page -rs -s tests/page
 
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
@@ -105,5 +110,5 @@ docs: .venv-docs/.ready ## the pages as a site with search, in site/; a dead lin
 	@touch $@
 
 clean: ## remove everything that make and the tools made
-	rm -rf .venv .venv-constraints .venv-docs .venv-peers .hosts site .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-constraints .venv-docs .venv-peers .hosts .page site .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -54,6 +54,7 @@ SKIPPED = {
     ".venv-docs",
     ".venv-peers",
     ".hosts",
+    ".page",
     "site",
     "dist",
     "build",

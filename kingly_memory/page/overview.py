@@ -48,7 +48,7 @@ async def timeline(asked: Asked) -> View:
         join(
             el("h1", "Timeline"),
             el("p", says, class_="says"),
-            days or el("p", "Nothing has happened before that." if said else "Nothing has happened here yet."),
+            el("div", days or el("p", f"Nothing has happened {'before that' if said else 'here yet'}."), id="live"),
             el("p", more) if len(found) == _LINES else None,
         ),
     )

@@ -41,6 +41,21 @@ if (state) {
   addEventListener("focus", () => look().catch(() => {}));
 }
 
+// A view of what happens by itself is shown anew where that has changed, unless somebody is at work in it.
+const live = document.querySelector("#live");
+const timeless = (one) => one.innerHTML.replace(/<time.*?<\/time>/g, "");
+async function follow() {
+  if (document.hidden || live.contains(document.activeElement)) return;
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#live");
+  if (now && timeless(now) !== timeless(live)) live.replaceChildren(...now.childNodes);
+}
+if (live) {
+  setInterval(() => follow().catch(() => {}), 5000);
+  addEventListener("focus", () => follow().catch(() => {}));
+}
+
 document.addEventListener("keydown", (event) => {
   const field = document.querySelector("#q");
   if (event.key !== "/" || !field || event.target.closest("input, textarea, select")) return;

@@ -54,9 +54,13 @@ async def prompts(asked: Asked) -> View:
         join(
             el("h1", "What is put beside prompts"),
             el("p", says, class_="says"),
-            _failures(asked, str((await asked.memory.status())["home"])),
-            _cost(told),
-            table("The last prompts, the latest first", heads, rows) if rows else el("p", none),
+            el(
+                "div",
+                _failures(asked, str((await asked.memory.status())["home"])),
+                _cost(told),
+                table("The last prompts, the latest first", heads, rows) if rows else el("p", none),
+                id="live",
+            ),
             section(
                 "Try a prompt",
                 ask(asked, "Prompt", "prompt", "See what it would get"),

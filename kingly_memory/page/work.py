@@ -183,14 +183,18 @@ async def delivery(asked: Asked) -> View:
         join(
             el("h1", "Delivery"),
             el("p", "Memories of significance 0.3 and below never leave this machine.", class_="says"),
-            _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
-            None if is_alone else form(asked, "sync", button="Try the remote now"),
-            None
-            if is_alone and not known
-            else section(
-                "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
+            el(
+                "div",
+                _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
+                None if is_alone else form(asked, "sync", button="Try the remote now"),
+                None
+                if is_alone and not known
+                else section(
+                    "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
+                ),
+                None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
+                id="live",
             ),
-            None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
         ),
     )
 

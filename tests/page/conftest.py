@@ -57,8 +57,8 @@ def said(response: httpx.Response) -> str:
 
 
 @contextmanager
-def served(home: Path) -> Iterator[Served]:
-    command = [sys.executable, "-m", "kingly_memory", "page", "--home", str(home), "--project", PROJECT]
+def served(home: Path, *options: str) -> Iterator[Served]:
+    command = [sys.executable, "-m", "kingly_memory", "page", "--home", str(home), "--project", PROJECT, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(environment())) as process:
         try:
             assert process.stdout is not None

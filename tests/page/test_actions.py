@@ -88,7 +88,7 @@ def test_focus_pins_tasks_and_threads_are_changed(page: Served) -> None:
         assert "confidence" in page.do("assess_confidence", task="move the office").text
 
 
-@pytest.mark.requirement("D6")
+@pytest.mark.requirement("P25")
 def test_a_home_from_elsewhere_says_so_until_it_is_trusted(page: Served, tmp_path: Path) -> None:
     copy = tmp_path / "home"
     shutil.copytree(page.home, copy)

@@ -69,6 +69,15 @@ def test_typing_searches_and_a_change_elsewhere_is_told(opened: tuple[Browser, S
     assert window.run("return document.activeElement.id") == "q"
 
 
+def test_a_view_of_what_happens_by_itself_follows_it(opened: tuple[Browser, Served]) -> None:
+    window, page = opened
+    window.open(page.base + "/timeline")
+    with page.store() as store:
+        store.store("Nobody has clicked for this")
+    window.run("dispatchEvent(new Event('focus'))")
+    window.wait("document.querySelector('#live').textContent.includes('Nobody has clicked')")
+
+
 @pytest.mark.requirement("P25")
 def test_a_person_edits_undoes_forgets_and_restores(opened: tuple[Browser, Served]) -> None:
     window, page = opened
