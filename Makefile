@@ -48,8 +48,8 @@ audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody c
 sbom: $(READY) ## a bill of materials of the package with all its extras, as CycloneDX, on standard output
 	@$(RUN) -m tools.sbom all
 
-conformance: $(READY) ## frameworks' own tests on our stores, and what an installer makes of us (asks the package index)
-	$(RUN) -m pytest -m conformance --numprocesses 2 --dist loadfile
+conformance: $(READY) ## frameworks' own tests on our stores, and what an installer makes of us (asks the package index); one: ONLY=crewai
+	$(RUN) -m pytest -m conformance --numprocesses 2 --dist loadfile $(if $(ONLY),-k '$(ONLY)')
 
 hosts: $(READY) ## whole loops with assistants' own programs (needs npm) against a model on loopback
 	@mkdir -p .hosts && cp tests/hosts/live/package.json .hosts
