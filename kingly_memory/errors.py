@@ -68,9 +68,10 @@ class InvalidSetting(KinglyMemoryError, ValueError):
 class ExtraMissing(KinglyMemoryError):
     """What was asked for needs an optional part of the installation. `extra` is the name to install it by."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, what: str, extra: str, but: str = "") -> None:
+        """`but` says what there is of it."""
         how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
-        super().__init__(f"{what} needs the extra `{extra}`; {how}")
+        super().__init__(f"{what} needs the extra `{extra}`{but and ', but '}{but}; {how}")
         self.extra = extra
 
 

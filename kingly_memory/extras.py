@@ -12,7 +12,6 @@ _PACKAGES = {
     "postgres": ("psycopg", "psycopg_pool"),
     "hub": ("numpy", "pydantic", "starlette", "uvicorn"),
     "page": ("starlette", "uvicorn"),
-    "openai-agents": ("agents",),
 }
 """What each extra brings that the core does not have: httpx brings anyio."""
 

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory import SyncMemoryRouter
 from kingly_memory.errors import ExtraMissing
-from kingly_memory.integrations.openai_agents import KinglySession
 from tests.cli_runner import Run
 
 ROOT = Path(__file__).parents[1]
@@ -79,31 +77,41 @@ def test_a_command_without_its_extra_names_it_in_one_sentence(
     assert (ran.code, ran.out, ran.err) == (1, "", f"kingly-memory: {sentence}\n")
 
 
-def test_a_session_without_its_sdk_says_in_one_sentence_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "agents", None)
-    with pytest.raises(ExtraMissing, match=r"KinglySession needs the extra `openai-agents`; install kingly-memory\["):
-        KinglySession("talk", SyncMemoryRouter.open(remote=False))
+ADAPTERS = [
+    ("anthropic", "anthropic", "anthropic", "the memory tool"),
+    ("adk", "google.adk.memory", "adk", "the memory service for ADK"),
+    ("agent_framework", "agent_framework", "agent-framework", "the providers for the Agent Framework"),
+    ("autogen", "autogen_core.memory", "autogen", "the memory for AutoGen"),
+    ("crewai_storage", "crewai.memory.types", "crewai", "the storage for CrewAI"),
+    ("crewai", "crewai.memory.types", "crewai", "the storage for CrewAI"),
+    ("hermes", "agent.memory_provider", "hermes", "the provider for Hermes"),
+    ("haystack", "haystack", "haystack", "the memory store for Haystack"),
+    ("langchain", "langchain_core.chat_history", "langchain", "the chat history for LangChain"),
+    ("langgraph", "langgraph.store", "langgraph", "the store for LangGraph"),
+    ("llama_index", "llama_index.core.memory", "llama-index", "the memory block for LlamaIndex"),
+    ("openai_agents", "agents.memory.session_settings", "openai-agents", "KinglySession"),
+    ("pydantic_ai", "pydantic_ai_harness.memory", "pydantic-ai", "the memory store for Pydantic AI"),
+    ("strands", "strands.memory.types", "strands", "the memory store for Strands"),
+]
 
 
-@pytest.mark.parametrize(
-    ("adapter", "package", "extra", "what"),
-    [
-        ("anthropic", "anthropic", "anthropic", "the memory tool"),
-        ("adk", "google.adk.memory", "adk", "the memory service for ADK"),
-        ("agent_framework", "agent_framework", "agent-framework", "the providers for the Agent Framework"),
-        ("autogen", "autogen_core.memory", "autogen", "the memory for AutoGen"),
-        ("crewai", "crewai.memory.types", "crewai", "the storage for CrewAI"),
-        ("hermes", "agent.memory_provider", "hermes", "the provider for Hermes"),
-        ("haystack", "haystack", "haystack", "the memory store for Haystack"),
-        ("llama_index", "llama_index.core.memory", "llama-index", "the memory block for LlamaIndex"),
-        ("pydantic_ai", "pydantic_ai_harness.memory", "pydantic-ai", "the memory store for Pydantic AI"),
-        ("strands", "strands.memory.types", "strands", "the memory store for Strands"),
-    ],
-)
+@pytest.mark.parametrize(("adapter", "package", "extra", "what"), ADAPTERS)
 def test_an_adapter_without_its_framework_says_in_one_sentence_what_to_install(
     monkeypatch: pytest.MonkeyPatch, adapter: str, package: str, extra: str, what: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"kingly_memory.integrations.{adapter}", raising=False)
     with pytest.raises(ExtraMissing, match=rf"{what} needs the extra `{extra}`; install kingly-memory\["):
+        import_module(f"kingly_memory.integrations.{adapter}")
+
+
+@pytest.mark.parametrize(("adapter", "package", "extra", "what"), ADAPTERS)
+def test_an_adapter_whose_framework_has_another_version_says_which(
+    monkeypatch: pytest.MonkeyPatch, adapter: str, package: str, extra: str, what: str
+) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0rc1")
+    monkeypatch.delitem(sys.modules, f"kingly_memory.integrations.{adapter}", raising=False)
+    with pytest.raises(
+        ExtraMissing, match=rf"{what} needs the extra `{extra}`, but .+ 99.0rc1 is installed, and not <.*; install"
+    ):
         import_module(f"kingly_memory.integrations.{adapter}")

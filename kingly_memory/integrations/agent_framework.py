@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import asked
 
-try:
+with needed("the providers for the Agent Framework", "agent-framework"):
     from agent_framework import ContextProvider, HistoryProvider, Message
-except ImportError as missing:
-    raise ExtraMissing("the providers for the Agent Framework", "agent-framework") from missing
 
 if TYPE_CHECKING:
     from kingly_memory.integrations.recall import Router

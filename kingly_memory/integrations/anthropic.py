@@ -18,12 +18,11 @@ from kingly_memory import validation
 from kingly_memory.app.portal import Portal
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Namespace, Put, Remove, VersionConflict, as_json
-from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.integrations.needed import needed
 
-try:
+with needed("the memory tool", "anthropic"):
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-except ModuleNotFoundError as missing:
-    raise ExtraMissing("the memory tool", "anthropic") from missing
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.documents import as_json
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import asked, found
 from kingly_memory.models import Hit
 from kingly_memory.validation import RESULTS_LIMIT
 
-try:
+with needed("the memory for AutoGen", "autogen"):
     from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
     from autogen_core.models import UserMessage
-except ImportError as missing:
-    raise ExtraMissing("the memory for AutoGen", "autogen") from missing
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter

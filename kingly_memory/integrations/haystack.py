@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, Self
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label, as_name
+from kingly_memory.integrations.needed import needed
 from kingly_memory.models import Memory, Origin
 from kingly_memory.validation import RESULTS_LIMIT
 
-try:
+with needed("the memory store for Haystack", "haystack"):
     from haystack import default_from_dict, default_to_dict
     from haystack.dataclasses import ChatMessage
     from haystack.errors import FilterError
-except ImportError as missing:
-    raise ExtraMissing("the memory store for Haystack", "haystack") from missing
 
 TAG = "haystack"
 _OPERATORS = {"==": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte", "in": "$in"}

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.errors import ExtraMissing, KinglyMemoryError
+from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 
-try:
+with needed("the provider for Hermes", "hermes"):
     from agent.memory_provider import MemoryProvider
-except ImportError as missing:
-    raise ExtraMissing("the provider for Hermes", "hermes") from missing
 
 _TEXT = {"type": "string"}
 _TOOLS = {

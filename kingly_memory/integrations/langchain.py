@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.errors import ExtraMissing
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 
-try:
+with needed("the chat history for LangChain", "langchain"):
     from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
-except ModuleNotFoundError as missing:
-    raise ExtraMissing("the chat history for LangChain", "langchain") from missing
 
 
 class KinglyChatMessageHistory(BaseChatMessageHistory):

@@ -6,15 +6,13 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.digests import sha256
-from kingly_memory.errors import ExtraMissing
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import Turn, asked, keep
 
-try:
+with needed("the memory block for LlamaIndex", "llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.bridge.pydantic import Field
     from llama_index.core.memory import BaseMemoryBlock
-except ImportError as missing:
-    raise ExtraMissing("the memory block for LlamaIndex", "llama-index") from missing
 
 NO_SESSION = "messages"
 """Where messages are kept that belong to no session."""

@@ -15,9 +15,12 @@ from kingly_memory import validation
 from kingly_memory.api.session_log import MOST_ITEMS
 from kingly_memory.attention.fence import PREAMBLE, without_fenced
 from kingly_memory.errors import InvalidInput
-from kingly_memory.extras import require
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import asked
 from kingly_memory.router.capturing import messages
+
+with needed("KinglySession", "openai-agents"):
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
 if TYPE_CHECKING:
     from agents import RunContextWrapper, SessionSettings, TResponseInputItem
@@ -53,9 +56,6 @@ class KinglySession:
         session_settings: SessionSettings | dict[str, Any] | None = None,
         recall: bool = False,
     ) -> None:
-        require("openai-agents", "KinglySession")
-        from agents.memory.session_settings import coerce_session_settings
-
         validation.required("session_id", session_id)
         self.session_id = session_id
         self.session_settings: SessionSettings | None = coerce_session_settings(session_settings or {})
@@ -64,8 +64,6 @@ class KinglySession:
 
     async def get_items(self, limit: int | None = None, *, wrapper: Run | None = None) -> list[Item]:
         """The latest items, the oldest of them first; all of them where neither this nor the settings say a limit."""
-        from agents.memory.session_settings import resolve_session_limit
-
         router = self._router(wrapper)
         _read_by.set((self, router))
         most = resolve_session_limit(limit, self.session_settings)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from kingly_memory.documents import Document, Put, Remove, VersionConflict
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import asked
 from kingly_memory.validation import RESULTS_LIMIT
 
-try:
+with needed("the memory store for Pydantic AI", "pydantic-ai"):
     from pydantic_ai_harness.memory import (
         MemoryConflictError,
         MemoryFile,
@@ -27,8 +28,6 @@ try:
         MemorySearchMatch,
         MemorySearchResult,
     )
-except ImportError as missing:
-    raise ExtraMissing("the memory store for Pydantic AI", "pydantic-ai") from missing
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter

@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import asked, found
 
-try:
+with needed("the memory store for Strands", "strands"):
     from strands.memory.types import MemoryEntry, MemoryStore
-except ImportError as missing:
-    raise ExtraMissing("the memory store for Strands", "strands") from missing
 
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig

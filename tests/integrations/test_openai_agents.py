@@ -18,12 +18,12 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, SyncMemoryRouter
 from kingly_memory.api.session_log import SessionLog
-from kingly_memory.integrations.openai_agents import KinglySession
 from kingly_memory.testing import ManualClock, ScriptedRemote
 from tests.cli_runner import ROOT, environment
 from tests.router_bench import PromptStore, router_over
 
 agents: Any = pytest.importorskip("agents", reason="openai-agents is not installed; `make conformance` installs it")
+from kingly_memory.integrations.openai_agents import KinglySession  # noqa: E402  # needs the SDK
 
 PAGE = ROOT / "docs" / "integrations" / "openai-agents.md"
 TURNS: list[Any] = [
