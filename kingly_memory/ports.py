@@ -153,10 +153,17 @@ class DocumentReader(Protocol):
         ...
 
     def found(
-        self, space: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+        self,
+        space: str,
+        prefix: Namespace,
+        now_s: float,
+        words: Sequence[str],
+        pieces: Sequence[str],
+        *,
+        most: int | None,
     ) -> list[tuple[int, float | None]]:
-        """Where documents lie that hold one of the words, best first with their BM25 score (higher is better), or all
-        of the pieces, letter by letter; all of them, the last changed first, where neither is given."""
+        """Where at `most` so many documents lie that hold one of the words, best first with their BM25 score (higher is
+        better), or all of the pieces, letter by letter; any, the last changed first, where neither is given."""
         ...
 
     def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:

@@ -81,7 +81,7 @@ class Documents(Family):
 
     async def get_many(self, places: Iterable[tuple[str | Sequence[str], str]]) -> tuple[Document | None, ...]:
         """Read several documents, each by its namespace and its key, in that order. Raises InvalidInput, StoreError."""
-        named = [(_namespace(namespace), validation.required("key", key)) for namespace, key in places]
+        named = [(checked_namespace(namespace), validation.required("key", key)) for namespace, key in places]
         engine, now = self._engine, self._engine.clock.now()
         found = await engine.read(lambda: [engine.reader.documents.document(engine.space, *one) for one in named])
         return tuple(None if one is None or one.is_over(now) else one for one in found)
@@ -138,7 +138,7 @@ class Documents(Family):
         The next page comes `after` the last one of a page, which may be named by its labels and its key as well. Raises
         InvalidInput, StoreError.
         """
-        place, most = _namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
+        place, most = checked_namespace(prefix), validation.count("limit", limit, most=validation.RESULTS_LIMIT)
         behind = None if after is None else _place_of(after)
         engine, now_s = self._engine, self._engine.now_s()
         found = await engine.read(lambda: engine.reader.documents.documents(engine.space, place, now_s, most, behind))
@@ -148,7 +148,7 @@ class Documents(Family):
     @example('{"prefix": "users"}', "success namespaces")
     async def namespaces(self, prefix: Annotated[str | Sequence[str], PREFIX] = "") -> tuple[Namespace, ...]:
         """List every namespace that has documents, sorted. Raises InvalidInput, StoreError."""
-        place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
+        place, engine, now_s = checked_namespace(prefix), self._engine, self._engine.now_s()
         return tuple(await engine.read(lambda: engine.reader.documents.namespaces(engine.space, place, now_s)))
 
     @verb("documents search", "document_search", "documents", "Search documents", reads=True)
@@ -176,15 +176,16 @@ class Documents(Family):
         """
         if not isinstance(query, str):
             raise InvalidInput("query", "expected text")
-        place, wanted = _namespace(prefix), None if filter is None else check_filter("filter", filter)
+        place, wanted = checked_namespace(prefix), None if filter is None else check_filter("filter", filter)
         first = validation.count("offset", offset, least=0, most=LARGEST_VERSION)
         most = validation.count("limit", limit, most=validation.RESULTS_LIMIT)
         engine, now_s = self._engine, self._engine.now_s()
 
         def look() -> list[FoundDocument]:
             reader = engine.reader.documents
-            found = documents.search(reader, engine.space, place, query, wanted=wanted, now_s=now_s)
-            return list(islice(found, first, first + most))
+            until = first + most
+            found = documents.search(reader, engine.space, place, query, wanted=wanted, now_s=now_s, most=until)
+            return list(islice(found, first, until))
 
         return tuple(await engine.read(look))
 
@@ -198,7 +199,7 @@ class Documents(Family):
         documents and items are on their way. Raises InvalidInput where no hub was added, StoreError; cut short, it can
         be repeated.
         """
-        place, engine = _namespace(prefix), self._engine
+        place, engine = checked_namespace(prefix), self._engine
         now_s, count, last = engine.now_s(), 0, None
         while True:
             done = await engine.write(shared.share(engine.space, place, now_s, last))
@@ -218,7 +219,7 @@ class Documents(Family):
         What the hub and other machines have by then stays there. False when it was not shared under that very prefix.
         Raises InvalidInput, StoreError.
         """
-        place, engine = _namespace(prefix), self._engine
+        place, engine = checked_namespace(prefix), self._engine
         done = await engine.write(shared.unshare(engine.space, place, None))
         was_shared = done.remotes > 0
         while done.last is not None:
@@ -241,7 +242,7 @@ class Documents(Family):
     async def sweep(self, prefix: str | Sequence[str] = "") -> int:
         """Remove documents that have ended from the file, as the sweep of memories does. Returns how many
         those were. Raises InvalidInput, StoreError."""
-        place, engine, now_s = _namespace(prefix), self._engine, self._engine.now_s()
+        place, engine, now_s = checked_namespace(prefix), self._engine, self._engine.now_s()
         swept = 0
         while some := await engine.write(documents.sweep(engine.space, place, now_s)):
             swept += some
@@ -275,7 +276,8 @@ def _place_of(one: object) -> tuple[tuple[str, ...], str]:
     return tuple(named[:-1]), named[-1]
 
 
-def _namespace(said: str | Sequence[str]) -> Namespace:
+def checked_namespace(said: str | Sequence[str]) -> Namespace:
+    """Its labels. Raises InvalidInput."""
     if not isinstance(said, Sequence):
         raise InvalidInput("namespace", "is neither a path nor a sequence of labels")
     labels = [one for one in said.split("/") if one] if isinstance(said, str) else list(said)
@@ -287,7 +289,7 @@ def _namespace(said: str | Sequence[str]) -> Namespace:
 def _checked(change: Put | Remove) -> Write:
     if not isinstance(change, Put | Remove):
         raise InvalidInput("changes", "are neither Put nor Remove")
-    place, key = _namespace(change.namespace), validation.required("key", change.key)
+    place, key = checked_namespace(change.namespace), validation.required("key", change.key)
     version = change.if_version
     if version is not None:
         validation.count("if_version", version, least=0, most=LARGEST_VERSION)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.errors import ExtraMissing
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 from kingly_memory.integrations.recall import Turn, asked, found, keep
 from kingly_memory.models import Hit, Origin
 
-try:
+with needed("the memory service for ADK", "adk"):
     from google.adk.memory import base_memory_service as base
     from google.adk.memory.memory_entry import MemoryEntry
     from google.genai.types import Content, Part
-except ImportError as missing:
-    raise ExtraMissing("the memory service for ADK", "adk") from missing
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 
 NO_SESSION = "events"
 """Where events are kept that belong to no session."""
+VIEWS = 256
+"""Users whose views of the router are at hand."""
 
 
 class KinglyMemoryService(base.BaseMemoryService):
@@ -41,6 +41,7 @@ class KinglyMemoryService(base.BaseMemoryService):
     def __init__(self, memory: Router, *, limit: int = 10) -> None:
         self._memory = memory
         self._limit = limit
+        self._of = lru_cache(VIEWS)(self._view)
 
     async def add_session_to_memory(self, session: Session) -> None:
         turns = _turns(session.events, session.id)
@@ -90,7 +91,7 @@ class KinglyMemoryService(base.BaseMemoryService):
         if memory_id:
             await asked(self._of(app_name, user_id), lambda memory: memory.forget(memory_id))
 
-    def _of(self, app_name: str, user_id: str) -> Router:
+    def _view(self, app_name: str, user_id: str) -> Router:
         return self._memory.scoped(project=as_label("app_name", app_name), user=as_label("user_id", user_id))
 
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.errors import ExtraMissing
 from kingly_memory.integrations.crewai_scopes import fitting
 from kingly_memory.integrations.crewai_storage import KinglyStorage
+from kingly_memory.integrations.needed import needed
 
-try:
+with needed("the memory for CrewAI", "crewai"):
     from crewai.memory.types import MemoryMatch, MemoryRecord, compute_composite_score
     from crewai.memory.unified_memory import Memory
     from crewai.memory.utils import join_scope_paths
-except ImportError as missing:
-    raise ExtraMissing("the memory for CrewAI", "crewai") from missing
 
 
 class KinglyMemory(Memory):
@@ -47,7 +45,7 @@ class KinglyMemory(Memory):
         source: str | None = None,
         include_private: bool = False,
     ) -> list[MemoryMatch]:
-        """The same at either depth."""
+        """The same at either depth. Nothing is written: `last_accessed` stays as it was."""
         below = fitting(join_scope_paths(self.root_scope, scope), categories)
 
         def fits(one: MemoryRecord) -> bool:
@@ -57,8 +55,6 @@ class KinglyMemory(Memory):
         for record, relevance in self._storage.find(query, fits, limit) if query.strip() else []:
             score, reasons = compute_composite_score(record, relevance, self._config)
             matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
-        if matches and not self.read_only:
-            self._storage.touch_records([one.record.id for one in matches])
         return sorted(matches, key=lambda one: -one.score)
 
     def _kept(

@@ -17,19 +17,18 @@ from typing import Any, Self
 
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Put, Remove, VersionConflict
-from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.crewai_scopes import Fits, children, fitting, normal, utc
 from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
 from kingly_memory.validation import RESULTS_LIMIT, batches
 
-try:
+with needed("the storage for CrewAI", "crewai"):
     import numpy as np
     from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
     from crewai.memory.types import MemoryRecord, ScopeInfo
 
     from kingly_memory.integrations.vectors import directions
-except ImportError as missing:
-    raise ExtraMissing("the storage for CrewAI", "crewai") from missing
 
 _TOGETHER = 1_000
 
@@ -61,13 +60,15 @@ class KinglyStorage:
         self.save([record])
 
     def touch_records(self, record_ids: list[str]) -> None:
-        """Note that they were recalled. One that is written meanwhile is left as it is then."""
+        """Note that they were recalled; where one of them is written meanwhile, that is not noted."""
+        places = [(self._place, as_label("id", name)) for name in record_ids]
         now = datetime.now(UTC).replace(tzinfo=None).isoformat()
-        for one in self._documents.get_many((self._place, as_label("id", name)) for name in record_ids):
-            if one is not None:
-                value = {**one.value, "last_accessed": now}
-                with suppress(VersionConflict):
-                    self._documents.put(*one[:2], value, if_version=one.version, index=("content",))
+        with suppress(VersionConflict):
+            self._documents.write(
+                Put(*one[:2], {**one.value, "last_accessed": now}, one.version, index=("content",))
+                for one in self._documents.get_many(places)
+                if one is not None
+            )
 
     def search(
         self,
@@ -90,10 +91,14 @@ class KinglyStorage:
         return [one for one in ranked if one[1] >= min_score][:limit]
 
     def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
-        """Best first, by words and without a vector, of the thousand that fit the query best."""
-        told = self._documents.search(self._place, query, limit=RESULTS_LIMIT)
-        records = ((_record(one.document), one.relevance or 0.0) for one in told)
-        return [one for one in records if fits(one[0])][:limit]
+        """Best first, by words and without a vector."""
+        found: list[tuple[MemoryRecord, float]] = []
+        first, most = 0, min(2 * limit, RESULTS_LIMIT)
+        while len(found) < limit and (told := self._documents.search(self._place, query, limit=most, offset=first)):
+            records = ((_record(one.document), one.relevance or 0.0) for one in told)
+            found += [one for one in records if fits(one[0])]
+            first, most = first + most, RESULTS_LIMIT
+        return found[:limit]
 
     def delete(self, *told: Any, **how: Any) -> int:
         """Those that all that is said fits, as `fitting` takes it. Returns how many those were."""
@@ -156,11 +161,13 @@ class KinglyStorage:
     def _dimensions(self, records: Sequence[MemoryRecord]) -> list[Put]:
         """What notes the length of vectors, where none was noted yet."""
         lengths = {len(one.embedding) for one in records if one.embedding}
+        if not lengths:
+            return []
         noted = self._documents.get(self._beside, "dimensions")
-        known = noted.value if noted else min(lengths, default=0)
+        known = noted.value if noted else min(lengths)
         if others := lengths - {known}:
             raise EmbeddingDimensionMismatchError(known, others.pop())
-        return [Put(self._beside, "dimensions", known, 0, index=False)] if lengths and noted is None else []
+        return [Put(self._beside, "dimensions", known, 0, index=False)] if noted is None else []
 
 
 def _value(record: MemoryRecord) -> dict[str, Any]:

@@ -23,4 +23,6 @@ def as_label(field: str, name: object) -> str:
 
 def as_name(label: str) -> str:
     """The name that became this label."""
+    if _EMPTY not in label:
+        return label
     return "" if label == _EMPTY else unquote(label, errors="surrogatepass")

@@ -15,19 +15,20 @@ from itertools import islice
 from typing import Any, Self, TypedDict, Unpack
 
 from kingly_memory import validation
+from kingly_memory.api.documents import checked_namespace
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.documents import Document, Namespace, Put, Remove, json_text
-from kingly_memory.errors import ExtraMissing, InvalidInput, RouterClosed, StoreError
+from kingly_memory.errors import InvalidInput, RouterClosed, StoreError
 from kingly_memory.filters import Filter, check_filter
 from kingly_memory.integrations.labels import as_label, as_name
+from kingly_memory.integrations.needed import needed
+from kingly_memory.router.documents import search
 
-try:
+with needed("the store for LangGraph", "langgraph"):
     from langgraph.store import base
 
     from kingly_memory.integrations import vectors
-except ModuleNotFoundError as missing:
-    raise ExtraMissing("the store for LangGraph", "langgraph") from missing
 
 log = logging.getLogger("kingly_memory.integrations")
 
@@ -108,30 +109,26 @@ class _Items(base.BaseStore):
         """Best first. Behind what the query finds come the others, as in a store that ranks all by a model."""
         first, until = _page(op)
         prefix, wanted = self._place(op.namespace_prefix), _filter(op.filter)
-        found: list[Found] = []
+        best: list[Found] = []
         if not isinstance(op.query, str | None):
             raise InvalidInput("query", "expected text")
         if op.query and self.embeddings:
             query = await self.embeddings.aembed_query(op.query)
-            found += await vectors.nearest(self._documents, prefix, query, wanted, until)
-        elif op.query:
-            found = await self._listed(op.query, prefix, wanted, until)
-        if len(found) < until:
-            found += await self._listed("", prefix, wanted, until)
-        once: dict[tuple[Namespace, str], Found] = {}
-        for one, score in found:
-            once.setdefault((one.namespace, one.key), (one, score))
-        return list(once.values())[first:until]
+            best += await vectors.nearest(self._documents, prefix, query, wanted, until)
+        queries = ["", *([op.query] if op.query and not self.embeddings else ())]
+        engine, now_s = self._engine, self._engine.now_s()
 
-    async def _listed(self, query: str, prefix: Namespace, wanted: Filter | None, most: int) -> list[Found]:
-        """By the words of the query; without one, the last changed first."""
-        found: list[Found] = []
-        while (limit := min(most - len(found), validation.RESULTS_LIMIT)) > 0:
-            page = await self._documents.search(prefix, query, filter=wanted, limit=limit, offset=len(found))
-            found += [(one.document, one.relevance) for one in page]
-            if len(page) < limit:
-                break
-        return found
+        def look() -> list[Found]:
+            once: dict[tuple[Namespace, str], Found] = {(one.namespace, one.key): (one, score) for one, score in best}
+            while queries and len(once) < until:
+                reader, query = engine.reader.documents, queries.pop()
+                for one in search(reader, engine.space, prefix, query, wanted=wanted, now_s=now_s, most=until):
+                    once.setdefault((one.document.namespace, one.document.key), one)
+                    if len(once) >= until:
+                        break
+            return list(once.values())[first:until]
+
+        return await engine.read(look)
 
     async def _write(self, puts: dict[tuple[Namespace, str], base.PutOp]) -> None:
         texts = [self._texts(op) for op in puts.values()]
@@ -164,7 +161,7 @@ class _Items(base.BaseStore):
         return [text for path in paths for text in base.get_text_at_path(op.value, path)]
 
     def _place(self, namespace: Iterable[str]) -> Namespace:
-        return (self._root, *(as_label("namespace", label) for label in namespace))
+        return checked_namespace([self._root, *(as_label("namespace", label) for label in namespace)])
 
     async def _sweep(self) -> int:
         place = self._place(())

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from kingly_memory.app.portal import Portal
 from kingly_memory.integrations.labels import as_label
-from kingly_memory.models import Hit, MemoryType, Origin
-from kingly_memory.validation import MOST_TOGETHER, RESULTS_LIMIT
+from kingly_memory.models import Hit, MemoryType, Origin, Standing
+from kingly_memory.validation import MOST_TOGETHER, batches
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
@@ -46,35 +46,32 @@ async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
 async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
     """Store turns, each once however often it is told; empty ones are not stored, and what was forgotten stays so."""
     told = {_key(one): one for one in turns if one.text.strip()}
-    away = {one for session in {one.session for one in told.values()} for one in await _forgotten(memory, session)}
-    drafts = [
-        {
-            "content": one.text,
-            "key": key,
-            "type": MemoryType.EPISODIC,
-            "context_id": as_label("session", one.session),
-            "origin": Origin.USER if one.speaker == "user" else Origin.AGENT,
-            "metadata": one.metadata,
-        }
-        for key, one in told.items()
-        if key not in away
-    ]
-    for first in range(0, len(drafts), MOST_TOGETHER):
-        await memory.store_many(drafts[first : first + MOST_TOGETHER])
+    engine = memory._engine  # noqa: SLF001  # one look for all of them
+
+    def is_new(key: str, turn: Turn) -> bool:
+        row = engine.view.find(key)
+        if row is None or row.standing is Standing.FORGOTTEN:
+            return row is None
+        known = engine.view.get(key)
+        return known is None or known.content != turn.text
+
+    drafts = await engine.read(lambda: [_draft(key, one) for key, one in told.items() if is_new(key, one)])
+    for some in batches(drafts, MOST_TOGETHER):
+        await memory.store_many(some)
+
+
+def _draft(key: str, turn: Turn) -> dict[str, Any]:
+    return {
+        "content": turn.text,
+        "key": key,
+        "type": MemoryType.EPISODIC,
+        "context_id": as_label("session", turn.session),
+        "origin": Origin.USER if turn.speaker == "user" else Origin.AGENT,
+        "metadata": turn.metadata,
+    }
 
 
 def _key(turn: Turn) -> str:
     return "/".join(
         quote(one, safe="", errors="surrogatepass") for one in (turn.session, turn.name or f"\n{turn.text}")
     )
-
-
-async def _forgotten(memory: MemoryRouter, session: str) -> set[str | None]:
-    keys: set[str | None] = set()
-    before: int | None = None
-    while True:
-        page = await memory.list(RESULTS_LIMIT, before, context_id=as_label("session", session), forgotten=True)
-        keys |= {one.key for one in page}
-        before = page.next_before
-        if before is None:
-            return keys

@@ -213,15 +213,23 @@ def sweep(space: str, prefix: Namespace, now_s: float) -> Callable[[Transaction]
 
 
 def search(
-    reader: DocumentReader, space: str, prefix: Namespace, query: str, *, wanted: Filter | None, now_s: float
+    reader: DocumentReader,
+    space: str,
+    prefix: Namespace,
+    query: str,
+    *,
+    wanted: Filter | None,
+    now_s: float,
+    most: int,
 ) -> Iterator[FoundDocument]:
     """The documents that hold a word of the query and pass the filter, best first; without a query the last changed
-    first."""
+    first. `most` is how many the caller looks at."""
     words, pieces = terms(query) if query.strip() else ((), ())
-    places = reader.found(space, prefix, now_s, words, ()) if words or not pieces else []
+    limit = most if wanted is None else None
+    places = reader.found(space, prefix, now_s, words, (), most=limit) if words or not pieces else []
     if pieces:
         known = {place for place, _ in places}
-        places += [one for one in reader.found(space, prefix, now_s, (), pieces) if one[0] not in known]
+        places += [one for one in reader.found(space, prefix, now_s, (), pieces, most=limit) if one[0] not in known]
     relevance = {place: None if score is None else score / (score + 1) for place, score in places}
     for first in range(0, len(places), READ_TOGETHER):
         some = [place for place, _ in places[first : first + READ_TOGETHER]]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
-from kingly_memory.integrations import recall
 from kingly_memory.integrations.recall import Turn, asked, found, keep
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -49,9 +48,8 @@ async def test_turns_are_kept_once_however_often_they_are_told_and_names_of_sess
 
 
 async def test_what_was_forgotten_stays_so_when_its_session_is_told_again(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+    memory: MemoryRouter,
 ) -> None:
-    monkeypatch.setattr(recall, "RESULTS_LIMIT", 2)  # several pages of forgotten ones
     said = [turn(str(i), f"Fact {i}") for i in range(6)]
     await keep(memory, said)
     await memory.forget_many(f"monday/{i}" for i in range(5))

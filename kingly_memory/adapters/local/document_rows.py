@@ -52,13 +52,20 @@ class DocumentReader:
         return sorted(_labels(one) for (one,) in self._ask(sql.NAMESPACES, _within(space, prefix, now_s)))
 
     def found(
-        self, space: str, prefix: Namespace, now_s: float, words: Sequence[str], pieces: Sequence[str]
+        self,
+        space: str,
+        prefix: Namespace,
+        now_s: float,
+        words: Sequence[str],
+        pieces: Sequence[str],
+        *,
+        most: int | None,
     ) -> list[tuple[int, float | None]]:
-        within = _within(space, prefix, now_s)
+        within, limit = _within(space, prefix, now_s), sys.maxsize if most is None else most
         if words:
-            matched = self._ask(sql.DOCUMENT_MATCHES, (*within, any_of(words)))
+            matched = self._ask(sql.DOCUMENT_MATCHES, (*within, any_of(words), limit))
             return [(place, -score) for place, score in matched]
-        return [(place, None) for (place,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces))]
+        return [(place, None) for (place,) in self._ask(sql.newest_documents(len(pieces)), (*within, *pieces, limit))]
 
     def documents_at(self, places: Sequence[int]) -> list[tuple[int, Document]]:
         rows_at = self._ask(sql.DOCUMENTS_AT, (json.dumps(list(places)),))

@@ -572,7 +572,7 @@ NAMESPACES = f"SELECT DISTINCT namespace FROM km_documents WHERE {_LIVING} ORDER
 DOCUMENT_MATCHES = (
     "SELECT d.rowid, bm25(km_documents_text) AS score FROM km_documents_text JOIN km_documents AS d "
     f"ON d.rowid = km_documents_text.rowid WHERE km_documents_text MATCH ?5 AND {_LIVING} "
-    "ORDER BY score, d.updated_s DESC, d.rowid DESC"
+    "ORDER BY score, d.updated_s DESC, d.rowid DESC LIMIT ?6"
 )
 DOCUMENTS_AT = f"SELECT rowid, {DOCUMENT} FROM km_documents WHERE rowid IN (SELECT value FROM json_each(?))"
 PUT_DOCUMENT = (
@@ -622,4 +622,4 @@ def newest_documents(pieces: int) -> str:
     holding = f" AND instr(lower({_DOCUMENT_TEXT}), ?) > 0" * pieces
     if pieces:  # what is not to be found by its texts is not found by pieces of them
         holding += " AND EXISTS (SELECT 1 FROM km_documents_text AS t WHERE t.rowid = km_documents.rowid)"
-    return f"SELECT rowid FROM km_documents WHERE {_LIVING}{holding} ORDER BY updated_s DESC, rowid DESC"
+    return f"SELECT rowid FROM km_documents WHERE {_LIVING}{holding} ORDER BY updated_s DESC, rowid DESC LIMIT ?"
