@@ -4,18 +4,20 @@ Each turn says which of its words should be kept (`keep`) and which must not (`n
 The turns were written before the rules of `attention/statements.py`, in four languages, by the hand that then made the
 rules. A digest of the text put each into one of two halves. The rules were made with the mistakes of the half `seen`
 alone, so the half `unseen` counts; a set that somebody else has written would be harder. `--misses` lists the mistakes
-of the half `seen`.
+of the half `seen`. `--model` has that of KINGLY_LLM_URL say what of the rest is kept too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kingly_memory.attention.statements import Message, gist, statements
+from kingly_memory.blocking import SyncMemoryRouter
 
 TURNS = Path(__file__).with_name("captured_turns.jsonl")
 HALVES = ("seen", "unseen")
@@ -49,7 +51,12 @@ def kept_of(turn: dict[str, Any]) -> list[str]:
     return [one.content for one in statements([Message("m", turn["role"], turn["content"], None)])]
 
 
-def figures(some: Iterable[dict[str, Any]]) -> Figures:
+def kept_with_model(turn: dict[str, Any]) -> list[str]:
+    with tempfile.TemporaryDirectory() as home, SyncMemoryRouter.open(Path(home) / "home", False) as memory:
+        return [one.content for one in memory.capture([turn])]
+
+
+def figures(some: Iterable[dict[str, Any]], kept_of: Callable[[dict[str, Any]], list[str]] = kept_of) -> Figures:
     told = Figures(0, 0, 0, 0, 0, 0)
     for turn in some:
         kept = kept_of(turn)
@@ -73,8 +80,11 @@ def _holds(kept: Sequence[str], span: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description="what capture keeps of 150 turns")
     parser.add_argument("--misses", action="store_true", help="list the mistakes of the half that rules are made with")
+    parser.add_argument("--model", action="store_true", help="with the model that KINGLY_LLM_URL names, too")
     options = parser.parse_args()
     for half in HALVES:
+        if options.model:
+            print(f"{half:7} {figures(turns(half), kept_with_model).line()} with the model")
         print(f"{half:7} {figures(turns(half)).line()}")
         for language in dict.fromkeys(one["lang"] for one in turns(half)):
             print(f"     {language} {figures(one for one in turns(half) if one['lang'] == language).line()}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
     from typing import Any, Self
 
-    from kingly_memory.api.choices import DetailName, ModeName, TypeName
+    from kingly_memory.api.choices import AssistName, DetailName, ModeName, TypeName
     from kingly_memory.api.documents import Documents
     from kingly_memory.api.graph import Graph
     from kingly_memory.api.projects import Projects
@@ -1026,6 +1026,8 @@ class SyncMemoryRouter(Portal):
         min_relevance: float | None = None,
         by_ranks: bool = False,
         after: str | None = None,
+        assist: AssistName | None = None,
+        language_model: LanguageModel | None = None,
     ) -> Results:
         """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 
@@ -1051,7 +1053,12 @@ class SyncMemoryRouter(Portal):
 
         `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
         whatever was stored or corrected meanwhile. It is None behind the last page, which may be empty, and after 1,000
-        memories. Raises InvalidInput.
+        memories.
+
+        `assist` has a language model help: `rewrite` looks up to three other wordings of the question up too
+        (`reworded`), `rerank` puts the best twenty hits in order, `both` does both; unless it is said the setting
+        `search_assist` holds. Asked is `language_model`, else that of KINGLY_LLM_URL, for `search_assist_s` at most;
+        without an answer of use the search goes on without, and `failures` says why. Raises InvalidInput.
         """
         return self._call(
             lambda: self._awaiting.search(
@@ -1080,6 +1087,8 @@ class SyncMemoryRouter(Portal):
                 min_relevance=min_relevance,
                 by_ranks=by_ranks,
                 after=after,
+                assist=assist,
+                language_model=language_model,
             )
         )
 
@@ -1208,17 +1217,27 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.store_many(memories))
 
     def capture(
-        self, turns: Sequence[Mapping[str, Any]], *, user: str | None = None, context_id: str | None = None
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        *,
+        user: str | None = None,
+        context_id: str | None = None,
+        language_model: LanguageModel | None = None,
     ) -> tuple[Memory, ...]:
         """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
 
         `turns` are `{"role": "user" or "assistant", "content": text}`, as models take them; other roles are left out.
         What the user says has the origin user; what a reply concludes is `derived`. Questions, orders, guesses, code,
         and what is quoted or pasted are not kept, secrets are taken out, and nothing is stored twice: the same turns
-        may come again. With `user` it is that user's. Answers with what is new, in the order it was said. Raises
-        InvalidInput, StoreError.
+        may come again. With `user` it is that user's. Answers with what is new, in the order it was said.
+
+        Rules decide what is kept. Where there is a model, `language_model` or else that of KINGLY_LLM_URL, it says
+        which of the user's other sentences are kept too, within ten seconds. Raises InvalidInput, StoreError; a model
+        that fails leaves it to the rules.
         """
-        return self._call(lambda: self._awaiting.capture(turns, user=user, context_id=context_id))
+        return self._call(
+            lambda: self._awaiting.capture(turns, user=user, context_id=context_id, language_model=language_model)
+        )
 
     def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
         """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as

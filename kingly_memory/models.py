@@ -164,6 +164,15 @@ class Detail(StrEnum):
     TITLE = "title"
 
 
+class Assist(StrEnum):
+    """What a language model does for a search: words the question differently, puts the best hits in order, or both."""
+
+    NONE = "none"
+    REWRITE = "rewrite"
+    RERANK = "rerank"
+    BOTH = "both"
+
+
 class Source(StrEnum):
     """Which way a search was answered."""
 
@@ -478,6 +487,7 @@ class Results:
     `more_folded` says how many more do where a budget had no room for their ids; `shown` says how each hit is shown
     where not all are shown whole; `verdicts` what came of checking it, where hits are. `asked` is what was looked up,
     where that was taken out of a longer text. `next` asks for the page behind this one; None where there is none.
+    `reworded` are the other wordings of the question that a language model gave, and that were looked up too.
     """
 
     hits: tuple[Hit, ...]
@@ -497,6 +507,7 @@ class Results:
     verdicts: Mapping[str, JsonObject] = field(default_factory=dict)
     asked: str | None = None
     next: str | None = None
+    reworded: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Results hits={len(self.hits)} source={self.source} took_ms={self.took_ms:.1f}>"
@@ -521,6 +532,7 @@ class Results:
             "failures": dict(self.failures),
             "repaired": dict(self.repaired),
             **({} if self.asked is None else {"asked": self.asked}),
+            **({"reworded": list(self.reworded)} if self.reworded else {}),
             **({} if self.next is None else {"next": self.next}),
             "hits": [self._hit_json(hit) for hit in self.hits],
             **({"folded": {one: list(several) for one, several in self.folded.items()}} if self.folded else {}),

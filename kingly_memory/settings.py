@@ -13,7 +13,7 @@ from kingly_memory.dataclass import Field, dataclass, field, fields
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.home.own_files import OWN_FOLDERS
 from kingly_memory.home.place import absolute, nearest_project, user_data_folder
-from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode, Tier
+from kingly_memory.models import MOST_LIFETIME_S, NEVER, Assist, RetrievalMode, Tier
 
 if TYPE_CHECKING:  # loaded where there is a settings file
     from kingly_memory.home.trust import Inert, Judged
@@ -264,6 +264,13 @@ class Settings(_Checked):
     verification_enabled: bool = _setting(
         False, "whether a search in a mode checks what it finds: a verdict on each hit, and the time that takes"
     )
+    search_assist: str = _setting(
+        Assist.NONE.value,
+        "what a language model does for a search that does not say it itself: `rewrite` words the question "
+        "differently, `rerank` puts the best hits in order, `both` does both",
+        tuple(Assist),
+    )
+    search_assist_s: float = _setting(5.0, "time for what a language model does for one search", _TIME)
     call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
     dialect: str = _setting(
         "auto",

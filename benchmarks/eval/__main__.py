@@ -77,7 +77,13 @@ def _measured(options: argparse.Namespace) -> _Report | InjectionReport:
         if not options.inject:
             asked = {"corrupt": options.corrupt, "wrap": options.wrapped}
             trial = Trial(Path(folder), settings, **asked, hub_store=options.hub_store)
-            return _Report(heading, trial.run(conversations, configurations, arrangements), facts)
+            report = _Report(heading, trial.run(conversations, configurations, arrangements), facts)
+            if trial.unassisted:
+                told = (
+                    f"{counted(len(trial.unassisted), 'search', 'searches')} had no help of the model, the last since"
+                )
+                print(f"{told} {trial.unassisted[-1]}", file=sys.stderr)
+            return report
         budget = room("budget", TOKENS if options.budget is None else options.budget)
         blocks = InjectionTrial(Path(folder), settings, budget, corrupt=options.corrupt, wrap=options.wrapped)
         rows = blocks.run(conversations, configurations, arrangements)

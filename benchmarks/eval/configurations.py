@@ -41,6 +41,7 @@ CONFIGURATIONS = (
     Configuration("semantic", storing={"embedder": "wordllama"}),
     Configuration("minilm", storing={"embedder": "minilm"}),
     Configuration("vectors-alone", storing={"embedder": "wordllama"}, settings={"words_weight": 0.0}),
+    *(Configuration(how, search={"assist": how}) for how in ("rewrite", "rerank", "both")),
     Configuration("hub-alone", hub=True, layer="remote", settings={"local_weight": 0.0}),
 )
 

@@ -25,6 +25,7 @@ from kingly_memory.home.place import Place
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source
 from kingly_memory.ports import Embedder
+from kingly_memory.router.search.assisted import LAYER
 from kingly_memory.settings import Settings
 
 MOST_HITS = 10
@@ -141,6 +142,8 @@ class Trial:
         self._corrupt = corrupt
         self._wrap = wrap
         self._homes = 0
+        self.unassisted: list[str] = []
+        """Why searches that a language model was to help with went on without it."""
 
     def run(
         self,
@@ -213,6 +216,7 @@ class Trial:
             began = time.perf_counter()
             results = search(text)
             took_ms = (time.perf_counter() - began) * 1000
+            self.unassisted += [results.failures[LAYER]] if LAYER in results.failures else []
             yield _answered(question, results, configuration.layer, took_ms)
 
     @contextmanager

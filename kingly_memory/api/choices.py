@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kingly_memory.models import MemoryType, RetrievalMode
+from kingly_memory.models import Assist, MemoryType, RetrievalMode
 
 TypeName = (
     MemoryType
@@ -16,4 +16,5 @@ TypeName = (
 """The type of a memory, or a kind, which is a type with a lifetime or with a way to be searched for."""
 
 ModeName = RetrievalMode | Literal["similarity", "broad", "precise", "diagnostic", "learning", "recall", "auto"]
+AssistName = Assist | Literal["none", "rewrite", "rerank", "both"]
 DetailName = Literal["titles", "passages", "full"]

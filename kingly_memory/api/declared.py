@@ -416,6 +416,17 @@ VERBS = (
                 arg=Arg(words="leave out less relevant ones", least=0, most=1),
                 default=None,
             ),
+            Parameter(
+                name="assist",
+                type="text",
+                arg=Arg(
+                    words="what a language model does for it",
+                    metavar="WHAT",
+                    choices=("none", "rewrite", "rerank", "both"),
+                    only="command",
+                ),
+                default=None,
+            ),
         ),
         example='{"query": "who reviews a deploy", "limit": 5}',
         answers=("success", "results", "count", "excluded", "source", "failures", "repaired", "asked", "took_ms"),

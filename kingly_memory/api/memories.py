@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from kingly_memory import validation
-from kingly_memory.api.choices import DetailName, ModeName, TypeName
+from kingly_memory.api.choices import AssistName, DetailName, ModeName, TypeName
 from kingly_memory.api.family import Family
 from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
@@ -24,6 +23,7 @@ from kingly_memory.models import (
     DEEP_KINDS,
     KINDS,
     QUICK_KINDS,
+    Assist,
     Memory,
     MemoryType,
     Origin,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # read by whoever has memories checked, documents or logs
     from kingly_memory.api.graph import Graph
     from kingly_memory.api.projects import Projects
     from kingly_memory.api.session_log import SessionLog
+    from kingly_memory.attention.statements import Message
     from kingly_memory.documents import LogSession
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.view import Happened
@@ -362,6 +363,11 @@ class MemoryVerbs(Family):
         min_relevance: Annotated[float | None, Arg("leave out less relevant ones", least=0, most=1)] = None,
         by_ranks: bool = False,
         after: str | None = None,
+        assist: Annotated[
+            AssistName | None,
+            Arg("what a language model does for it", "WHAT", choices=(*Assist,), only="command"),
+        ] = None,
+        language_model: LanguageModel | None = None,
     ) -> Results:
         """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 
@@ -387,7 +393,12 @@ class MemoryVerbs(Family):
 
         `next` of the results, given as `after`, asks for the next page: the best of what no page before has shown,
         whatever was stored or corrected meanwhile. It is None behind the last page, which may be empty, and after 1,000
-        memories. Raises InvalidInput.
+        memories.
+
+        `assist` has a language model help: `rewrite` looks up to three other wordings of the question up too
+        (`reworded`), `rerank` puts the best twenty hits in order, `both` does both; unless it is said the setting
+        `search_assist` holds. Asked is `language_model`, else that of KINGLY_LLM_URL, for `search_assist_s` at most;
+        without an answer of use the search goes on without, and `failures` says why. Raises InvalidInput.
         """
         from kingly_memory.router.context_gather import RELATED_LIMIT
         from kingly_memory.router.search.request import continuing, plan, request
@@ -421,12 +432,19 @@ class MemoryVerbs(Family):
             min_confidence=min_confidence,
             min_similarity=min_similarity,
         )
+        assisted = validation.choice("assist", assist or self._engine.settings.search_assist, Assist)
+        if in_mode is not None and assist is not None and assisted is not Assist.NONE:
+            raise InvalidInput(
+                "assist", "does not go with a mode, which has an order of its own; leave one of them out"
+            )
         how, kinds = replace(how, plan=in_mode), {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
             continuing(asked, how, after),
             how,
             prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
             include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
+            assist=assisted if in_mode is None else Assist.NONE,
+            language_model=language_model,
         )
         if not include_linked:
             return results
@@ -499,10 +517,7 @@ class MemoryVerbs(Family):
             min_confidence=min_confidence,
             min_similarity=min_similarity,
         )
-        async with AsyncExitStack() as stack:
-            model, is_here = language_model, False
-            if model is None:
-                model, is_here = await stack.enter_async_context(engine.runtime.language_model())
+        async with engine.model(language_model) as (model, is_here):
             retriever = engine.retriever(model, is_here)
             if in_mode is None:
                 wanted = USUALLY_VERIFIED if top_k is None else top_k
@@ -633,15 +648,23 @@ class MemoryVerbs(Family):
             raise InvalidInput(f"memories[{place}].{error.field}", f"{error.problem}; nothing was stored") from None
 
     async def capture(
-        self, turns: Sequence[Mapping[str, Any]], *, user: str | None = None, context_id: str | None = None
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        *,
+        user: str | None = None,
+        context_id: str | None = None,
+        language_model: LanguageModel | None = None,
     ) -> tuple[Memory, ...]:
         """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
 
         `turns` are `{"role": "user" or "assistant", "content": text}`, as models take them; other roles are left out.
         What the user says has the origin user; what a reply concludes is `derived`. Questions, orders, guesses, code,
         and what is quoted or pasted are not kept, secrets are taken out, and nothing is stored twice: the same turns
-        may come again. With `user` it is that user's. Answers with what is new, in the order it was said. Raises
-        InvalidInput, StoreError.
+        may come again. With `user` it is that user's. Answers with what is new, in the order it was said.
+
+        Rules decide what is kept. Where there is a model, `language_model` or else that of KINGLY_LLM_URL, it says
+        which of the user's other sentences are kept too, within ten seconds. Raises InvalidInput, StoreError; a model
+        that fails leaves it to the rules.
         """
         station = self._engine.station
         if user is not None:
@@ -651,9 +674,18 @@ class MemoryVerbs(Family):
         engine = self._engine if station.space == self._engine.space else self._engine.scoped(station)
         await engine.opened()
 
-        def new() -> list[Imported]:  # in a thread, also what it imports: compiling the rules takes a while
+        def said() -> list[Message]:  # in a thread, also what it imports: compiling the rules takes a while
+            from kingly_memory.router import capturing, extracting  # noqa: F401
+
+            return capturing.messages(turns)
+
+        messages = await engine.read(said)
+        from kingly_memory.router import capturing, extracting
+
+        also = await extracting.extracted(engine, messages, language_model)
+
+        def new() -> list[Imported]:
             from kingly_memory.attention.statements import statements
-            from kingly_memory.router import capturing
             from kingly_memory.router.search.local import LocalSearch
 
             settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
@@ -662,7 +694,7 @@ class MemoryVerbs(Family):
                 asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
                 return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
 
-            found = capturing.news(list(statements(capturing.messages(turns))), settings.capture_most, alike)
+            found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
             entries = [capturing.entry(one, where, station, settings.content_limit_bytes) for one in found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 

@@ -417,7 +417,9 @@ async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tupl
         transport = Transport(there, token=place.token, clock=clock)
     except InvalidInput as error:
         raise InvalidSetting("llm_token" if error.field == "token" else "llm_url", error.problem) from None
-    async with OpenAiHttpModel(transport, model=place.model, path=there.path) as model:
+    async with OpenAiHttpModel(
+        transport, model=place.model, path=there.path, name=f"{place.url}#{place.model}"
+    ) as model:
         yield model, there.loopback
 
 

@@ -52,7 +52,7 @@ class LocalReader(View):
 
     def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
-        self._settings = settings
+        self.settings = settings
         self._is_by_meaning = meaning
         self._is_closed = False
         station = parts.station(place, settings, parts.reached(place))
@@ -89,12 +89,12 @@ class LocalReader(View):
             query, space=self._place.space, wide=True, needs_words=True, without_tags=unsought, **filters
         )
         asked = steps.continuing(asked, request, after)
-        now_s, local_s = self._now_s(), self._settings.local_search_s
+        now_s, local_s = self._now_s(), self.settings.local_search_s
         answer = steps.look(words, asked, request, now_s=now_s, deadline_s=began + local_s)
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
-            layer = by_meaning(words, self._reader, self._place.space, self._settings)
+            layer = by_meaning(words, self._reader, self._place.space, self.settings)
             answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.listed(steps.local_results(asked, answer), request, asked.limit)
         told = steps.shaped(found, asked, request, self, local_s)
@@ -115,16 +115,16 @@ class LocalReader(View):
 
         if if_revision is not None:
             validation.count("if_revision", if_revision, least=0, most=validation.LARGEST_REVISION)
-        limit = self._settings.content_limit_bytes
+        limit = self.settings.content_limit_bytes
         draft = validation.draft(content, content_limit_bytes=limit, ttl=ttl, **said)
         context = write.WriteContext(
             self._place.space,
             self._place.agent,
             None,
-            self._settings.lifetimes,
+            self.settings.lifetimes,
             self._clock.now(),
-            tiers=self._settings.tiers,
-            redacts=self._settings.redact_secrets,
+            tiers=self.settings.tiers,
+            redacts=self.settings.redact_secrets,
         )
         stored = self._store.write(write.store(draft, context, if_revision=if_revision, folds=True))
         return stored.result().receipt
@@ -174,7 +174,7 @@ class LocalReader(View):
             return
         spaces = [project_and_user(one.name) for one in self._reader.spaces() if one.is_used]
         for user in (user for project, user in spaces if project == self._place.project and user is not None):
-            reader = LocalReader(replace(self._place, user=user), self._settings, repairs=self._repairs)
+            reader = LocalReader(replace(self._place, user=user), self.settings, repairs=self._repairs)
             with closing(reader):
                 yield user, reader
 
@@ -243,7 +243,7 @@ class LocalReader(View):
 
         return {
             **super().status(),
-            **vectors_status(self._reader, self._place.space, self._settings),
+            **vectors_status(self._reader, self._place.space, self.settings),
             **focus.status(self._reader, self._place.space),
         }
 

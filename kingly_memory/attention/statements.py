@@ -9,9 +9,10 @@ in English. They would rather miss a statement than keep small talk: questions, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Literal
 
 from kingly_memory.attention.fence import harmless
@@ -97,13 +98,19 @@ class Statement:
         return WORTH[self.speaker, self.sort]
 
 
-def statements(messages: Iterable[Message]) -> Iterator[Statement]:
-    """What is worth keeping, in the order it was said; the same words only once."""
+_NOTHING_ELSE: Mapping[str, Sort] = MappingProxyType({})
+
+
+def statements(messages: Iterable[Message], also: Mapping[str, Sort] = _NOTHING_ELSE) -> Iterator[Statement]:
+    """What is worth keeping, in the order it was said; the same words only once. `also`: sentences of the user's that
+    no rule knows, and what sort each is."""
     seen: set[str] = set()
     for message in messages:
         kept = 0
         for sentence in sentences(message.text, message.speaker):
             sort = sort_of(sentence, message.speaker)
+            if sort is None and message.speaker == "user":
+                sort = also.get(sentence)
             if sort is None or gist(sentence) in seen or kept == PER_MESSAGE:
                 continue
             seen.add(gist(sentence))
@@ -161,16 +168,33 @@ def is_echo(sentence: str, known: str) -> bool:
     return shared >= FEWEST_WORDS and shared >= _ECHO * min(len(said), len(heard))
 
 
+def unsorted(messages: Iterable[Message]) -> list[str]:
+    """What the user says that no rule knows and none speaks against: neither a question, doubt nor order, nothing that
+    held a secret, and no markup. In the order it was said, each once."""
+    found: dict[str, None] = {}
+    for message in messages:
+        for sentence in sentences(message.text, "user") if message.speaker == "user" else ():
+            said = sentence.replace("\u2019", "'")
+            is_closed = _ORDERS.match(said) or _MARKUP.search(said) or not _may_be_kept(said, "user")
+            if not is_closed and sort_of(sentence, "user") is None:
+                found[sentence] = None
+    return list(found)
+
+
+def _may_be_kept(said: str, speaker: Speaker) -> bool:
+    if len(said) > LONGEST or _ASKS.search(said) or len(telling(_REDACTED.sub("", said))) < FEWEST_WORDS:
+        return False
+    return not (_PLANS.match(said) if speaker == "assistant" else _DOUBTS.search(said))
+
+
 def sort_of(sentence: str, speaker: Speaker) -> Sort | None:
     """What sort of statement this is; None when it is not worth keeping."""
     said = sentence.replace("\u2019", "'")
     plain = _REDACTED.sub("", said)
-    if len(said) > LONGEST or _ASKS.search(said) or len(telling(plain)) < FEWEST_WORDS:
+    if not _may_be_kept(said, speaker):
         return None
     if speaker == "assistant":
-        return None if _PLANS.match(said) else _fitting(said, _ASSISTANTS)
-    if _DOUBTS.search(said):
-        return None
+        return _fitting(said, _ASSISTANTS)
     if plain != said:  # what held a secret says little without it, so only what the user has asked for is kept
         return _fitting(said, _USERS[:1])
     if _ORDERS.match(said):  # what is to be written or changed stands behind a colon
@@ -244,6 +268,8 @@ _NOT_PROSE = re.compile(r"\s*(?:[|>]|#!|\$ |[-=+*_]{3,}\s*$|[{}\[\]();]|@@|at [\
 _BLANK = re.compile(r"\n[ \t]*\n")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+")
 _REDACTED = re.compile(r"\[redacted [a-z ]+\]")
+_MARKUP = re.compile(r'[<>\[\]{}|]|^[^"]*"(?:[^"]*"[^"]*")*[^"]*$')
+"""Also a secret that was taken out, and a quotation that begins or ends elsewhere."""
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]*_]{0,3}\s+(?=[\"'(\[*_`¿¡„«0-9]|[^\W\d_a-zß-ÿ])|(?<=[。!?])"
 )

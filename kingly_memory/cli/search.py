@@ -27,7 +27,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.home.place import Place
-from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
+from kingly_memory.models import Assist, Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
 from kingly_memory.text.passages import PASSAGE
 from kingly_memory.text.writing import counted
 
@@ -78,8 +78,10 @@ def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
 def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
     asks_nobody = not options.include_semantic
-    of_a_router = {"mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
+    of_a_router = {"assist", "mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
     with reading(place, out, meaning=not options.prefer_speed) as reader:
+        if (options.assist or reader.settings.search_assist) != Assist.NONE:
+            return None
         offline = reader.offline_reasons()
         alone = asks_nobody or not place.has_remote or offline is not None
         if not alone and not options.prefer_speed:
@@ -115,6 +117,8 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False) -> I
     where = layers if [*results.layers] == [results.source] else f"{results.source}: {layers}"
     yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {where}"
     yield from notes(results.failures, results.asked, results.repaired)
+    if results.reworded:
+        yield f"  also looked for {' · '.join(map(one_line, results.reworded))}"
     if results.mode not in (None, RetrievalMode.SIMILARITY):
         yield f"  mode {results.mode}: {results.mode_reason}; in that mode's order"
     yield from _left_out(results.excluded)
@@ -201,6 +205,8 @@ def _search_verified(options: Options, place: Place, text: str, said: dict[str, 
         raise InvalidInput("source", "goes with --verify")
     if options.prefer_speed or options.min_relevance is not None or options.explain:
         raise InvalidInput("verify", "does not go with --prefer-speed, --min-relevance or --explain; leave those out")
+    if said.pop("assist") is not None:
+        raise InvalidInput("verify", "does not go with --assist; leave one of them out")
     limit, mode = said.pop("limit"), said.get("mode")
     in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
     del said["prefer_speed"], said["min_relevance"]

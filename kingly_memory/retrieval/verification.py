@@ -3,7 +3,6 @@ about a memory, and how its reply is read (seed 000, priority 3). Pure."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -15,6 +14,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
 from kingly_memory.retrieval.fusion import cut_with, is_ours
+from kingly_memory.text.prompts import quoted
 
 NEUTRAL = 0.5
 """The confidence of a verdict, and the retrieval score of a memory, when nobody said any."""
@@ -212,7 +212,7 @@ def against_sources(statement: str, sources: Sequence[str]) -> str:
     """The question whether sources bear a statement out."""
     return _PROMPT.format(
         task="Check one remembered statement against sources that are known to be right.",
-        statement=_quoted(statement),
+        statement=quoted(statement, SHOWN),
         named="Sources",
         others=_listed(sources),
         rule="It is verified if the sources say the same, contradicted if they say something else about the same "
@@ -224,7 +224,7 @@ def against_memories(statement: str, others: Sequence[str]) -> str:
     """The question whether other memories bear a statement out."""
     return _PROMPT.format(
         task="Check whether one remembered statement agrees with other memories. None of them is known to be right.",
-        statement=_quoted(statement),
+        statement=quoted(statement, SHOWN),
         named="Other memories",
         others=_listed(others),
         rule="It is verified if others bear it out, contradicted if one says something else about the same matter, and "
@@ -318,10 +318,5 @@ def _share(value: str) -> float | None:
     return figure / 100 if found[2] else figure
 
 
-def _quoted(text: str) -> str:
-    """A text that cannot step out of its quotation marks."""
-    return json.dumps(text if len(text) <= SHOWN else f"{text[:SHOWN]}…", ensure_ascii=False)
-
-
 def _listed(texts: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {_quoted(text)}" for number, text in enumerate(texts, 1))
+    return "\n".join(f"{number}. {quoted(text, SHOWN)}" for number, text in enumerate(texts, 1))

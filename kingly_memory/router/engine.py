@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
+from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, Receipt, Results
+from kingly_memory.models import REMOTE_ABOVE, Assist, DeliveryState, JsonObject, Memory, Query, Receipt, Results
 from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
 from kingly_memory.ports import LanguageModel, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
@@ -350,25 +351,73 @@ class Engine:
         await self.opened()
         return await self.searching.find(query)
 
-    async def search(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
-        """The same, answered as the request says."""
+    async def search(
+        self,
+        query: Query,
+        request: Request,
+        *,
+        prefer_speed: bool,
+        include_semantic: bool,
+        assist: Assist = Assist.NONE,
+        language_model: LanguageModel | None = None,
+    ) -> Results:
+        """The same, answered as the request says; `assist` is what that model does for it, else the configured one."""
         if query.context_id is not None:
             query = replace(query, context_id=self.contexts.resolve(query.context_id))
         is_checked = request.plan is not None and self.settings.verification_enabled
-        results = await self.searching.find(
-            query,
-            request,
-            prefer_speed=prefer_speed,
-            include_semantic=include_semantic,
-            verify=self._verdicts if is_checked else None,
-        )
+        if assist is not Assist.NONE:
+            results = await self._assisted(
+                query,
+                request,
+                assist,
+                language_model,
+                prefer_speed=prefer_speed,
+                include_semantic=include_semantic,
+            )
+        else:
+            results = await self.searching.find(
+                query,
+                request,
+                prefer_speed=prefer_speed,
+                include_semantic=include_semantic,
+                verify=self._verdicts if is_checked else None,
+            )
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         found = tuple((hit.memory, hit.relevance) for hit in results)
         self.services.events.emit(MemoriesFound(results.source.value, results.took_ms, query.text, found))
         return results
 
+    async def _assisted(
+        self,
+        query: Query,
+        request: Request,
+        assist: Assist,
+        own: LanguageModel | None,
+        **layers: bool,
+    ) -> Results:
+        from kingly_memory.router.search.assisted import Assisted, Helper
+
+        async with AsyncExitStack() as stack:
+            try:
+                model, is_here = await stack.enter_async_context(self.model(own))
+                reason = "there is none; KINGLY_LLM_URL and KINGLY_LLM_MODEL name one"
+            except InvalidSetting as error:  # the search can do without
+                model, is_here, reason = None, False, str(error)
+            assisted = Assisted(self, self.searching, self.view, Helper(model, is_here, reason), assist)
+            return await assisted.find(query, request, **layers)
+
+    @asynccontextmanager
+    async def model(self, own: LanguageModel | None = None) -> AsyncIterator[tuple[LanguageModel | None, bool]]:
+        """The caller's own language model, which may be anywhere, else the configured one, and whether that is on this
+        machine. Raises InvalidSetting."""
+        if own is not None:
+            yield own, False
+            return
+        async with self.runtime.language_model() as configured:
+            yield configured
+
     async def _verdicts(self, results: Results, question: str) -> dict[str, JsonObject]:
-        async with self.runtime.language_model() as (model, is_here):
+        async with self.model() as (model, is_here):
             verified = await self.retriever(model, is_here).verify(results, question, top_k=max(len(results), 1))
         return {one.memory.id: one.verification.to_json() for one in verified}
 

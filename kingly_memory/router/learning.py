@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from typing import Any
 
 from kingly_memory import validation
@@ -80,10 +80,7 @@ async def _compressed(
     """The text by that model, else by that of the settings, else by rules."""
     settings = engine.settings
     config = CompressionConfig(settings.compression_enabled, settings.compression_level, settings.llm_required)
-    async with AsyncExitStack() as stack:
-        model, is_here = language_model, False
-        if model is None and config.enabled:
-            model, is_here = await stack.enter_async_context(engine.runtime.language_model())
+    async with engine.model(language_model) if config.enabled else nullcontext((None, False)) as (model, is_here):
         compressor = MemoryCompressor(model, config, model_is_here=is_here)
         whole = await compressor.compress_outcome(text.content, level, significance=text.significance)
     kinds = ("key_facts", "constraints", "patterns", "decisions")

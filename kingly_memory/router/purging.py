@@ -16,7 +16,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
 from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction
-from kingly_memory.router import contexts, write
+from kingly_memory.router import contexts, model_replies, write
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery import shared
 from kingly_memory.router.delivery.outbox import every_remote
@@ -134,6 +134,7 @@ def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transacti
                 else:  # a summary that told of it, as its earlier revisions do, and tells of others still
                     transaction.drop_revisions(row.memory.id)
         clean_up(transaction, gone, erased=True)
+        model_replies.drop(transaction)
         for memory in gone:
             contexts.purged(transaction, memory)
         return Erased(gone, told, copies)
@@ -148,6 +149,7 @@ def purge_rest(space: str, agents: Iterable[str | None], now: datetime) -> Calla
     def change(transaction: Transaction) -> int:
         for whose in (latest_owner(space), *(current_owner(space, agent) for agent in {None, *agents})):
             transaction.drop_facets(whose)
+        model_replies.drop(transaction)
         shared.leave(transaction, space, now, purged=True)
         return transaction.documents.purge(space)
 

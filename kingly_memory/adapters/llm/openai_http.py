@@ -20,7 +20,9 @@ class OpenAiHttpModel:
     `path` is that of the address as users write it: with or without the call's own name at its end.
     """
 
-    def __init__(self, poster: Poster, *, model: str, path: str) -> None:
+    def __init__(self, poster: Poster, *, model: str, path: str, name: str | None = None) -> None:
+        """`name` tells this model from others; replies of one without are not kept."""
+        self.name = name
         self._poster = poster
         self._model = model
         self._path = call_path(path)

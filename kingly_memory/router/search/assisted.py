@@ -1,0 +1,149 @@
+"""A search that a language model helps with: it words the question differently, puts the best hits in order, or both.
+
+One deadline holds for the model. Where it says nothing of use, or nothing in time, the search answers without, and
+`failures` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from kingly_memory.dataclass import replace
+from kingly_memory.errors import LanguageModelError
+from kingly_memory.models import REMOTE_ABOVE, Assist, Detail, LayerReport, Query, Results, Source
+from kingly_memory.ports import LanguageModel
+from kingly_memory.retrieval import assistance
+from kingly_memory.retrieval.snippets import disclose
+from kingly_memory.retrieval.succession import newer_first
+from kingly_memory.router import model_replies
+from kingly_memory.router.access import Access
+from kingly_memory.router.search.request import Request, shaped
+from kingly_memory.router.search.search import Search
+from kingly_memory.router.view import View
+from kingly_memory.text.redaction import redact
+
+LAYER = "language_model"
+WORDING_SHARE = 0.5
+"""Of the model's time, where it is to order hits too."""
+
+
+class Helper(NamedTuple):
+    """A model, or why there is none. One that `is_here`, on this machine, is shown what does not leave it."""
+
+    model: LanguageModel | None
+    is_here: bool = False
+    reason: str = ""
+
+
+class Assisted:
+    """One search."""
+
+    def __init__(self, access: Access, searching: Search, view: View, helper: Helper, how: Assist) -> None:
+        self._access = access
+        self._searching = searching
+        self._view = view
+        self._helper = helper
+        self._how = how
+        self._failures: list[str] = []
+        self._asked_s = 0.0
+        self._named = 0
+
+    async def find(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        """See `Search.find`. Never raises because of the model."""
+        access = self._access
+        began = access.clock.monotonic()
+        wide = replace(query, limit=max(query.limit, assistance.RANKED))
+        bare = replace(request, detail=Detail.FULL, budget_tokens=None)
+
+        async def found_by(asked: Query) -> Results:
+            return await self._searching.find(asked, bare, prefer_speed=prefer_speed, include_semantic=include_semantic)
+
+        if self._how is Assist.RERANK:
+            found = await found_by(wide)
+        else:
+            found, wordings = await asyncio.gather(found_by(wide), self._wordings(query.text))
+            asked = [replace(wide, text=one, is_excerpt=False, key=None, remote_text=None) for one in wordings]
+            others = await asyncio.gather(*map(found_by, asked))
+            found = await access.read(
+                lambda: assistance.joined(found, dict(zip(wordings, others, strict=True)), folds=request.fold)
+            )
+        if self._how is not Assist.REWRITE and len(found) > 1:
+            found = await self._in_order(found, query.text)
+        found = await access.read(lambda: self._shaped(found, query, request))
+        return replace(found, took_ms=(access.clock.monotonic() - began) * 1000)
+
+    async def _wordings(self, question: str) -> Sequence[str]:
+        said = self._shown(question)
+        share = WORDING_SHARE if self._how is Assist.BOTH else 1.0
+        return await self._ask(
+            assistance.wording(said),
+            partial(assistance.wordings, question=said),
+            share,
+            "the question is as it was asked",
+        )
+
+    async def _in_order(self, found: Results, question: str) -> Results:
+        hits = found.hits
+        offered = [
+            place
+            for place, hit in enumerate(hits[: assistance.RANKED])
+            if self._helper.is_here or hit.memory.significance > REMOTE_ABOVE
+        ]
+        if not offered:
+            return found
+
+        memories = [hits[place].memory for place in offered]
+        ids = [one.id for one in memories]
+
+        def notes() -> list[str]:
+            told = disclose([hits[place] for place in offered], Detail.PASSAGE, asked=(question,)).shown
+            parts = ((one.title, told[one.id].text) for one in memories)
+            return [self._shown("\n".join(part for part in both if part)) for both in parts]
+
+        said, shown = self._shown(question), await self._access.read(notes)
+        named = await self._ask(
+            assistance.order(said, shown),
+            partial(assistance.named, ids=ids),
+            1.0,
+            "the hits are in the order of the search",
+            about=repr((said, sorted(zip(ids, shown, strict=True)))),  # each use of a memory may change their order
+            reread=lambda kept: [one for one in kept.split() if one in ids],
+        )
+        self._named = len(named)
+        return replace(found, hits=tuple(assistance.in_order(hits, offered, named)))
+
+    async def _ask(
+        self, prompt: str, read: Callable[[str], Sequence[str]], share: float, instead: str, **kept: Any
+    ) -> Sequence[str]:
+        """What the model said within its time, or nothing and why."""
+        left_s = self._access.settings.search_assist_s * share - self._asked_s
+        began = self._access.clock.monotonic()
+        try:
+            if self._helper.model is None:
+                raise LanguageModelError(self._helper.reason)
+            return await model_replies.ask(self._access, self._helper.model, prompt, read, timeout_s=left_s, **kept)
+        except LanguageModelError as error:
+            self._failures.append(f"{instead}, since the model gave no answer: {error.reason}")
+            return ()
+        finally:
+            self._asked_s += self._access.clock.monotonic() - began
+
+    def _shown(self, text: str) -> str:
+        return text if self._helper.is_here else redact(text).text
+
+    def _shaped(self, found: Results, query: Query, request: Request) -> Results:
+        """The hits that were asked for, as they were asked for."""
+        hits = newer_first(found.hits) if request.fold and len(found) > 1 else found.hits
+        hits = assistance.first(hits, query.limit)
+        ids = {hit.memory.id for hit in hits}
+        layers = dict(found.layers)
+        if found.source in (Source.LOCAL, Source.LOCAL_FALLBACK):
+            layers["local"] = replace(layers["local"], hits=len(hits))
+        layers[LAYER] = LayerReport(self._asked_s * 1000, self._named)
+        failures = {**found.failures, **({LAYER: "; ".join(self._failures)} if self._failures else {})}
+        folded = {one: several for one, several in found.folded.items() if one in ids}
+        found = replace(found, hits=hits, layers=layers, failures=failures, folded=folded)
+        return shaped(found, query, request, self._view, self._access.settings.local_search_s)
