@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import Turn, asked, found, keep
+from kingly_memory.integrations.recall import Turn, asked, either, found, keep
 from kingly_memory.models import Hit, Origin
 
 with needed("the memory service for ADK", "adk"):
@@ -39,7 +39,7 @@ class KinglyMemoryService(base.BaseMemoryService):
     """
 
     def __init__(self, memory: Router, *, limit: int = 10) -> None:
-        self._memory = memory
+        self._memory = either(memory)
         self._limit = limit
         self._of = lru_cache(VIEWS)(self._view)
 

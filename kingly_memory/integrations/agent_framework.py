@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked
+from kingly_memory.integrations.recall import asked, either
 
 with needed("the providers for the Agent Framework", "agent-framework"):
     from agent_framework import ContextProvider, HistoryProvider, Message
@@ -23,7 +23,7 @@ class KinglyContextProvider(ContextProvider):
 
     def __init__(self, memory: Router, *, source_id: str = "kingly", budget_tokens: int = 1_000) -> None:
         super().__init__(source_id)
-        self._memory = memory
+        self._memory = either(memory)
         self._budget = budget_tokens
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ class KinglyHistoryProvider(HistoryProvider):
 
     def __init__(self, memory: Router, *, source_id: str = "kingly-history", **how: Any) -> None:
         super().__init__(source_id, **how)
-        self._memory = memory
+        self._memory = either(memory)
 
     async def get_messages(self, session_id: str | None, *, state: Any = None, **_: Any) -> list[Message]:
         name = _log(session_id)

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
-from kingly_memory.documents import as_json
+from kingly_memory.documents import json_text
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, found
+from kingly_memory.integrations.recall import asked, either, found
 from kingly_memory.models import Hit
 from kingly_memory.validation import RESULTS_LIMIT
 
@@ -28,7 +28,7 @@ class KinglyMemory(Memory):
     than 1 MiB), StoreError, RouterClosed; then nothing was stored."""
 
     def __init__(self, memory: Router, *, name: str = "autogen", limit: int = 5) -> None:
-        self._memory = memory
+        self._memory = either(memory)
         self._limit = limit
         self.name = validation.required("name", name)
 
@@ -64,10 +64,12 @@ class KinglyMemory(Memory):
 
 
 def _text(content: MemoryContent) -> str:
+    if not isinstance(content, MemoryContent):
+        raise InvalidInput("content", "is no MemoryContent")
     if isinstance(content.content, str):
         return content.content
     if isinstance(content.content, dict):
-        return as_json(content.content)
+        return json_text("content", content.content)
     raise InvalidInput("content", f"is {content.mime_type}; only text, Markdown and JSON are remembered")
 
 

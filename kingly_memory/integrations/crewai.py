@@ -9,6 +9,7 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.integrations.crewai_scopes import fitting
 from kingly_memory.integrations.crewai_storage import KinglyStorage
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import is_blank
 
 with needed("the memory for CrewAI", "crewai"):
     from crewai.memory.types import MemoryMatch, MemoryRecord, compute_composite_score
@@ -52,7 +53,7 @@ class KinglyMemory(Memory):
             return below(one) and (include_private or not one.private or (source is not None and one.source == source))
 
         matches = []
-        for record, relevance in self._storage.find(query, fits, limit) if query.strip() else []:
+        for record, relevance in self._storage.find(query, fits, limit) if not is_blank(query) else []:
             score, reasons = compute_composite_score(record, relevance, self._config)
             matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
         return sorted(matches, key=lambda one: -one.score)
@@ -82,7 +83,7 @@ class KinglyMemory(Memory):
                 private=private,
             )
             for one in contents
-            if one.strip()
+            if str(one).strip()  # MemoryRecord says what is wrong with what is no text
         ]
         self._storage.save(records)
         return records

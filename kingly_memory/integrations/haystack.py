@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from kingly_memory import validation
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label, as_name
 from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import is_blank
 from kingly_memory.models import Memory, Origin
 from kingly_memory.validation import RESULTS_LIMIT
 
@@ -29,7 +31,9 @@ class KinglyMemoryStore:
     def __init__(
         self, memory: SyncMemoryRouter | None = None, *, home: str | None = None, project: str | None = None
     ) -> None:
-        self._memory = memory or SyncMemoryRouter.open(home, project=project)
+        self._memory = SyncMemoryRouter.open(home, project=project) if memory is None else memory
+        if not isinstance(self._memory, SyncMemoryRouter):
+            raise InvalidInput("memory", "is no SyncMemoryRouter, and Haystack's stores do not await")
         self._home, self._project = home, project
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +68,7 @@ class KinglyMemoryStore:
     ) -> list[ChatMessage]:
         """The memories that fit, best first; without a query the latest. `filters` compare fields of `meta`."""
         view, wanted = self._of(user_id), None if filters is None else _filter(filters)
-        if query is None or not query.strip():
+        if query is None or is_blank(query):
             return [_message(one, user_id) for one in view.list(top_k, filter=wanted)]
         return [
             _message(one.memory, user_id) for one in view.search(query, limit=top_k, filter=wanted) if not one.is_weak
@@ -80,7 +84,7 @@ class KinglyMemoryStore:
 
     def delete_memory(self, memory_id: str, **_: Any) -> None:
         """Forget the memory that `meta["memory_id"]` of a found message names."""
-        user, name = memory_id.rpartition("/")[::2]
+        user, name = validation.required("memory_id", memory_id).rpartition("/")[::2]
         self._of(as_name(user) if user else None).forget(name)
 
     def _of(self, user_id: str | None) -> SyncMemoryRouter:

@@ -44,7 +44,7 @@ class KinglyMemoryProvider(MemoryProvider):
         self._writes = kwargs.get("agent_context", "primary") == "primary"
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
-        return self._router.inject(query).text if self._router and query.strip() else ""
+        return self._router.inject(query).text if self._router and query and query.strip() else ""
 
     def sync_turn(
         self, user_content: str, assistant_content: str, *, session_id: str = "", messages: list[Any] | None = None
@@ -62,7 +62,7 @@ class KinglyMemoryProvider(MemoryProvider):
 
     def on_memory_write(self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None) -> None:
         """What Hermes' own memory notes is noted here too; what it takes out there stays."""
-        if action != "remove" and content.strip() and self._router and self._writes:
+        if action != "remove" and content and content.strip() and self._router and self._writes:
             self._router.store(content, origin="user" if target == "user" else "agent", tags=["hermes"])
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
@@ -77,7 +77,9 @@ class KinglyMemoryProvider(MemoryProvider):
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **_: Any) -> str:
         """JSON; an error is told to the model in a sentence."""
-        said = str(args.get(_TOOLS[tool_name][1]) or "")
+        if tool_name not in _TOOLS:
+            return json.dumps({"error": f"there is no tool {tool_name}; there are {', '.join(_TOOLS)}"})
+        said = str((args or {}).get(_TOOLS[tool_name][1]) or "")
         try:
             if self._router is None:
                 return json.dumps({"error": "the memory is not open"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
 
@@ -18,6 +19,8 @@ class KinglyChatMessageHistory(BaseChatMessageHistory):
     Its async methods run in a thread. Raises InvalidInput, StoreError, RouterClosed."""
 
     def __init__(self, session_id: str, memory: SyncMemoryRouter) -> None:
+        if not isinstance(memory, SyncMemoryRouter):
+            raise InvalidInput("memory", "is no SyncMemoryRouter, whose methods need no event loop")
         self._log = memory.log(as_label("session_id", session_id))
 
     @property

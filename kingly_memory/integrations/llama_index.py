@@ -7,7 +7,7 @@ from typing import Any
 
 from kingly_memory.digests import sha256
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import Turn, asked, keep
+from kingly_memory.integrations.recall import Turn, asked, either, keep
 
 with needed("the memory block for LlamaIndex", "llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
@@ -30,7 +30,7 @@ class KinglyMemoryBlock(BaseMemoryBlock[str]):
         said = [one.content for one in messages or () if one.role.value == "user" and one.content]
         if not said or not said[-1].strip():
             return ""
-        found = await asked(self.memory, lambda memory: memory.inject(said[-1], self.budget_tokens))
+        found = await asked(either(self.memory), lambda memory: memory.inject(said[-1], self.budget_tokens))
         return str(found.text)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -45,4 +45,4 @@ class KinglyMemoryBlock(BaseMemoryBlock[str]):
             for one in messages
             if one.content and one.role.value in ("user", "assistant")
         ]
-        await asked(self.memory, partial(keep, turns=turns))
+        await asked(either(self.memory), partial(keep, turns=turns))

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from kingly_memory.documents import Document, Put, Remove, VersionConflict
+from kingly_memory import validation
+from kingly_memory.documents import MOST_BYTES, Document, Put, Remove, VersionConflict
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked
+from kingly_memory.integrations.recall import asked, either, is_blank
 from kingly_memory.validation import RESULTS_LIMIT
 
 with needed("the memory store for Pydantic AI", "pydantic-ai"):
@@ -43,11 +44,11 @@ class KinglyMemoryStore:
     """
 
     def __init__(self, memory: Router, *, root: str = "pydantic-ai") -> None:
-        self._memory = memory
+        self._memory = either(memory)
         self._root = root
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
-        _positive(max_chars=max_chars)
+        validation.count("max_chars", max_chars, most=MOST_BYTES)
         place, key = self._place(path)
         file = await asked(self._memory, lambda memory: memory.documents.get(place, key))
         if file is None:
@@ -67,7 +68,7 @@ class KinglyMemoryStore:
     async def write(
         self, path: str, content: str, *, expected_version: str | None, operation: MemoryOperation | None = None
     ) -> MemoryMutation:
-        return await self._change(path, content, expected_version, operation, None)
+        return await self._change(path, _text("content", content), expected_version, operation, None)
 
     async def write_with_metadata(
         self,
@@ -78,7 +79,8 @@ class KinglyMemoryStore:
         metadata: Mapping[str, str] | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        return await self._change(path, content, expected_version, operation, dict(metadata) if metadata else None)
+        told = dict(metadata) if metadata else None
+        return await self._change(path, _text("content", content), expected_version, operation, told)
 
     async def delete(
         self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
@@ -86,7 +88,7 @@ class KinglyMemoryStore:
         return await self._change(path, None, expected_version, operation, None)
 
     async def list_paths(self, prefix: str = "", *, limit: int) -> list[str]:
-        _positive(limit=limit)
+        validation.count("limit", limit, most=RESULTS_LIMIT**2)
         above = self._above(prefix)
 
         async def listed(memory: MemoryRouter) -> list[str]:
@@ -105,7 +107,7 @@ class KinglyMemoryStore:
         """Best first, by words and their forms; of each file the place that the words stand at. The index is asked, and
         no file is read that has none of them."""
         above, most = self._above(prefix), min(max_files, RESULTS_LIMIT)
-        if not query.split() or min(limit, max_files, max_chars, max_file_chars) <= 0:
+        if is_blank(query) or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return MemorySearchResult(matches=[], scanned=0, truncated=False)
         found = await asked(self._memory, lambda memory: memory.documents.search(above, query, limit=most))
         named = [(_path(one.document), one) for one in found]
@@ -169,14 +171,20 @@ class KinglyMemoryStore:
         return (f"{self._root}.operations",), as_label("operation", operation.id)
 
     def _place(self, path: str) -> tuple[tuple[str, ...], str]:
-        labels = path.split("/")
+        labels = _text("path", path).split("/")
         if any(one in ("", ".", "..") for one in labels):
             raise InvalidInput("path", f"{path!r} is none; name a file below the folders, such as lydia/notes.md")
         return (self._root, *labels[:-1]), labels[-1]
 
     def _above(self, prefix: str) -> tuple[str, ...]:
         """The folder of all paths that begin so; they may begin in the midst of a name."""
-        return (self._root, *prefix.split("/")[:-1])
+        return (self._root, *_text("prefix", prefix).split("/")[:-1])
+
+
+def _text(field: str, said: object) -> str:
+    if not isinstance(said, str):
+        raise InvalidInput(field, f"expected text, not {type(said).__name__}")
+    return said
 
 
 def _path(document: Document) -> str:
@@ -187,9 +195,3 @@ def _around(content: str, query: str, most: int) -> str:
     places = [place for word in query.lower().split() if (place := content.lower().find(word)) >= 0]
     first = max(0, min(places, default=0) - most // 3)
     return content[first : first + most] if most > 0 else ""
-
-
-def _positive(**said: int) -> None:
-    for name, count in said.items():
-        if count <= 0:
-            raise InvalidInput(name, "is not above 0")

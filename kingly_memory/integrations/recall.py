@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from kingly_memory.app.portal import Portal
+from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.models import Hit, MemoryType, Origin, Standing
 from kingly_memory.validation import MOST_TOGETHER, batches
@@ -31,6 +32,20 @@ class Turn(NamedTuple):
     metadata: dict[str, Any]
 
 
+def either(memory: Router) -> Router:
+    """The router, or a view of one, that an adapter was given. Raises InvalidInput for anything else."""
+    if not isinstance(memory, Portal) and not hasattr(memory, "_engine"):
+        raise InvalidInput("memory", "is neither a MemoryRouter nor a SyncMemoryRouter")
+    return memory
+
+
+def is_blank(query: object) -> bool:
+    """Whether there is nothing to ask for. Raises InvalidInput for what is no text."""
+    if not isinstance(query, str):
+        raise InvalidInput("query", f"expected text, not {type(query).__name__}")
+    return not query.strip()
+
+
 async def asked(router: Router, verb: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:
     """What a verb answers, wherever the router's event loop is."""
     return await (router.elsewhere(verb) if isinstance(router, Portal) else verb(router))
@@ -38,7 +53,7 @@ async def asked(router: Router, verb: Callable[[MemoryRouter], Coroutine[Any, An
 
 async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
     """The memories that fit a prompt, best first; what chance words may have found is left out."""
-    if not query.strip():
+    if is_blank(query):
         return []
     return [one for one in await memory.search(query, limit=limit) if not one.is_weak]
 
@@ -72,6 +87,7 @@ def _draft(key: str, turn: Turn) -> dict[str, Any]:
 
 
 def _key(turn: Turn) -> str:
+    as_label("session", turn.session)  # says what is wrong with one that is no text
     return "/".join(
         quote(one, safe="", errors="surrogatepass") for one in (turn.session, turn.name or f"\n{turn.text}")
     )

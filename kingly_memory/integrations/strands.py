@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, found
+from kingly_memory.integrations.recall import asked, either, found
 
 with needed("the memory store for Strands", "strands"):
     from strands.memory.types import MemoryEntry, MemoryStore
@@ -42,7 +42,7 @@ class KinglyMemoryStore(MemoryStore):
         writable: bool = True,
         extraction: ExtractionConfig | bool | None = None,
     ) -> None:
-        self._memory = memory
+        self._memory = either(memory)
         self.name = validation.required("name", name)
         self.description = description
         self.max_search_results = _limit(max_search_results)

@@ -22,6 +22,7 @@ from kingly_memory.filters import Filter, admits
 from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
 from kingly_memory.retrieval.lexical import terms
 from kingly_memory.router.delivery import shared
+from kingly_memory.validation import mended
 
 OPERATIONS_KEPT_S = 30 * 86_400.0
 """An operation that is told again after that time is done again."""
@@ -224,6 +225,7 @@ def search(
 ) -> Iterator[FoundDocument]:
     """The documents that hold a word of the query and pass the filter, best first; without a query the last changed
     first. `most` is how many the caller looks at."""
+    query = mended(query)
     words, pieces = terms(query) if query.strip() else ((), ())
     limit = most if wanted is None else None
     places = reader.found(space, prefix, now_s, words, (), most=limit) if words or not pieces else []

@@ -17,6 +17,7 @@ from google.genai.types import Content, Part
 from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, SyncMemoryRouter
 from kingly_memory.integrations.adk import KinglyMemoryService
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, NOTHING, TOO_LARGE, closed, refused
 
 MODEL = """
 from google.adk.models.base_llm import BaseLlm
@@ -112,3 +113,27 @@ def test_one_service_serves_several_event_loops_and_the_command_lines_registry(t
     service._memory.close()
     with pytest.raises(RouterClosed):
         asyncio.run(found(service, "parcel Graz"))
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(memory: MemoryRouter) -> None:
+    service = KinglyMemoryService(memory)
+    whole = event("1", "The parcel goes to Graz")
+    await refused(
+        memory,
+        lambda: KinglyMemoryService(NOTHING),
+        lambda: service.add_session_to_memory(session(whole, event("2", TOO_LARGE))),
+        lambda: service.add_session_to_memory(session(whole, event(LONG, "To Linz"))),
+        lambda: service.add_session_to_memory(session(whole, user=LONG)),
+        lambda: found(service, "parcel", user_id=LONG),
+        lambda: service.search_memory(**LYDIA, query=NOTHING),
+        lambda: service.search_memory(app_name="shop", user_id=NOTHING, query="parcel"),
+    )
+    assert await found(service, "parcel Graz") == []
+    begun = asyncio.ensure_future(service.add_session_to_memory(session(whole, event("2", "The parcel goes to Linz"))))
+    await asyncio.sleep(0)
+    begun.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await begun
+    await service.add_memory(**LYDIA, memories=[MemoryEntry(content=Content(parts=[Part(text="behind it")]))])
+    assert len(await found(service, "parcel")) in (0, 2)
+    await closed(memory, lambda: found(service, "parcel"), lambda: service.add_session_to_memory(session(whole)))

@@ -8,8 +8,9 @@ import pytest
 from agent_framework import Content, Message
 
 from kingly_memory import InvalidInput, MemoryRouter
-from kingly_memory.integrations.agent_framework import KinglyHistoryProvider
+from kingly_memory.integrations.agent_framework import KinglyContextProvider, KinglyHistoryProvider
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, NOTHING, NUMBER, TOO_LARGE, closed, refused
 
 MODEL = """
 from agent_framework import BaseChatClient, ChatResponse, Message
@@ -46,3 +47,18 @@ async def test_messages_come_back_exactly_and_in_the_order_of_their_session(tmp_
         assert await history.get_messages("friday") == []
         with pytest.raises(InvalidInput, match="run the agent with a session"):
             await history.save_messages(None, said)
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    memory = MemoryRouter.open(tmp_path / "home", remote=False)
+    history, whole = KinglyHistoryProvider(memory), Message("user", ["The parcel goes to Graz"])
+    await refused(
+        memory,
+        lambda: KinglyHistoryProvider(NOTHING),
+        lambda: KinglyContextProvider(NOTHING),
+        lambda: history.save_messages("monday", [whole, Message("user", [TOO_LARGE])]),
+        lambda: history.save_messages(LONG, [whole]),
+        lambda: history.save_messages(NUMBER, [whole]),
+        lambda: history.get_messages(None),
+    )
+    await closed(memory, lambda: history.get_messages("monday"), lambda: history.save_messages("monday", [whole]))

@@ -10,6 +10,7 @@ from autogen_core.memory import MemoryContent, MemoryMimeType
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.integrations.autogen import KinglyMemory
 from tests.conformance import programs
+from tests.conformance.refusals import NOTHING, TOO_LARGE, closed, refused
 
 MODEL = """
 from autogen_ext.models.replay import ReplayChatCompletionClient
@@ -45,3 +46,22 @@ async def test_clear_forgets_what_was_added_under_this_name_and_nothing_else(tmp
             await memory.add(MemoryContent(content=b"\0", mime_type=MemoryMimeType.BINARY))
         await memory.close()
         assert len((await router.list()).memories) == 2
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    router = MemoryRouter.open(tmp_path / "home", remote=False)
+    memory = KinglyMemory(router)
+
+    def content(said: object, mime_type: MemoryMimeType = MemoryMimeType.TEXT, **how: object) -> MemoryContent:
+        return MemoryContent(content=said, mime_type=mime_type, **how)
+
+    await refused(
+        router,
+        lambda: KinglyMemory(NOTHING),
+        lambda: KinglyMemory(router, name="a\0"),
+        lambda: memory.add(content(TOO_LARGE)),
+        lambda: memory.add(content({"n": float("nan")}, MemoryMimeType.JSON)),
+        lambda: memory.add(content("Oslo", metadata={"at": object()})),
+        lambda: memory.query(None),
+    )
+    await closed(router, lambda: memory.query("Oslo"), lambda: memory.add(content("Oslo")), memory.clear)

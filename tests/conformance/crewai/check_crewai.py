@@ -8,11 +8,13 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.errors import RouterClosed
 from kingly_memory.integrations.crewai import KinglyMemory
 from tests.conformance import programs
+from tests.conformance.refusals import NOTHING, TOO_LARGE, closed, refused
 
 MODEL = """
 from crewai import BaseLLM
@@ -74,3 +76,20 @@ def test_several_writers_lose_nothing_and_a_copy_has_the_same_store(router: Sync
     router.close()
     with pytest.raises(RouterClosed):
         memory.remember("Fact")
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    router = SyncMemoryRouter.open(tmp_path / "home", remote=False)
+    memory = KinglyMemory(router)
+    await refused(
+        router,
+        lambda: KinglyMemory(NOTHING),
+        lambda: KinglyMemory(router, root="nul\0").remember("Parcels go to Graz"),
+        lambda: memory.remember_many(["Parcels go to Graz", TOO_LARGE]),
+        lambda: memory.recall(NOTHING),
+    )
+    with pytest.raises(ValidationError):
+        memory.remember("Parcels go to Graz", importance=7)
+    memory.remember("Parcels go to \ud800", scope="/../a.b/nul\0")
+    assert len(memory.recall("parcels", scope="/../a.b")) == len(memory.recall("parcels \ud800")) == 1
+    await closed(router, lambda: memory.recall("Graz"), lambda: memory.remember("Graz"), memory.reset)

@@ -12,6 +12,7 @@ from haystack.errors import FilterError
 from kingly_memory import InvalidInput, SyncMemoryRouter
 from kingly_memory.integrations.haystack import KinglyMemoryStore
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, NOTHING, NUMBER, TOO_LARGE, closed, refused
 
 MODEL = """
 from haystack import component
@@ -70,3 +71,21 @@ def test_a_store_is_written_into_a_pipeline_and_read_from_there(tmp_path: Path) 
     store.add_memories(messages=[ChatMessage.from_user("The parcel goes to Graz")], user_id="lydia")
     again = KinglyMemoryStore.from_dict(store.to_dict())
     assert len(again.search_memories(query="parcel", user_id="lydia")) == 1
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    router = SyncMemoryRouter.open(tmp_path / "home", remote=False)
+    store, whole = KinglyMemoryStore(router), ChatMessage.from_user("The parcel goes to Graz")
+    await refused(
+        router,
+        lambda: KinglyMemoryStore(NUMBER),
+        lambda: store.add_memories(messages=[whole, ChatMessage.from_user(TOO_LARGE)]),
+        lambda: store.add_memories(messages=[whole, ChatMessage.from_user("Oslo", meta={"at": object()})]),
+        lambda: store.add_memories(messages=[whole], user_id=LONG),
+        lambda: store.search_memories(query=NUMBER),
+        lambda: store.search_memories(top_k=0),
+        lambda: store.delete_memory(NOTHING),
+    )
+    await closed(
+        router, lambda: store.search_memories(query="Oslo"), lambda: store.add_memories(messages=[whole], user_id="a")
+    )

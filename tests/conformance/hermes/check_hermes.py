@@ -11,6 +11,7 @@ from pathlib import Path
 from kingly_memory.integrations.hermes import KinglyMemoryProvider
 from kingly_memory.testing import ScriptedRemote
 from tests.conformance.programs import ROOT, TEXTS
+from tests.conformance.refusals import NOTHING, TOO_LARGE
 
 TURN = """
 import json, os, sys
@@ -79,3 +80,16 @@ def test_users_see_nothing_of_each_other_and_agents_that_work_for_others_write_n
     assert [one["name"] for one in lydia.get_tool_schemas()] == ["kingly_search", "kingly_store"]
     for provider in (lydia, oskar, cron):
         provider.shutdown()
+
+
+def test_what_cannot_be_done_is_told_to_the_model_in_a_sentence(tmp_path: Path) -> None:
+    provider = KinglyMemoryProvider()
+    asked = [("kingly_store", {"content": TOO_LARGE}), ("kingly_search", NOTHING), ("another", {})]
+    for is_open in (False, True):
+        if is_open:
+            provider.initialize("nul\0", hermes_home=str(tmp_path), user_id="a.b\ud800")
+        for tool, arguments in asked:
+            assert "\n" not in json.loads(provider.handle_tool_call(tool, arguments))["error"]
+    assert json.loads(provider.handle_tool_call("kingly_search", {"query": "xxx"})) == {"memories": []}
+    provider.shutdown()
+    assert "closed" in provider.handle_tool_call("kingly_store", {"content": "Oslo"})

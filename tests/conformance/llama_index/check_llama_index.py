@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -10,6 +11,7 @@ from llama_index.core.memory import Memory
 from kingly_memory import MemoryRouter
 from kingly_memory.integrations.llama_index import KinglyMemoryBlock
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, TOO_LARGE, closed, refused
 
 MODEL = """
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
@@ -56,3 +58,17 @@ async def test_what_the_short_term_memory_has_no_room_for_is_kept_once_and_comes
         kept = [one.content for one in await router.list()]
         assert len(kept) == len(set(kept)) == 27
         assert await block.aget([]) == await block.aget([ChatMessage(role="user", content=" ")]) == ""
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    router = MemoryRouter.open(tmp_path / "home", remote=False)
+    block, said = KinglyMemoryBlock(memory=router), partial(ChatMessage, role="user")
+    whole = said(content="The parcel goes to Graz")
+    await refused(
+        router,
+        lambda: KinglyMemoryBlock(memory=None).aput([whole]),
+        lambda: block.aput([whole, said(content=TOO_LARGE)]),
+        lambda: block.aput([whole, said(content="To Linz", additional_kwargs={"session_id": 5})]),
+        lambda: block.aput([whole, said(content="To Linz", additional_kwargs={"session_id": LONG})]),
+    )
+    await closed(router, lambda: block.aput([whole]), lambda: block.aget([whole]))

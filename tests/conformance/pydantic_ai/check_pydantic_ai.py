@@ -19,6 +19,7 @@ from pydantic_ai_harness.memory import (
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.integrations.pydantic_ai import KinglyMemoryStore
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, NOTHING, NUMBER, TOO_LARGE, closed, refused
 
 MODEL = """
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -111,3 +112,27 @@ async def test_paths_are_listed_in_order_and_found_by_words_below_a_prefix(store
             await store.write(path, "text", expected_version=None)
     with pytest.raises(InvalidInput):
         await store.read("a.md", max_chars=0)
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(tmp_path: Path) -> None:
+    memory = MemoryRouter.open(tmp_path / "home", remote=False)
+    store = KinglyMemoryStore(memory)
+    operation = MemoryOperation("1", "abc")
+    await refused(
+        memory,
+        lambda: KinglyMemoryStore(NOTHING),
+        lambda: store.write("a.md", TOO_LARGE, expected_version=None, operation=operation),
+        lambda: store.write("a.md", NOTHING, expected_version=None, operation=operation),
+        lambda: store.write(NOTHING, "text", expected_version=None),
+        lambda: store.write(LONG, "text", expected_version=None),
+        lambda: store.write("a/./b.md", "text", expected_version=None),
+        lambda: store.search("", NOTHING, limit=5, max_files=5, max_chars=60, max_file_chars=60),
+        lambda: store.list_paths(NOTHING, limit=NUMBER),
+    )
+    assert await store.get_operation(operation) is None
+    await closed(
+        memory,
+        lambda: store.read("a.md", max_chars=9),
+        lambda: store.write("a.md", "text", expected_version=None),
+        lambda: store.list_paths(limit=5),
+    )

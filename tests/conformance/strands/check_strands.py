@@ -11,6 +11,7 @@ from strands.memory import MemoryManager
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.integrations.strands import KinglyMemoryStore
 from tests.conformance import programs
+from tests.conformance.refusals import LONG, NOTHING, TOO_LARGE, closed, refused
 
 MODEL = """
 from strands.models import Model
@@ -78,3 +79,17 @@ async def test_what_cannot_be_asked_or_written_says_so_and_writes_nothing(memory
     with pytest.raises(InvalidInput):
         await KinglyMemoryStore(memory).add("x" * 2**21)
     assert (await memory.list()).memories == ()
+
+
+async def test_what_cannot_be_kept_is_refused_whole_and_a_closed_router_says_so(memory: MemoryRouter) -> None:
+    store = KinglyMemoryStore(memory)
+    await refused(
+        memory,
+        lambda: KinglyMemoryStore(NOTHING),
+        lambda: KinglyMemoryStore(memory, name=LONG),
+        lambda: store.add(TOO_LARGE),
+        lambda: store.add("Oslo", {"at": object()}),
+        lambda: store.add_messages([{"role": "user", "content": [{"text": "I prefer tea."}]}, "no message"]),
+        lambda: store.search(NOTHING),
+    )
+    await closed(memory, lambda: store.search("Oslo"), lambda: store.add("Oslo"), lambda: store.add_messages([]))
