@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from kingly_memory.documents import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter, check_filter
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import DocumentRows, Transaction
 from kingly_memory.router import documents
 from kingly_memory.router.delivery import shared
 from kingly_memory.router.documents import Outcome, Write
@@ -121,6 +121,17 @@ class Documents(Family):
             documents.write(engine.space, checked, engine.clock.now(), operation)
         )
         return tuple(outcomes)
+
+    async def _decided(self, decide: Callable[[DocumentRows], Iterable[Put | Remove]]) -> None:
+        """Write what `decide` says, as `write` does, in the transaction in which that has looked what there is; what it
+        raises ends it. For adapters; the writer's thread waits for it, so it does nothing else."""
+        engine, now = self._engine, self._engine.clock.now()
+
+        def change(transaction: Transaction) -> None:
+            checked = [_checked(one) for one in decide(transaction.documents)]
+            documents.write(engine.space, checked, now, None)(transaction)
+
+        await engine.write(change)
 
     @verb("documents list", reads=True)
     async def list(

@@ -6,7 +6,6 @@ What the tool answers is what the SDK's own one answers, which models are used t
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -26,6 +25,7 @@ with needed("the memory tool", "anthropic"):
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.ports import DocumentReader
 
 ROOT, EARLIER = "memories", "memories-earlier"
 KEPT = "30d"
@@ -111,6 +111,7 @@ class _Files:
 
     def __init__(self, memory: MemoryRouter) -> None:
         self._documents = memory.documents
+        self._engine = memory._engine  # noqa: SLF001  # to look at several places at once
 
     async def view(self, command: Any) -> str:
         place = _place(_argument(command, "path"))
@@ -124,9 +125,13 @@ class _Files:
 
     async def create(self, command: Any) -> str:
         place, text = _place(_argument(command, "path")), _argument(command, "file_text")
-        if not place or await self._is_taken(place):
-            raise ToolError(f"File {_path(place)} already exists")
-        await self._documents.write([_put(place, text, None)])
+
+        def decide(rows: DocumentReader) -> list[Put]:
+            if not place or self._is_taken(rows, place):
+                raise ToolError(f"File {_path(place)} already exists")
+            return [_put(place, text, None)]
+
+        await self._documents._decided(decide)  # noqa: SLF001  # one transaction
         return f"File created successfully at: {_path(place)}"
 
     async def str_replace(self, command: Any) -> str:
@@ -178,7 +183,7 @@ class _Files:
         if not old:
             raise ToolError("Cannot rename the /memories directory itself")
         files = await self._all_at(old)
-        if not new or await self._is_taken(new):
+        if not new or await self._engine.read(lambda: self._is_taken(self._engine.reader.documents, new)):
             raise ToolError(f"The destination {_path(new)} already exists")
         if new[: len(old)] == old:
             raise ToolError(f"The destination {_path(new)} lies inside {_path(old)}")
@@ -202,7 +207,7 @@ class _Files:
         if kept is None:
             raise ToolError(f"No version {version} of {_path(place)} is kept; `history` tells which are")
         file = await self._file(place)
-        if file is None and await self._is_taken(place):
+        if file is None and await self._engine.read(lambda: self._is_taken(self._engine.reader.documents, place)):
             raise ToolError(f"The destination {_path(place)} already exists")
         await self._documents.write([*([] if file is None else [_kept(file)]), _put(place, kept.value, file)])
         return f"The file {_path(place)} has been edited."
@@ -218,15 +223,13 @@ class _Files:
             raise ToolError(f"The path {_path(place)} {problem}")
         return file
 
-    async def _is_taken(self, place: Namespace) -> bool:
+    def _is_taken(self, reader: DocumentReader, place: Namespace) -> bool:
         """Whether a file or a directory is there. Raises ToolError where a file is in the way."""
-        above = [((ROOT, *place[:depth]), place[depth]) for depth in range(len(place))]
-        files, below = await asyncio.gather(
-            self._documents.get_many(above), self._documents.list((ROOT, *place), limit=1)
-        )
+        space, now_s = self._engine.space, self._engine.now_s()
+        files = [reader.document(space, (ROOT, *place[:depth]), one) for depth, one in enumerate(place)]
         for file in filter(None, files[:-1]):
             raise ToolError(f"The path {_path(_place_of(file))} is not a directory.")
-        return files[-1] is not None or bool(below)
+        return files[-1] is not None or bool(reader.documents(space, (ROOT, *place), now_s, 1, None))
 
     async def _all_at(self, place: Namespace) -> list[Document]:
         found = [*filter(None, [await self._file(place)]), *await self._below(ROOT, *place)]

@@ -93,7 +93,7 @@ class KinglyStorage:
     def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
         """Best first, by words and without a vector."""
         found: list[tuple[MemoryRecord, float]] = []
-        first, most = 0, min(2 * limit, RESULTS_LIMIT)
+        first, most = 0, min(limit, RESULTS_LIMIT)
         while len(found) < limit and (told := self._documents.search(self._place, query, limit=most, offset=first)):
             records = ((_record(one.document), one.relevance or 0.0) for one in told)
             found += [one for one in records if fits(one[0])]

@@ -7,12 +7,13 @@ in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from kingly_memory import validation
-from kingly_memory.documents import MOST_BYTES, Document, Put, Remove, VersionConflict
+from kingly_memory.documents import MOST_BYTES, Document, Put, Remove
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
@@ -33,6 +34,7 @@ with needed("the memory store for Pydantic AI", "pydantic-ai"):
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.integrations.recall import Router
+    from kingly_memory.ports import DocumentReader
 
 REPLAYED_FOR = "30d"
 
@@ -63,7 +65,11 @@ class KinglyMemoryStore:
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
-        return await asked(self._memory, lambda memory: self._done_before(memory, operation))
+        def look(memory: MemoryRouter) -> Coroutine[Any, Any, MemoryMutation | None]:
+            engine = memory._engine  # noqa: SLF001
+            return engine.read(lambda: self._done_before(engine.reader.documents, engine.space, operation))
+
+        return await asked(self._memory, look)
 
     async def write(
         self, path: str, content: str, *, expected_version: str | None, operation: MemoryOperation | None = None
@@ -136,32 +142,32 @@ class KinglyMemoryStore:
         }
 
         async def changed(memory: MemoryRouter) -> MemoryMutation:
-            while True:
-                if operation is not None and (before := await self._done_before(memory, operation)):
-                    return before
-                file = await memory.documents.get(place, key)
+            space, done = memory._engine.space, MemoryMutation(version=version, replayed=False, existed=False)  # noqa: SLF001
+
+            def decide(rows: DocumentReader) -> list[Put | Remove]:
+                nonlocal done
+                if operation is not None and (before := self._done_before(rows, space, operation)):
+                    done = before
+                    return []
+                file = rows.document(space, place, key)
                 if (file and file.value["version"]) != expected:
                     raise MemoryConflictError(f"{path!r} has changed since it was read; read it again")
-                seen = file.version if file else 0
-                change: Put | Remove = Put(place, key, value, seen, index=("content",))
-                if content is None:
-                    change = Remove(place, key, seen)
-                writes = [change]
+                done = MemoryMutation(version=version, replayed=False, existed=file is not None)
+                remove, put = Remove(place, key), Put(place, key, value, index=("content",))
+                writes: list[Put | Remove] = [remove if content is None else put]
                 if operation is not None:
-                    told = {"fingerprint": operation.fingerprint, "version": version, "existed": file is not None}
-                    where, name = self._operations(operation)
-                    writes.append(Put(where, name, told, 0, REPLAYED_FOR, index=False))
-                try:
-                    await memory.documents.write(writes)
-                except VersionConflict:  # somebody else was quicker: what there is now counts
-                    continue
-                return MemoryMutation(version=version, replayed=False, existed=file is not None)
+                    told = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
+                    writes.append(Put(*self._operations(operation), told, ttl=REPLAYED_FOR, index=False))
+                return writes
+
+            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
+            return done
 
         return await asked(self._memory, changed)
 
-    async def _done_before(self, memory: MemoryRouter, operation: MemoryOperation) -> MemoryMutation | None:
-        done = await memory.documents.get(*self._operations(operation))
-        if done is None:
+    def _done_before(self, rows: DocumentReader, space: str, operation: MemoryOperation) -> MemoryMutation | None:
+        done = rows.document(space, *self._operations(operation))
+        if done is None or done.is_over(datetime.now(UTC)):
             return None
         if done.value["fingerprint"] != operation.fingerprint:
             raise MemoryOperationConflictError(f"operation {operation.id!r} was done before with other arguments")
