@@ -91,6 +91,7 @@ ADAPTERS = [
     ("llama_index", "llama_index.core.memory", "llama-index", "the memory block for LlamaIndex"),
     ("openai_agents", "agents.memory.session_settings", "openai-agents", "KinglySession"),
     ("pydantic_ai", "pydantic_ai_harness.memory", "pydantic-ai", "the memory store for Pydantic AI"),
+    ("pydantic_ai_conversations", "pydantic_ai", "pydantic-ai-conversations", "the conversation store for Pydantic AI"),
     ("strands", "strands.memory.types", "strands", "the memory store for Strands"),
 ]
 
@@ -109,9 +110,11 @@ def test_an_adapter_without_its_framework_says_in_one_sentence_what_to_install(
 def test_an_adapter_whose_framework_has_another_version_says_which(
     monkeypatch: pytest.MonkeyPatch, adapter: str, package: str, extra: str, what: str
 ) -> None:
+    told = [f'{one}; extra == "{name}"' for name, ones in PROJECT["optional-dependencies"].items() for one in ones]
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: told)
     monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0rc1")
     monkeypatch.delitem(sys.modules, f"kingly_memory.integrations.{adapter}", raising=False)
     with pytest.raises(
-        ExtraMissing, match=rf"{what} needs the extra `{extra}`, but .+ 99.0rc1 is installed, and not <.*; install"
+        ExtraMissing, match=rf"{what} needs the extra `{extra}`, but .+ 99.0rc1 is installed, and not >=.*; install"
     ):
         import_module(f"kingly_memory.integrations.{adapter}")

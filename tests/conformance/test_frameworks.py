@@ -1,9 +1,10 @@
-"""The own tests of frameworks, with our classes in the place of theirs, as frameworks.toml says. What came of it is
-written into docs/integrations/index.md."""
+"""The own tests of frameworks, with our classes in the place of theirs, as frameworks.toml says, and what ours cost
+beside the router's own calls. What came of it is written into docs/integrations/index.md."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import re
 import shutil
 import subprocess
@@ -17,11 +18,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.adapters import ADAPTERS
 from tests.conformance.test_packages import LIMIT_S, QUIET, ROOT, environment, fresh, pip
 
 HERE = Path(__file__).parent
 FRAMEWORKS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "frameworks.toml").read_text(encoding="utf-8"))
 PAGE = ROOT / "docs" / "integrations" / "index.md"
+MOST = 1.15
+IN_THE_ENVIRONMENT_OF = {"langchain": "langgraph"}
 
 pytestmark = pytest.mark.conformance
 
@@ -118,6 +122,26 @@ def test_a_frameworks_own_tests_pass_with_our_class_in_the_place_of_theirs(
             ours += len(ended)
     version = told["package"].replace("==", " ")
     note(told["name"], f"| {told['name']} | {version} | {count or f'{ours} of ours'} | {'; '.join(reasons)} |")
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=[one.replace("_", "-") for one in ADAPTERS])
+def test_an_adapter_costs_15_percent_more_than_the_routers_own_call_at_most(
+    adapter: str, interpreter: Callable[[str], Path]
+) -> None:
+    """In processor time, less what the router's call differs from itself; frameworks.toml has the reasons of others."""
+    framework = IN_THE_ENVIRONMENT_OF.get(adapter, adapter.replace("_", "-"))
+    command = [str(interpreter(framework)), "-W", "ignore", "-m", "benchmarks.adapters", adapter, "--json"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    reasons, dearer = FRAMEWORKS[framework].get("costs", {}), {}
+    for name, router_us, processor, again, wall, wall_again in json.loads(done.stdout):
+        if processor - abs(again - 1) > MOST:
+            dearer[name] = processor
+        figures = f"{router_us:,.0f} µs | {processor:.2f} | {again:.2f} | {wall:.2f} | {wall_again:.2f}"
+        note(name, f"| {name} | {figures} | {reasons.get(name, '')} |")
+    assert dearer.keys() <= reasons.keys(), dearer
 
 
 def own_tests(told: dict[str, Any], python: Path, place: Path, folder: Path) -> dict[str, str]:

@@ -1,0 +1,147 @@
+"""Pydantic AI's `ConversationStore`: `await KinglyConversationStore(memory).save(result)`.
+
+A conversation's record and each message are documents, written in one transaction. What has to be looked at before
+something is written is looked at in that transaction, so that of several writers one wins and none half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory import validation
+from kingly_memory.documents import Document, Put, Remove
+from kingly_memory.integrations.labels import as_label
+from kingly_memory.integrations.needed import needed
+from kingly_memory.integrations.recall import asked, either
+
+with needed("the conversation store for Pydantic AI", "pydantic-ai-conversations"):
+    from pydantic import TypeAdapter
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+        ConversationStore,
+    )
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.integrations.recall import Router
+    from kingly_memory.ports import DocumentReader, DocumentRows
+
+Record = dict[str, Any]
+RECORD, ENTRY = TypeAdapter(ConversationRecord), TypeAdapter(ConversationEntry)
+
+
+class KinglyConversationStore(ConversationStore):
+    """Conversations that every process sees, with each message stored once. Deleting one removes the messages that no
+    other one has. Raises ConversationConflict, InvalidInput (a message of more than 16 MiB, a name of more than 512
+    characters), StoreError, RouterClosed; then nothing was changed."""
+
+    def __init__(self, memory: Router, *, root: str = "pydantic-ai-conversations") -> None:
+        self._memory = either(memory)
+        self._records, self._entries = (root, "records"), (root, "entries")
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        key = as_label("conversation_id", conversation_id)
+        found = await asked(self._memory, lambda memory: memory.documents.get(self._records, key))
+        return None if found is None else RECORD.validate_python(found.value)
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        def look(memory: MemoryRouter) -> list[ConversationRecord]:
+            engine = memory._engine  # noqa: SLF001  # one look at all of them
+            records = map(RECORD.validate_python, self._values(engine.reader.documents, engine.space))
+            return [one for one in records if scope is None or one.scope == scope]
+
+        found = await asked(self._memory, lambda memory: memory._engine.read(lambda: look(memory)))  # noqa: SLF001
+        return sorted(found, key=lambda one: one.updated_at, reverse=True)[:limit]
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        (entry,) = await self.read_history(entry_id, limit=1)
+        return entry
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        def look(memory: MemoryRouter) -> list[ConversationEntry]:
+            engine, found, name = memory._engine, list[ConversationEntry](), head_id  # noqa: SLF001
+            while name is not None and (limit is None or len(found) < limit):
+                document = self._entry(engine.reader.documents, engine.space, name)
+                if document is None:
+                    raise KeyError(name)
+                found.append(ENTRY.validate_python(document.value))
+                name = found[-1].parent_id
+            return found[::-1]
+
+        return await asked(self._memory, lambda memory: memory._engine.read(lambda: look(memory)))  # noqa: SLF001
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        name, head = record.conversation_id, record.head_id
+        key, value = as_label("conversation_id", name), RECORD.dump_python(record, mode="json")
+        puts = [Put(self._entries, one.id, ENTRY.dump_python(one, mode="json"), index=False) for one in new_entries]
+        is_new = any(one.id == head for one in new_entries)
+
+        async def written(memory: MemoryRouter) -> None:
+            space = memory._engine.space  # noqa: SLF001
+
+            def decide(rows: DocumentRows) -> list[Put]:
+                self._check(rows, space, name, expected_revision)
+                if head is not None and not is_new and self._entry(rows, space, head) is None:
+                    raise ConversationConflict(name)
+                return [*puts, Put(self._records, key, value, index=False)]
+
+            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
+
+        await asked(self._memory, written)
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        async def deleted(memory: MemoryRouter) -> None:
+            space = memory._engine.space  # noqa: SLF001
+
+            def decide(rows: DocumentRows) -> list[Remove]:
+                gone = self._check(rows, space, conversation_id, expected_revision)
+                others = [one for one in self._values(rows, space) if one["conversation_id"] != conversation_id]
+                if gone["forked_from"] is None:  # then only a fork can have messages of it
+                    others = [one for one in others if one["forked_from"] is not None]
+                kept: dict[str, Document] = {}
+                for one in others:
+                    self._reach(rows, space, one, kept)
+                reached = dict(kept)
+                self._reach(rows, space, gone, reached)
+                removes = [Remove(self._entries, one) for one in reached if one not in kept]
+                return [*removes, Remove(self._records, as_label("conversation_id", conversation_id))]
+
+            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
+
+        await asked(self._memory, deleted)
+
+    def _check(self, rows: DocumentReader, space: str, name: str, expected: str | None) -> Record:
+        """The record. Raises ConversationConflict where it has another revision."""
+        stored = rows.document(space, self._records, as_label("conversation_id", name))
+        value: Record = {} if stored is None else stored.value
+        if value.get("revision") != expected:
+            raise ConversationConflict(name)
+        return value
+
+    def _reach(self, rows: DocumentReader, space: str, record: Record, seen: dict[str, Document]) -> None:
+        """Add the messages of its history and its branches to those that were seen."""
+        for tip in (record["head_id"], *(record["branches"] or ())):
+            name = tip
+            while name is not None and name not in seen and (found := self._entry(rows, space, name)) is not None:
+                seen[name] = found
+                name = found.value["parent_id"]
+
+    def _entry(self, reader: DocumentReader, space: str, entry_id: str) -> Document | None:
+        return reader.document(space, self._entries, validation.required("entry_id", entry_id))
+
+    def _values(self, reader: DocumentReader, space: str) -> Iterator[Record]:
+        last: Document | None = None
+        while page := reader.documents(
+            space, self._records, 0.0, validation.RESULTS_LIMIT, None if last is None else (last.namespace, last.key)
+        ):
+            last = page[-1]
+            yield from (one.value for one in page)
