@@ -118,3 +118,9 @@ def test_an_adapter_whose_framework_has_another_version_says_which(
         ExtraMissing, match=rf"{what} needs the extra `{extra}`, but .+ 99.0rc1 is installed, and not >=.*; install"
     ):
         import_module(f"kingly_memory.integrations.{adapter}")
+
+
+def test_nothing_but_adapters_imports_an_adapter() -> None:
+    rest = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "integrations"]
+    at_import = re.compile(r"(?:from|import) kingly_memory\.integrations\b")
+    assert [path.name for path in rest if at_import.search(path.read_text(encoding="utf-8"))] == []

@@ -122,13 +122,13 @@ class Documents(Family):
         )
         return tuple(outcomes)
 
-    async def _decided(self, decide: Callable[[DocumentRows], Iterable[Put | Remove]]) -> None:
-        """Write what `decide` says, as `write` does, in the transaction in which that has looked what there is; what it
-        raises ends it. For adapters; the writer's thread waits for it, so it does nothing else."""
+    async def _decided(self, decide: Callable[[DocumentRows, str], Iterable[Put | Remove]]) -> None:
+        """Write what `decide` says, as `write` does, in the transaction in which that has looked what there is in a
+        space; what it raises ends it. For adapters; the writer's thread waits for it, so it does nothing else."""
         engine, now = self._engine, self._engine.clock.now()
 
         def change(transaction: Transaction) -> None:
-            checked = [_checked(one) for one in decide(transaction.documents)]
+            checked = [_checked(one) for one in decide(transaction.documents, engine.space)]
             documents.write(engine.space, checked, now, None)(transaction)
 
         await engine.write(change)

@@ -126,7 +126,7 @@ class _Files:
     async def create(self, command: Any) -> str:
         place, text = _place(_argument(command, "path")), _argument(command, "file_text")
 
-        def decide(rows: DocumentReader) -> list[Put]:
+        def decide(rows: DocumentReader, _: str) -> list[Put]:
             if not place or self._is_taken(rows, place):
                 raise ToolError(f"File {_path(place)} already exists")
             return [_put(place, text, None)]

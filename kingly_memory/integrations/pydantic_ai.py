@@ -7,7 +7,7 @@ in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,7 +17,7 @@ from kingly_memory.documents import MOST_BYTES, Document, Put, Remove
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, either, is_blank
+from kingly_memory.integrations.recall import asked, decided, either, is_blank, looked
 from kingly_memory.validation import RESULTS_LIMIT
 
 with needed("the memory store for Pydantic AI", "pydantic-ai"):
@@ -65,11 +65,7 @@ class KinglyMemoryStore:
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
-        def look(memory: MemoryRouter) -> Coroutine[Any, Any, MemoryMutation | None]:
-            engine = memory._engine  # noqa: SLF001
-            return engine.read(lambda: self._done_before(engine.reader.documents, engine.space, operation))
-
-        return await asked(self._memory, look)
+        return await looked(self._memory, lambda reader, space: self._done_before(reader, space, operation))
 
     async def write(
         self, path: str, content: str, *, expected_version: str | None, operation: MemoryOperation | None = None
@@ -141,29 +137,26 @@ class KinglyMemoryStore:
             "metadata": metadata,
         }
 
-        async def changed(memory: MemoryRouter) -> MemoryMutation:
-            space, done = memory._engine.space, MemoryMutation(version=version, replayed=False, existed=False)  # noqa: SLF001
+        done = MemoryMutation(version=version, replayed=False, existed=False)
 
-            def decide(rows: DocumentReader) -> list[Put | Remove]:
-                nonlocal done
-                if operation is not None and (before := self._done_before(rows, space, operation)):
-                    done = before
-                    return []
-                file = rows.document(space, place, key)
-                if (file and file.value["version"]) != expected:
-                    raise MemoryConflictError(f"{path!r} has changed since it was read; read it again")
-                done = MemoryMutation(version=version, replayed=False, existed=file is not None)
-                remove, put = Remove(place, key), Put(place, key, value, index=("content",))
-                writes: list[Put | Remove] = [remove if content is None else put]
-                if operation is not None:
-                    told = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
-                    writes.append(Put(*self._operations(operation), told, ttl=REPLAYED_FOR, index=False))
-                return writes
+        def decide(rows: DocumentReader, space: str) -> list[Put | Remove]:
+            nonlocal done
+            if operation is not None and (before := self._done_before(rows, space, operation)):
+                done = before
+                return []
+            file = rows.document(space, place, key)
+            if (file and file.value["version"]) != expected:
+                raise MemoryConflictError(f"{path!r} has changed since it was read; read it again")
+            done = MemoryMutation(version=version, replayed=False, existed=file is not None)
+            remove, put = Remove(place, key), Put(place, key, value, index=("content",))
+            writes: list[Put | Remove] = [remove if content is None else put]
+            if operation is not None:
+                told = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
+                writes.append(Put(*self._operations(operation), told, ttl=REPLAYED_FOR, index=False))
+            return writes
 
-            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
-            return done
-
-        return await asked(self._memory, changed)
+        await decided(self._memory, decide)
+        return done
 
     def _done_before(self, rows: DocumentReader, space: str, operation: MemoryOperation) -> MemoryMutation | None:
         done = rows.document(space, *self._operations(operation))

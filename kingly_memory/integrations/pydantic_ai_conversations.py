@@ -13,7 +13,7 @@ from kingly_memory import validation
 from kingly_memory.documents import Document, Put, Remove
 from kingly_memory.integrations.labels import as_label
 from kingly_memory.integrations.needed import needed
-from kingly_memory.integrations.recall import asked, either
+from kingly_memory.integrations.recall import asked, decided, either, looked
 
 with needed("the conversation store for Pydantic AI", "pydantic-ai-conversations"):
     from pydantic import TypeAdapter
@@ -25,9 +25,8 @@ with needed("the conversation store for Pydantic AI", "pydantic-ai-conversations
     )
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.integrations.recall import Router
-    from kingly_memory.ports import DocumentReader, DocumentRows
+    from kingly_memory.ports import DocumentReader
 
 Record = dict[str, Any]
 RECORD, ENTRY = TypeAdapter(ConversationRecord), TypeAdapter(ConversationEntry)
@@ -48,12 +47,8 @@ class KinglyConversationStore(ConversationStore):
         return None if found is None else RECORD.validate_python(found.value)
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
-        def look(memory: MemoryRouter) -> list[ConversationRecord]:
-            engine = memory._engine  # noqa: SLF001  # one look at all of them
-            records = map(RECORD.validate_python, self._values(engine.reader.documents, engine.space))
-            return [one for one in records if scope is None or one.scope == scope]
-
-        found = await asked(self._memory, lambda memory: memory._engine.read(lambda: look(memory)))  # noqa: SLF001
+        values = await looked(self._memory, lambda reader, space: list(self._values(reader, space)))
+        found = [one for one in map(RECORD.validate_python, values) if scope is None or one.scope == scope]
         return sorted(found, key=lambda one: one.updated_at, reverse=True)[:limit]
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
@@ -61,17 +56,17 @@ class KinglyConversationStore(ConversationStore):
         return entry
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
-        def look(memory: MemoryRouter) -> list[ConversationEntry]:
-            engine, found, name = memory._engine, list[ConversationEntry](), head_id  # noqa: SLF001
+        def look(reader: DocumentReader, space: str) -> list[ConversationEntry]:
+            found, name = list[ConversationEntry](), head_id
             while name is not None and (limit is None or len(found) < limit):
-                document = self._entry(engine.reader.documents, engine.space, name)
+                document = self._entry(reader, space, name)
                 if document is None:
                     raise KeyError(name)
                 found.append(ENTRY.validate_python(document.value))
                 name = found[-1].parent_id
             return found[::-1]
 
-        return await asked(self._memory, lambda memory: memory._engine.read(lambda: look(memory)))  # noqa: SLF001
+        return await looked(self._memory, look)
 
     async def write_record(
         self,
@@ -85,39 +80,29 @@ class KinglyConversationStore(ConversationStore):
         puts = [Put(self._entries, one.id, ENTRY.dump_python(one, mode="json"), index=False) for one in new_entries]
         is_new = any(one.id == head for one in new_entries)
 
-        async def written(memory: MemoryRouter) -> None:
-            space = memory._engine.space  # noqa: SLF001
+        def decide(rows: DocumentReader, space: str) -> list[Put]:
+            self._check(rows, space, name, expected_revision)
+            if head is not None and not is_new and self._entry(rows, space, head) is None:
+                raise ConversationConflict(name)
+            return [*puts, Put(self._records, key, value, index=False)]
 
-            def decide(rows: DocumentRows) -> list[Put]:
-                self._check(rows, space, name, expected_revision)
-                if head is not None and not is_new and self._entry(rows, space, head) is None:
-                    raise ConversationConflict(name)
-                return [*puts, Put(self._records, key, value, index=False)]
-
-            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
-
-        await asked(self._memory, written)
+        await decided(self._memory, decide)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        async def deleted(memory: MemoryRouter) -> None:
-            space = memory._engine.space  # noqa: SLF001
+        def decide(rows: DocumentReader, space: str) -> list[Remove]:
+            gone = self._check(rows, space, conversation_id, expected_revision)
+            others = [one for one in self._values(rows, space) if one["conversation_id"] != conversation_id]
+            if gone["forked_from"] is None:  # then only a fork can have messages of it
+                others = [one for one in others if one["forked_from"] is not None]
+            kept: dict[str, Document] = {}
+            for one in others:
+                self._reach(rows, space, one, kept)
+            reached = dict(kept)
+            self._reach(rows, space, gone, reached)
+            removes = [Remove(self._entries, one) for one in reached if one not in kept]
+            return [*removes, Remove(self._records, as_label("conversation_id", conversation_id))]
 
-            def decide(rows: DocumentRows) -> list[Remove]:
-                gone = self._check(rows, space, conversation_id, expected_revision)
-                others = [one for one in self._values(rows, space) if one["conversation_id"] != conversation_id]
-                if gone["forked_from"] is None:  # then only a fork can have messages of it
-                    others = [one for one in others if one["forked_from"] is not None]
-                kept: dict[str, Document] = {}
-                for one in others:
-                    self._reach(rows, space, one, kept)
-                reached = dict(kept)
-                self._reach(rows, space, gone, reached)
-                removes = [Remove(self._entries, one) for one in reached if one not in kept]
-                return [*removes, Remove(self._records, as_label("conversation_id", conversation_id))]
-
-            await memory.documents._decided(decide)  # noqa: SLF001  # one transaction
-
-        await asked(self._memory, deleted)
+        await decided(self._memory, decide)
 
     def _check(self, rows: DocumentReader, space: str, name: str, expected: str | None) -> Record:
         """The record. Raises ConversationConflict where it has another revision."""

@@ -16,6 +16,8 @@ from kingly_memory.validation import MOST_TOGETHER, batches
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.blocking import SyncMemoryRouter
+    from kingly_memory.documents import Put, Remove
+    from kingly_memory.ports import DocumentReader, DocumentRows
 
     Router: TypeAlias = MemoryRouter | SyncMemoryRouter
 
@@ -49,6 +51,21 @@ def is_blank(query: object) -> bool:
 async def asked(router: Router, verb: Callable[[MemoryRouter], Coroutine[Any, Any, T]]) -> T:
     """What a verb answers, wherever the router's event loop is."""
     return await (router.elsewhere(verb) if isinstance(router, Portal) else verb(router))
+
+
+async def looked(router: Router, look: Callable[[DocumentReader, str], T]) -> T:
+    """What one look at the documents of a space finds, on a thread that reads."""
+
+    def read(memory: MemoryRouter) -> Coroutine[Any, Any, T]:
+        engine = memory._engine  # noqa: SLF001
+        return engine.read(lambda: look(engine.reader.documents, engine.space))
+
+    return await asked(router, read)
+
+
+async def decided(router: Router, decide: Callable[[DocumentRows, str], Iterable[Put | Remove]]) -> None:
+    """Write documents as is decided in the transaction in which that looks."""
+    await asked(router, lambda memory: memory.documents._decided(decide))  # noqa: SLF001
 
 
 async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
