@@ -81,7 +81,8 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
     engine = memory._engine  # noqa: SLF001  # one look for all of them
 
     def is_new(key: str, turn: Turn) -> bool:
-        row = engine.view.find(key)
+        memory_id = engine.reader.id_of_key(engine.space, key)
+        row = None if memory_id is None else engine.reader.row(memory_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return row is None
         known = engine.view.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.documents import MOST_BYTES, Put, Remove, VersionConflict, json_text
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import admits, check_filter
+from kingly_memory.ports import DocumentRows
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -91,6 +93,23 @@ async def test_several_changes_are_done_together_or_not_at_all(router: MemoryRou
     with pytest.raises(VersionConflict):
         await router.documents.write([Put("files", "third", "x"), Put("files", "new", "y", if_version=9)])
     assert [one.key for one in await router.documents.list()] == ["new"]
+
+
+async def test_what_is_decided_in_the_transaction_that_looks_is_done_together_or_not_at_all(
+    router: MemoryRouter,
+) -> None:
+    def count(rows: DocumentRows, space: str) -> list[Put]:
+        known = rows.document(space, ("counts",), "calls")
+        return [Put("counts", "calls", 1 if known is None else known.value + 1)]
+
+    def refuse(rows: DocumentRows, space: str) -> list[Put]:
+        raise LookupError(count(rows, space))
+
+    await asyncio.gather(*(router.documents._decided(count) for _ in range(20)))
+    for wrong in (refuse, lambda rows, space: [*count(rows, space), Put("", "nowhere", 1)]):
+        with pytest.raises((LookupError, InvalidInput)):
+            await router.documents._decided(wrong)
+    assert [one.value for one in await router.documents.list()] == [20]
 
 
 async def test_an_operation_that_is_told_again_changes_nothing(router: MemoryRouter) -> None:
@@ -196,6 +215,12 @@ async def test_only_named_fields_are_found_by_their_words(router: MemoryRouter) 
 @given(value=JSON)
 def test_json_comes_back_the_same(value: Any) -> None:
     assert json.loads(json_text("value", value)) == value
+
+
+async def test_half_of_a_surrogate_pair_in_a_question_is_no_error(router: MemoryRouter) -> None:
+    await router.documents.put("notes", "one", "tea at four")
+    assert len(await router.documents.search(query="tea \ud800")) == 1
+    assert await router.documents.search(query="\ud800") == ()
 
 
 async def test_long_values_and_lone_surrogates_come_back_whole(router: MemoryRouter) -> None:

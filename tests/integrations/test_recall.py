@@ -47,6 +47,16 @@ async def test_turns_are_kept_once_however_often_they_are_told_and_names_of_sess
     )
 
 
+async def test_a_turn_that_is_told_again_is_not_written_again_unless_it_says_something_else(
+    memory: MemoryRouter,
+) -> None:
+    for text in ("To Graz", "To Graz", "To Linz"):
+        await keep(memory, [turn("1", text)])
+    kept = await memory.get("monday/1")
+    assert kept is not None
+    assert (kept.content, kept.revision, kept.sightings) == ("To Linz", 2, 1)
+
+
 async def test_what_was_forgotten_stays_so_when_its_session_is_told_again(
     memory: MemoryRouter,
 ) -> None:
