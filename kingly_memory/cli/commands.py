@@ -275,6 +275,13 @@ OWN = (
         is_apart=True,
     ),
     Command(
+        "hub page",
+        "Make a link to the page of a running hub, which shows all of it and works once.",
+        "hub:page",
+        (_takes("--url URL", "the hub's address", "http://127.0.0.1:8000"), _HUB_HOME, _JSON),
+        is_apart=True,
+    ),
+    Command(
         "hub tokens",
         "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
         "hub:listed",

@@ -65,6 +65,14 @@ def _reason(body: str) -> str:
         return "it does not say why"
 
 
+def page(options: Options, out: Output) -> Answer:
+    from kingly_memory.page.hub.sessions import LINK_HOLDS, offered
+
+    url = f"{options.url.rstrip('/')}/page?token={offered(_home(options), datetime.now(UTC))}"
+    minutes = round(LINK_HOLDS.total_seconds() / 60)
+    return Answer({"url": url}, [f"open {url}", f"  it works once, within {minutes} minutes"])
+
+
 def listed(options: Options, out: Output) -> Answer:
     from kingly_memory.hub.grants import Grants
 

@@ -20,6 +20,7 @@ def hub(options: Options, out: Output) -> int:
     """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
     require("hub", "`kingly-memory hub`")
     from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
+    from kingly_memory.page.hub.serve import places
 
     token, token_file = hub_token() if options.token_file is None else (None, Path(options.token_file))
     run_hub(
@@ -35,6 +36,7 @@ def hub(options: Options, out: Output) -> int:
         access_log=options.access_log,
         until_eof=options.until_eof,
         as_json=out.as_json,
+        page=places,
     )
     return 0
 

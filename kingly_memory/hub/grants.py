@@ -93,12 +93,16 @@ class Grant:
         roles = {project: role.word for project, role in self.roles.items()}
         return {"name": self.holder, "namespace": self.namespace, "roles": roles, "made_at": self.made_at}
 
+    def role_in(self, project: str | None) -> int:
+        """The role there, 0 for none; None is what is kept for every project."""
+        every = self.roles.get(EVERY, 0)
+        return every if project is None else self.roles.get(project, every)
+
     def check(self, request: Request, project: str | None) -> None:
         """Raise Forbidden where the request needs more; None is what is kept for every project. Everybody may say
         hello."""
         needed = _needed(request)
-        role = self.roles.get(EVERY, 0) if project is None else self.roles.get(project, self.roles.get(EVERY, 0))
-        if role < needed and not isinstance(request, InitializeMemorySystem):
+        if self.role_in(project) < needed and not isinstance(request, InitializeMemorySystem):
             raise Forbidden(self.holder, needed, project)
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from kingly_memory.errors import StoreError
 from kingly_memory.hub.access import Caller
 from kingly_memory.hub.envelopes import label
-from kingly_memory.hub.methods import ListChanges, Request
+from kingly_memory.hub.methods import InitializeMemorySystem, ListChanges, Request
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Clock, Transaction
@@ -42,6 +42,8 @@ class Homes:
 
     def note(self, caller: Caller, scope: str, request: Request, answer: JsonObject, changed: int) -> None:
         """Somebody has called, and this was the answer. `changed`: how many changes that was. Nobody waits for it."""
+        if isinstance(request, InitializeMemorySystem):  # a home names itself when it has heard who we are
+            return
         home = (label(caller.home) or "")[:_NAME_CHARACTERS]
         who = {"namespace": caller.grant.namespace, "token": caller.grant.holder, "home": home, "scope": scope}
         at = self._clock.now().isoformat(timespec="seconds")

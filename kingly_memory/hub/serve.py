@@ -6,9 +6,11 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from starlette.routing import Route
 
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.clock import SystemClock
@@ -26,8 +28,10 @@ from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import lines_to, warnings_to_stderr
+from kingly_memory.hub.overseen import Overseen
 from kingly_memory.hub.server import application
 from kingly_memory.hub.storing import Embedded, HubStore
+from kingly_memory.hub.traffic import Traffic
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"
@@ -48,13 +52,14 @@ def run_hub(
     access_log: bool = False,
     until_eof: bool = False,
     as_json: bool = False,
+    page: Callable[[Overseen], Sequence[Route]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
     `store` is the address of a PostgreSQL that keeps the memories, which several hubs may share. Port 0 takes a free
     one; a line on standard output says which, `as_json` as {"url": …}. With `access_log` a line about each call
-    follows. Off loopback a token is required. Raises InvalidSetting before anything is opened, StoreError when the home
-    or the store cannot be used.
+    follows. `page` makes the places of a page about the hub. Off loopback a token is required. Raises InvalidSetting
+    before anything is opened, StoreError when the home or the store cannot be used.
     """
 
     def allowed() -> Access:
@@ -77,7 +82,12 @@ def run_hub(
         engine = Engine(kept, HashedEmbedder(), SystemClock(), __version__, audit)
         stack.callback(engine.homes.close)
         draining, note = Draining(), stack.enter_context(lines_to(sys.stdout)) if access_log else None
-        served = application(engine, gate, __version__, draining=draining, note=note)
+
+        def about(traffic: Traffic) -> Sequence[Route]:
+            hub = Overseen(kept, _where(folder, store), engine.homes, gate, traffic, folder, __version__)
+            return [] if page is None else page(hub)
+
+        served = application(engine, gate, __version__, draining=draining, note=note, page=about)
         server = quiet_server(served, lifespan=True, may_close=draining.is_over, tls=tls)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
@@ -116,6 +126,14 @@ def opened(home: Path, address: str | None) -> HubStore:
     from kingly_memory.hub.postgres.store import PostgresStore
 
     return PostgresStore(address)
+
+
+def _where(home: Path, address: str | None) -> str:
+    if address is None:
+        return str(home)
+    from kingly_memory.hub.postgres.store import shown
+
+    return shown(address)
 
 
 def _make(home: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ from kingly_memory.hub.bodies import Bodies, Door
 from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.hub.methods import METHODS
-from kingly_memory.hub.traffic import METHOD, Traffic
+from kingly_memory.hub.traffic import METHOD, PAGE, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
 
@@ -44,8 +44,10 @@ def application(
     *,
     draining: Draining | None = None,
     note: Callable[[str], None] | None = None,
+    page: Callable[[Traffic], Sequence[Route]] | None = None,
 ) -> Starlette:
-    """The hub as an ASGI application. MCP is spoken while its lifespan lasts. `note` takes a line about each call."""
+    """The hub as an ASGI application. MCP is spoken while its lifespan lasts. `note` takes a line about each call;
+    `page` are the places of a page about the hub, which lets in whom it likes."""
     draining = Draining() if draining is None else draining
     bodies = Bodies()
     mcp = McpFace(engine, version)
@@ -94,6 +96,7 @@ def application(
         Route("/health", health, methods=["GET"]),
         Route("/ready", ready, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
+        *(page(traffic) if page is not None else ()),
     ]
     app = Starlette(
         routes=routes,
@@ -138,7 +141,7 @@ def _no_number(name: str) -> NoReturn:
 
 async def _no_such_place(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health, /ready and /metrics"
+    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health, /ready, /metrics and {PAGE}"
     return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
 
 

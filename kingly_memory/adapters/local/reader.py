@@ -105,10 +105,10 @@ class Reader:
         return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
 
     def changed_since(self, space: str, after: int) -> int:
-        return int(self._all(sql.CHANGED_SINCE, (after, space))[0][0])
+        return sum(number for (number,) in self._all(sql.CHANGED_SINCE, (after, space)))
 
     def size_bytes(self) -> int:
-        return int(self._all(sql.SIZE, ())[0][0])
+        return sum(size for (size,) in self._all(sql.SIZE, ()))  # nothing where there is no file yet
 
     def last_change(self) -> int:
         found = self._all(sql.LAST_CHANGE, ())
