@@ -1222,6 +1222,7 @@ class SyncMemoryRouter(Portal):
         *,
         user: str | None = None,
         context_id: str | None = None,
+        merge: bool = False,
         language_model: LanguageModel | None = None,
     ) -> tuple[Memory, ...]:
         """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
@@ -1232,11 +1233,14 @@ class SyncMemoryRouter(Portal):
         may come again. With `user` it is that user's. Answers with what is new, in the order it was said.
 
         Rules decide what is kept. Where there is a model, `language_model` or else that of KINGLY_LLM_URL, it says
-        which of the user's other sentences are kept too, within ten seconds. Raises InvalidInput, StoreError; a model
-        that fails leaves it to the rules.
+        which of the user's other sentences are kept too, within ten seconds. With `merge` it also joins what is nearly
+        the same as an earlier statement to that, as a new revision with the origin derived; `history` has the earlier
+        one and `restore` brings it back. Raises InvalidInput, StoreError; a model that fails leaves it to the rules.
         """
         return self._call(
-            lambda: self._awaiting.capture(turns, user=user, context_id=context_id, language_model=language_model)
+            lambda: self._awaiting.capture(
+                turns, user=user, context_id=context_id, merge=merge, language_model=language_model
+            )
         )
 
     def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -16,7 +17,7 @@ from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
 from kingly_memory.dataclass import replace
 from kingly_memory.declare import BEFORE, CONTEXT, FACTS, KEY_OR_ID, LIMIT, OWN_TAGS, SIGNIFICANCE, Arg, example, verb
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, RevisionConflict
 from kingly_memory.filters import Filter
 from kingly_memory.imported import Beside, FoundNotes, NoteLinks, NotesPlan, NoteStep, SameFolder
 from kingly_memory.models import (
@@ -653,6 +654,7 @@ class MemoryVerbs(Family):
         *,
         user: str | None = None,
         context_id: str | None = None,
+        merge: bool = False,
         language_model: LanguageModel | None = None,
     ) -> tuple[Memory, ...]:
         """Store what a conversation says that is worth keeping: preferences, decisions, deadlines, corrections, facts.
@@ -663,8 +665,9 @@ class MemoryVerbs(Family):
         may come again. With `user` it is that user's. Answers with what is new, in the order it was said.
 
         Rules decide what is kept. Where there is a model, `language_model` or else that of KINGLY_LLM_URL, it says
-        which of the user's other sentences are kept too, within ten seconds. Raises InvalidInput, StoreError; a model
-        that fails leaves it to the rules.
+        which of the user's other sentences are kept too, within ten seconds. With `merge` it also joins what is nearly
+        the same as an earlier statement to that, as a new revision with the origin derived; `history` has the earlier
+        one and `restore` brings it back. Raises InvalidInput, StoreError; a model that fails leaves it to the rules.
         """
         station = self._engine.station
         if user is not None:
@@ -684,23 +687,32 @@ class MemoryVerbs(Family):
 
         also = await extracting.extracted(engine, messages, language_model)
 
+        from kingly_memory.router.search.local import LocalSearch
+
+        settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
+
+        def alike(text: str) -> list[Memory]:
+            asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
+            return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
+
         def new() -> list[Imported]:
             from kingly_memory.attention.statements import statements
-            from kingly_memory.router.search.local import LocalSearch
-
-            settings, layer, now_s = engine.settings, LocalSearch(engine.services.reader), engine.now_s()
-
-            def alike(text: str) -> list[Memory]:
-                asked = validation.query(text, space=station.space, limit=capturing.LOOKED_AT)
-                return [hit.memory for hit in layer.search(asked, now_s=now_s, budget_s=settings.local_search_s).hits]
 
             found = capturing.news(list(statements(messages, also)), settings.capture_most, alike)
             entries = [capturing.entry(one, where, station, settings.content_limit_bytes) for one in found]
             return [one for one in entries if engine.view.get(one.id or "") is None]
 
-        entries = await engine.read(new)
-        await type(self)(engine).remember(entries)
-        return tuple(memory for one in entries if (memory := engine.view.get(one.id or "")) is not None)
+        entries, verbs = await engine.read(new), type(self)(engine)
+        ids: list[str] = []
+        for one in await extracting.merged(engine, entries, language_model, alike) if merge else ():
+            with suppress(RevisionConflict):  # somebody has said it anew meanwhile: then the statement stands apart
+                into, revision = one.into.id, one.into.revision
+                if await verbs.update(into, one.text, if_revision=revision, origin=Origin.DERIVED) is not None:
+                    entries.remove(one.entry)
+                    ids.append(into)
+        await verbs.remember(entries)
+        ids += [one.id for one in entries if one.id is not None]
+        return tuple(found for name in ids if (found := engine.view.get(name)) is not None)
 
     async def get_many(self, keys_or_ids: Iterable[str]) -> dict[str, Memory]:
         """Read up to 10,000 memories by key or id: those that there are, by the name that they were asked by. Counts as

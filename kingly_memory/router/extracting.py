@@ -1,17 +1,24 @@
-"""Capturing with a language model beside the rules: it says which of the sentences that no rule knows are kept."""
+"""Capturing with a language model beside the rules: it says which of the sentences that no rule knows are kept, and
+joins what is captured to what is nearly the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from kingly_memory.attention import extraction
 from kingly_memory.attention.statements import Message, Sort, unsorted
 from kingly_memory.errors import InvalidSetting, LanguageModelError
+from kingly_memory.lifecycle.compression import SIMILAR, MemoryCompressor, similarity
 from kingly_memory.model_calls import TIMEOUT_S
+from kingly_memory.models import Memory
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import model_replies
+from kingly_memory.router.capturing import TAG
 from kingly_memory.router.engine import Engine
+from kingly_memory.text.writing import STOP_WORDS, words
+from kingly_memory.validation import Imported
 
 
 async def extracted(engine: Engine, messages: Sequence[Message], own: LanguageModel | None) -> Mapping[str, Sort]:
@@ -28,3 +35,48 @@ async def extracted(engine: Engine, messages: Sequence[Message], own: LanguageMo
     except (InvalidSetting, LanguageModelError) as error:
         model_replies.log.warning("a conversation is captured by rules alone: %s", error)
         return {}
+
+
+MOST_MERGED = 10
+"""Statements of one capture that may be merged: each is a question, of ten seconds at most."""
+
+
+class Merged(NamedTuple):
+    """A statement, the memory that takes it in, and what that is to say."""
+
+    entry: Imported
+    into: Memory
+    text: str
+
+
+async def merged(
+    engine: Engine, entries: Sequence[Imported], own: LanguageModel | None, alike: Callable[[str], Iterable[Memory]]
+) -> list[Merged]:
+    """The statements that are nearly the same as one captured before, where a model puts both into one text that has
+    the words and numbers of both and no others. A memory takes in one statement at a time."""
+
+    def nearest(text: str) -> Memory | None:
+        known = [one for one in alike(text) if TAG in one.tags and similarity(text, one.content) >= SIMILAR]
+        return max(known, key=lambda one: similarity(text, one.content), default=None)
+
+    done: dict[str, Merged] = {}
+    try:
+        async with engine.model(own) as (model, is_here):
+            for entry in entries[:MOST_MERGED] if model is not None else ():
+                said = entry.draft.content
+                near = await engine.read(partial(nearest, said))
+                if near is None or near.id in done:
+                    continue
+                worth = min(entry.draft.significance, near.significance)
+                compressor = MemoryCompressor(model, model_is_here=is_here)
+                text = await compressor.deduplicate_knowledge(said, [near.content], significance=worth)
+                if text is not None and text != said and _has_both(text, said, near.content):
+                    done[near.id] = Merged(entry, near, text)
+    except InvalidSetting as error:
+        model_replies.log.warning("nothing is merged: %s", error)
+    return list(done.values())
+
+
+def _has_both(text: str, one: str, other: str) -> bool:
+    said, both = set(words(text)), {*words(one), *words(other)}
+    return both - STOP_WORDS <= said <= both | {"and", "also"}
