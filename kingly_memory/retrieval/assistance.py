@@ -59,6 +59,8 @@ def order(question: str, notes: Sequence[str]) -> str:
 
 
 _LETTER = re.compile(r"[^\W\d_]")
+_PLACE = re.compile(r"^\s*\d{1,2}[.)]\s+(?=\d)")
+"""Where a line stands in a numbered list of numbers."""
 _MARKS = re.compile(r"^[\s>*•–-]*(?:\(?\d{1,2}[.):]\s+)?[\s\"'“„«`*]*|[\s\"'”“»`*,]+$")
 
 
@@ -81,7 +83,8 @@ def named(reply: str, ids: Sequence[str]) -> list[str]:
     in a sentence may count something."""
     answer = answer_of(reply)
     lists = re.findall(r"\[([\d\s,]+)\]", answer)
-    told = lists[-1:] or [line for line in answer.splitlines() if not _LETTER.search(line)]
+    plain = [_PLACE.sub("", line) for line in answer.splitlines() if not _LETTER.search(line)]
+    told = lists[-1:] or plain
     numbers = dict.fromkeys(int(one) for line in told for one in re.findall(r"\d{1,4}", line))
     return [ids[one - 1] for one in numbers if 1 <= one <= len(ids)]
 

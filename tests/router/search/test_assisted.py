@@ -255,6 +255,7 @@ def test_the_command_line_has_it_too(run: Run, server: ChatServer) -> None:
         ("The best: [3, 1]", ["c", "a"]),
         ("3\n1\n", ["c", "a"]),
         ("1 is best", []),
+        ("1. 3\n2. 1\n", ["c", "a"]),
         ("four", []),
         ("", []),
         ("99999999999999999999 2", ["b"]),
