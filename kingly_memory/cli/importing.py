@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.files import foreign, notes, old_home
@@ -54,7 +54,11 @@ def import_path(options: Options, out: Output) -> int:
     place, path = place_of(options, out), Path(options.path)
     if options.watch and not path.is_dir():
         raise InvalidInput("watch", f"{path} is no folder; name the folder of notes that is to be watched")
-    with _file_of_standard_input() if options.path == "-" else nullcontext(path) as read, routing(place, out) as router:
+    with (
+        _file_of_standard_input() if options.path == "-" else nullcontext(path) as read,
+        _written_to(place, dry_run=options.dry_run) as written_to,
+        routing(written_to, out) as router,
+    ):
         work = _Import(options, place, router, out)
         return _watch(path, work, out) if options.watch else work.run(read)
 
@@ -97,6 +101,16 @@ def _file_of_standard_input() -> Iterator[Path]:
             yield Path(file.name)
         except InvalidInput as error:
             raise InvalidInput(error.field, error.problem.replace(file.name, str(STANDARD_INPUT))) from None
+
+
+@contextmanager
+def _written_to(place: Place, *, dry_run: bool) -> Iterator[Place]:
+    """That place, or another home for what a dry run takes back, so that it makes none."""
+    if not dry_run or place.home.exists():
+        yield place
+        return
+    with TemporaryDirectory(prefix="kingly-memory-") as folder:
+        yield replace(place, home=Path(folder) / "memory")
 
 
 @contextmanager

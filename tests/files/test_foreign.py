@@ -71,4 +71,6 @@ def test_a_dry_run_of_a_file_counts_and_writes_nothing(run: Run, tmp_path: Path)
     (tmp_path / "some.jsonl").write_text('{"content": "one"}\n{"link": {"source": "a", "target": "b"}}\n')
     ran = run("import", str(tmp_path / "some.jsonl"), "--dry-run", "--json")
     assert (ran.json["dry_run"], ran.json["stored"]) == (True, 1)
+    run("import", str(tmp_path / "some.jsonl"), "--dry-run", "--home", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
     assert run("status", "--json").json["memories"]["total"] == 0
