@@ -1,10 +1,11 @@
-"""What capture keeps of the 150 turns in captured_turns.jsonl: `python -m benchmarks.capturing`.
+"""What capture keeps of turns of conversations: `python -m benchmarks.capturing`.
 
 Each turn says which of its words should be kept (`keep`) and which must not (`never`: secrets, and what was pasted).
-The turns were written before the rules of `attention/statements.py`, in four languages, by the hand that then made the
-rules. A digest of the text put each into one of two halves. The rules were made with the mistakes of the half `seen`
-alone, so the half `unseen` counts; a set that somebody else has written would be harder. `--misses` lists the mistakes
-of the half `seen`. `--model` has that of KINGLY_LLM_URL say what of the rest is kept too.
+The 150 turns of captured_turns.jsonl were written before the rules of `attention/statements.py`, in four languages, by
+the hand that then made the rules. A digest of the text put each into one of two halves. The rules were made with the
+mistakes of the half `seen` alone. The 160 turns of captured_turns_unseen.jsonl are by another author, who had not read
+the rules: those count. `--misses` lists the mistakes of the half `seen`. `--model` has that of KINGLY_LLM_URL say what
+of the rest is kept too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 from kingly_memory.attention.statements import Message, gist, statements
 from kingly_memory.blocking import SyncMemoryRouter
 
-TURNS = Path(__file__).with_name("captured_turns.jsonl")
-HALVES = ("seen", "unseen")
+TURNS = [Path(__file__).with_name(name) for name in ("captured_turns.jsonl", "captured_turns_unseen.jsonl")]
+HALVES = ("seen", "unseen", "by another author")
 
 
 class Figures(NamedTuple):
@@ -43,7 +44,7 @@ class Figures(NamedTuple):
 
 
 def turns(half: str | None = None) -> list[dict[str, Any]]:
-    read = [json.loads(line) for line in TURNS.read_text(encoding="utf-8").splitlines()]
+    read = [json.loads(line) for file in TURNS for line in file.read_text(encoding="utf-8").splitlines()]
     return [one for one in read if half in (None, one["half"])]
 
 
@@ -78,16 +79,16 @@ def _holds(kept: Sequence[str], span: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="what capture keeps of 150 turns")
+    parser = argparse.ArgumentParser(description="what capture keeps of turns of conversations")
     parser.add_argument("--misses", action="store_true", help="list the mistakes of the half that rules are made with")
     parser.add_argument("--model", action="store_true", help="with the model that KINGLY_LLM_URL names, too")
     options = parser.parse_args()
     for half in HALVES:
         if options.model:
-            print(f"{half:7} {figures(turns(half), kept_with_model).line()} with the model")
-        print(f"{half:7} {figures(turns(half)).line()}")
+            print(f"{half:17} {figures(turns(half), kept_with_model).line()} with the model")
+        print(f"{half:17} {figures(turns(half)).line()}")
         for language in dict.fromkeys(one["lang"] for one in turns(half)):
-            print(f"     {language} {figures(one for one in turns(half) if one['lang'] == language).line()}")
+            print(f"{language:>17} {figures(one for one in turns(half) if one['lang'] == language).line()}")
     if options.misses:
         for turn in turns("seen"):
             told = figures([turn])

@@ -133,7 +133,8 @@ def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator
     yield "pasted", prompted("… in what was pasted", wrap=True)
     yield "alien", _weak("LoCoMo", folder / "weak", arranged(conversations, Arrangement.APART), embedder, curve=True)
     yield "alien-notes", _weak("notes", folder / "weak", notes, embedder)
-    yield "changed", _changed(folder / "changed", embedder)
+    for name in ("changed_facts", "changed_facts_unseen"):
+        yield "changed", _changed(HERE / f"{name}.jsonl", folder / name, embedder)
     if embedder is not None:
         yield "cost", _cost(embedder, notes)
 
@@ -166,10 +167,10 @@ def _weak(
         yield f"… min_relevance {gate:.2f}: silent / lost", f"{nothing:.2f} / {lost:.3f}"
 
 
-def _changed(folder: Path, embedder: Embedder | None) -> Figures:
+def _changed(file: Path, folder: Path, embedder: Embedder | None) -> Figures:
     """Of facts that changed, those whose newer text stands first, and is said to; of pairs that only look alike, those
-    of which one is called superseded. Each pair is asked for among all the others."""
-    pairs = [json.loads(line) for line in (HERE / "changed_facts.jsonl").read_text(encoding="utf-8").splitlines()]
+    of which one is called superseded. Each pair is asked for among all the others of its file."""
+    pairs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     with SyncMemoryRouter.open(folder, False, project="all", settings=SETTINGS, embedder=embedder) as router:
         ids = [[router.store(pair[which], origin="user").id for pair in pairs] for which in ("older", "newer")]
         router.await_vectors()
