@@ -83,7 +83,7 @@ class Output:
         except (OSError, ValueError):
             return False
         needed = sum(1 + len(one) // max(columns, 1) for line in lines for one in line.split("\n"))
-        if needed < rows:
+        if not rows or needed < rows:  # no rows: the terminal does not say how large it is
             return False
         import signal
         import subprocess

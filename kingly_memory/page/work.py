@@ -302,7 +302,7 @@ async def figures(asked: Asked) -> View:
         "Figures",
         join(
             el("h1", "Figures"),
-            el("p", f"{total:,} memories{beyond}.", class_="says"),
+            el("p", f"{total:,} memories{beyond}; days are counted without assessments.", class_="says"),
             section("Growth", line("Memories by day", growth)) if len(growth) > 1 else None,
             section("Stored each day", bars("Memories stored each day", dict(sorted(days.items())[-60:]))),
             section("Strength and tiers", await _strength(asked)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import termios
 import threading
 from io import BytesIO, TextIOWrapper
 from types import SimpleNamespace
@@ -52,9 +53,14 @@ def test_a_group_that_is_named_alone_lists_what_it_has(run: Run) -> None:
     assert run("threads").code == 0
 
 
-@pytest.mark.parametrize(("pager", "lines"), [("head -n 2", 2), ("no-such-pager", 38), ("", 38)])
-def test_a_terminal_shows_what_is_longer_than_it_in_the_pager(pager: str, lines: int) -> None:
+@pytest.mark.parametrize(
+    ("pager", "rows", "lines"),
+    [("head -n 2", 24, 2), ("no-such-pager", 24, 38), ("", 24, 38), ("head -n 2", 60, 38), ("head -n 2", 0, 38)],
+)
+def test_a_terminal_shows_what_is_longer_than_it_in_the_pager(pager: str, rows: int, lines: int) -> None:
+    """One that does not say how large it is has room for everything."""
     begin, end = os.openpty()
+    termios.tcsetwinsize(end, (rows, 100))
     with open(begin, "rb", buffering=0) as screen:  # noqa: PTH123  # a descriptor
         command = [sys.executable, "-m", "kingly_memory", "help"]
         started = subprocess.Popen(command, stdout=end, stdin=end, env=environment(PAGER=pager, TERM="dumb"))
