@@ -260,6 +260,8 @@ class RemoteConnection:
         elif documents.dead > of_documents.dead:
             reason = f"the remote refused documents; {see}"
         reason = reason or known_remotes.not_taken_in(self._services.reader, self._name, self._space)
+        if reason is None and self.side.not_read is not None:
+            reason = f"not all that is new there was taken in: {self.side.not_read}; the next sync goes on"
         received, self._reported_news = self.side.news - self._reported_news, self.side.news
         return SyncReport(
             memories.delivered_since(of_memories),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Coroutine
@@ -50,6 +49,8 @@ class RemoteSide:
         self.cache = cache
         self.news = 0
         """How many memories were new or other here by what it told."""
+        self.not_read: str | None = None
+        """Why not all that has changed there was taken in, when that was tried last."""
         self._pull = pull
         self._remote = remote
         self._catching_up = asyncio.Lock()
@@ -87,7 +88,7 @@ class RemoteSide:
         """Take in what has changed there. The remote is asked once a minute, for `PAGES_A_ROUND` at most, or `at_once`,
         for as much as there is time for; one that cannot answer, or has more to say than there was time for, is asked
         again next time."""
-        with contextlib.suppress(TimeoutError, RemoteError, StoreError):
+        try:
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
                 while is_due and self._pull is not None:
@@ -96,7 +97,11 @@ class RemoteSide:
                     self._pages += 1
                     is_due = is_more and (at_once or self._pages < PAGES_A_ROUND)
                     if not is_due:
-                        self._caught_up_s, self._pages = self.link.monotonic_s(), 0
+                        self._caught_up_s, self._pages, self.not_read = self.link.monotonic_s(), 0, None
+        except TimeoutError:
+            self.not_read = "there was no time for all of it"
+        except (RemoteError, StoreError) as error:
+            self.not_read = error.reason if isinstance(error, RemoteError) else str(error)
 
     def _is_a_failure(self, error: RemoteError, began_s: float, patient: bool) -> bool:
         """Whether it says something about the link. Of a remote that is still being connected to only its silence does:
