@@ -711,19 +711,35 @@ class StoreReader(MemoryReader, Protocol):
         ...
 
 
+class Outcome(NamedTuple):
+    """What became of one change: its value, or the error that undid it."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+Answer = Callable[[Sequence[tuple[Any, Outcome]]], None]
+"""Takes those who wait for a commit, each with what became of the change."""
+
+
 class LocalStore(Protocol):
     """The local layer. A change that was acknowledged survives kill -9, and a power cut at durability `power`."""
 
     @property
     def reader(self) -> StoreReader: ...
 
-    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
 
         The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
-        StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. `committed` is called on the
-        writer thread when the futures of the commit have resolved, once for all changes that name the same.
+        StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored. Cancelling the future leaves
+        the change to go on.
         """
+        ...
+
+    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
+        """The same for an event loop. `answer` is called on the writer thread after the commit, once with all who wait
+        for it there: with each wake a loop takes the interpreter from the writer."""
         ...
 
     def versions(self) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, JsonObject, Memory, RemoteUse
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
+from kingly_memory.ports import Answer, Delivery, Embedder, Outcome, Remote, Scrubbed, Transaction
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
@@ -52,13 +52,11 @@ class PromptStore:
     def reader(self) -> Reader:
         return self._disk.reader
 
-    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
-        future = self.commit(change)
-        if committed is not None:
-            future.add_done_callback(lambda _: committed())
-        return future
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        return self.commit(change)
 
     def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+        """What every change goes through."""
         if self._dead:
             lost: Future[T] = Future()
             lost.set_exception(StoreUnwritable("here", "the process is dead"))
@@ -66,6 +64,13 @@ class PromptStore:
         future = self._disk.write(change)
         wait([future])
         return future
+
+    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
+        def told(done: Future[Any]) -> None:
+            error = done.exception()
+            answer([(waiting, Outcome(error=error) if isinstance(error, Exception) else Outcome(done.result()))])
+
+        self.commit(change).add_done_callback(told)
 
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
-from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import Memory
 from kingly_memory.observe import Events
-from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
+from kingly_memory.ports import Clock, LocalStore, Outcome, Remote, StoreReader, Transaction
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
-
-
-class Commits:
-    """Where one event loop waits for changes of the store. Those of one commit wake it once, not once each: with each
-    wake the loop takes the interpreter from the writer."""
-
-    def __init__(self, store: LocalStore) -> None:
-        self._store = store
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[asyncio.Future[Any], Future[Any]]] = []
-
-    async def write(self, change: Callable[[Transaction], T]) -> T:
-        """The change's value. Cancelling the wait leaves the change to go on."""
-        self._loop = loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[T] = loop.create_future()
-        self._waiting.append((waiting, self._store.write(change, self._committed)))
-        return await waiting
-
-    def _committed(self) -> None:
-        """On the writer's thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._take_in)
-
-    def _take_in(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for one, change in waiting:
-            if not change.done():
-                self._waiting.append((one, change))
-            elif not one.done():
-                if (error := change.exception()) is None:
-                    one.set_result(change.result())
-                else:
-                    one.set_exception(error)
 
 
 class Remembering(Protocol):
@@ -91,10 +57,6 @@ class Services:
     chance: Callable[[], float]
     departures: Departures = field(default_factory=Departures)
 
-    @cached_property
-    def _commits(self) -> Commits:
-        return Commits(self.store)
-
     @property
     def reader(self) -> StoreReader:
         return self.store.reader
@@ -106,7 +68,29 @@ class Services:
     async def write(self, change: Callable[[Transaction], T]) -> T:
         """Run a change in a transaction; it is durable when this returns. Cancelling the wait leaves it to go on.
         Raises StoreError, and what the change raises."""
-        return await self._commits.write(change)
+        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.store.submit(change, waiting, _committed)
+        return await waiting
+
+
+def _committed(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    """On the writer's thread: wake each loop once."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    for one in outcomes:
+        loops.setdefault(one[0].get_loop(), []).append(one)
+    for loop, own in loops.items():
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all who waited there
+            loop.call_soon_threadsafe(_tell, own)
+
+
+def _tell(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for waiting, outcome in outcomes:
+        if waiting.done():  # nobody waits any more
+            continue
+        if outcome.error is None:
+            waiting.set_result(outcome.value)
+        else:
+            waiting.set_exception(outcome.error)
 
 
 @dataclass(frozen=True, slots=True)

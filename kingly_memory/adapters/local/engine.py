@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from diskcache import Cache
 from diskcache.core import DBNAME
@@ -19,20 +19,13 @@ from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
 from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
-from kingly_memory.ports import HOME, INCARNATION, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Outcome, Transaction
 
 log = logging.getLogger("kingly_memory.store")
 
 Change = Callable[[Transaction], Any]
 
 _VERSIONS = "SELECT user_version, schema_version FROM pragma_user_version, pragma_schema_version"
-
-
-class Outcome(NamedTuple):
-    """What became of one change: its value, or the error that undid it."""
-
-    value: Any = None
-    error: Exception | None = None
 
 
 class _ChangeRaisedError(Exception):
@@ -119,8 +112,12 @@ class Engine:
     def commit_locked(self, changes: Sequence[Change]) -> list[Outcome]:
         """`commit` for a caller who holds the write lock and has made the folder."""
         with self._committing:
-            self._save_lost_log()
+            is_another = self._cache is not None and self._files_now() != self._files
+            if is_another:
+                self._save_lost_log()
             try:
+                if is_another:
+                    self.release()
                 connection = self._opened()
                 acknowledged = self._folder.sentinel.before_commit()
                 try:
@@ -226,8 +223,6 @@ class Engine:
         log.warning("the log of the memory store in %s was deleted; all that was in it is saved", self._folder.store)
 
     def _opened(self) -> sqlite3.Connection:
-        if self._cache is not None and self._files_now() != self._files:
-            self.release()
         if self._cache is None or self._connection is None:
             self._inspect()
             settings = {**sql.SETTINGS, "sqlite_synchronous": self._synchronous}

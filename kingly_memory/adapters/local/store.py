@@ -17,7 +17,7 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import RouterClosed, StoreError
-from kingly_memory.ports import HOME, READ, Scrubbed, Transaction
+from kingly_memory.ports import HOME, READ, Answer, Outcome, Scrubbed, Transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -36,7 +36,8 @@ MOST_DAMAGED = 1_000
 """Names of damaged rows that are noted."""
 _UNREAD: JsonObject = {"share": 0, "at": 0.0, "began": 0.0, "whole": None, "damaged": []}
 
-_Job = tuple[Callable[[Transaction], Any], "Future[Any]", Callable[[], None] | None]
+_Job = tuple[Callable[[Transaction], Any], Any, Answer]
+"""A change, who waits for it, and what tells all who wait for that commit."""
 
 
 class DiskStore:
@@ -77,15 +78,20 @@ class DiskStore:
     def reader(self) -> Reader:
         return self._reader
 
-    def write(self, change: Callable[[Transaction], T], committed: Callable[[], None] | None = None) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        from concurrent.futures import Future  # loads logging, which a command that only reads does without
+
+        future: Future[T] = Future()
+        self.submit(change, future, _resolve)
+        return future
+
+    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
         with self._lock:  # a fork waits for it, so that no child finds an import half done
             if self._closed:
                 raise RouterClosed
-            from concurrent.futures import Future  # loads logging, which a command that only reads does without
-            from queue import SimpleQueue
-
-            future: Future[T] = Future()
             if self._jobs is None:
+                from queue import SimpleQueue
+
                 from kingly_memory.adapters.local.engine import Engine
 
                 self._jobs = SimpleQueue()
@@ -101,8 +107,7 @@ class DiskStore:
                 )
                 self._thread.daemon = True
                 self._thread.start()
-            self._jobs.put((change, future, committed))
-        return future
+            self._jobs.put((change, waiting, answer))
 
     def versions(self) -> Mapping[str, str]:
         layout = self._connections.layout() or sql.LAYOUT
@@ -174,20 +179,15 @@ class DiskStore:
             batch = [job]
             while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
                 batch.append(job)
-            accepted = [(change, future) for change, future, _ in batch if future.set_running_or_notify_cancel()]
             try:
-                outcomes = engine.commit([change for change, _ in accepted])
+                outcomes = engine.commit([change for change, *_ in batch])
             except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
-                for _, future in accepted:
-                    future.set_exception(error)
-            else:
-                for (_, future), outcome in zip(accepted, outcomes, strict=True):
-                    if outcome.error is None:
-                        future.set_result(outcome.value)
-                    else:
-                        future.set_exception(outcome.error)
-            for committed in {one for *_, one in batch if one is not None}:
-                committed()
+                outcomes = [Outcome(error=error)] * len(batch)
+            answers: dict[Answer, list[tuple[Any, Outcome]]] = {}
+            for (_, waiting, answer), outcome in zip(batch, outcomes, strict=True):
+                answers.setdefault(answer, []).append((waiting, outcome))
+            for answer, told in answers.items():
+                answer(told)
             if job is not None:
                 job = jobs.get()
         engine.close()
@@ -228,6 +228,16 @@ class DiskStore:
         # SQLite must not even close what the parent has open.
         _inherited.append((self._engine, self._connections.forked()))
         self._begin()
+
+
+def _resolve(outcomes: Sequence[tuple[Any, Outcome]]) -> None:
+    for future, outcome in outcomes:
+        if not future.set_running_or_notify_cancel():
+            continue
+        if outcome.error is None:
+            future.set_result(outcome.value)
+        else:
+            future.set_exception(outcome.error)
 
 
 _stores: WeakSet[DiskStore] = WeakSet()

@@ -68,11 +68,12 @@ class Vocabulary:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
-        gone = {word for word in self._doubtful if not _is_said(connection, word)}
-        connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
-        self._known -= self._doubtful
-        self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
-        self._doubtful = set()
+        if self._doubtful:
+            gone = {word for word in self._doubtful if not _is_said(connection, word)}
+            connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
+            self._known -= self._doubtful
+            self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
+            self._doubtful = set()
         new = [(len(word), word) for word in self._noted - self._known if len(word) <= LONGEST_WORD]
         connection.executemany(sql.LEARN, new)
 
