@@ -86,6 +86,28 @@ async def test_a_hub_that_was_put_back_gets_again_what_it_lost(tmp_path: Path) -
         assert (await memory.status())["outbox"] | {"dead": 0, "pending": 0} == (await memory.status())["outbox"]
 
 
+@pytest.mark.requirement("A9", "N2")
+async def test_what_is_forgotten_before_it_was_sent_again_to_a_hub_that_was_put_back_is_forgotten_on_all(
+    tmp_path: Path,
+) -> None:
+    team = Team(tmp_path)
+    async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        await laptop.store("The port is 1", key="port")
+        await laptop.sync(timeout=5)
+        await desktop.sync(timeout=5)
+        team.store.close()
+        backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
+        team.start()
+        assert await laptop._engine.remotes.connections[0]._link.probe(forced=True)  # and nothing is sent yet
+        team.clock.tick(1)
+        await laptop.forget("port")
+        for memory in (desktop, laptop, desktop):
+            await memory.sync(timeout=5)
+        assert held(team) == {}
+        assert [*await laptop.list(), *await desktop.list()] == []
+
+
 @pytest.mark.requirement("A9")
 async def test_a_hub_that_was_put_back_gets_again_the_documents_that_it_lost(tmp_path: Path) -> None:
     team = Team(tmp_path)

@@ -404,10 +404,11 @@ SET_DELIVERY = (
 DROP_DELIVERY = "DELETE FROM km_delivery WHERE remote = ? AND item = ?"
 _OURS_AT = "WHERE remote = ? AND item IN (SELECT id FROM km_memory WHERE standing <> 'cached')"
 SEND_ANEW = (
-    "UPDATE km_delivery SET state = 'pending', due_s = ?, acknowledged = 0, first_sent = 0, attempts = 0, "
+    "UPDATE km_delivery SET state = 'pending', due_s = ?, acknowledged = 0, first_sent = wanted, attempts = 0, "
     "refusals = 0, owner = NULL, remote_id = NULL, last_error = NULL, digest = NULL "
     f"{_OURS_AT} AND remote_id IS NOT NULL AND state IN ('delivered', 'pending', 'dead')"
 )
+"""None of them is untried: other machines may have what it tells of, and hear from the remote when that ends here."""
 SEND_LEASED_ANEW = f"UPDATE km_delivery SET wanted = wanted + 1, digest = NULL {_OURS_AT} AND state = 'leased'"
 """Who sends it may have been answered before the remote was put back: that answer confirms an earlier change now."""
 LINK_ANEW = "UPDATE km_delivery SET acknowledged = 0, digest = NULL WHERE remote = ?"
