@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
+AXE = Path(__file__).parents[2] / ".page" / "node_modules" / "axe-core" / "axe.min.js"
+needs_axe = pytest.mark.skipif(not AXE.exists(), reason=f"{AXE} is not there: npm could not install axe-core")
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
 LOADED_S = 60
@@ -83,6 +86,17 @@ class Browser:
     def log(self) -> list[str]:
         """What the browser complained of since the last time: scripts that were not run, errors, dead files."""
         return [one["message"] for one in self.do("POST", "/se/log", type="browser")]
+
+    def barriers(self) -> list[tuple[Any, ...]]:
+        """What axe-core finds in the page that keeps some people out: severity, rule, how often, and where first."""
+        self.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        self.run(AXE.read_text(encoding="utf-8"))
+        passed, found = self.run(
+            "return axe.run(document).then((all) => [all.passes.length, all.violations"
+            ".map((one) => [one.impact, one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)])])"
+        )
+        assert passed > 10, self.url
+        return [tuple(one) for one in found if one[0] in ("serious", "critical")]
 
     def screenshot(self, file: Path) -> None:
         file.write_bytes(base64.b64decode(self.do("GET", "/screenshot")))

@@ -13,7 +13,7 @@ from kingly_memory.hub.grants import changing, granted
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.page.hub.serve import VIEWS
 from kingly_memory.page.hub.sessions import offered
-from tests.page.browser import Browser, browser, missing
+from tests.page.browser import Browser, browser, missing, needs_axe
 from tests.page.conftest import HOSTILE
 
 pytestmark = [
@@ -67,6 +67,27 @@ def test_a_person_types_a_token_looks_at_everything_and_logs_out(opened: tuple[B
     window.wait("document.querySelector('#token')")
     window.open(f"{hub.url}/page/projects")
     assert "shop" not in window.text()
+
+
+@pytest.mark.page
+@needs_axe
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1100])
+def test_no_view_of_the_hub_has_a_serious_barrier(
+    opened: tuple[Browser, HubProcess, str], width: int, scheme: str
+) -> None:
+    window, hub, _ = opened
+    window.look(width=width, height=844, scheme=scheme)
+    window.open(f"{hub.url}/page")
+    found = [("form", *one) for one in window.barriers()]
+    window.open(f"{hub.url}/page?token={offered(hub.home, datetime.now(UTC))}")
+    window.wait("document.querySelector('#state')?.textContent === 'everything, by a link'")
+    for path in VIEWS:
+        window.open(f"{hub.url}/page{path}")
+        found += [(path, *one) for one in window.barriers()]
+    window.click("header form button")
+    window.wait("document.querySelector('#token')")
+    assert found == []
 
 
 def test_a_link_leads_on_to_the_hub(opened: tuple[Browser, HubProcess, str]) -> None:

@@ -16,14 +16,13 @@ from benchmarks.filling import fill, said
 from benchmarks.texts import Writer
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.blocking import SyncMemoryRouter
-from tests.page.browser import Browser, browser, missing
+from tests.page.browser import Browser, browser, missing, needs_axe
 from tests.page.conftest import HOSTILE, PROJECT, Served, served
 from tests.page.test_views import VIEWS
 from tests.scripted.remote import ScriptedRemote
 
 pytestmark = [pytest.mark.page, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 
-AXE = Path(__file__).parents[2] / ".page" / "node_modules" / "axe-core" / "axe.min.js"
 MANY, VERY_MANY = 10_000, 100_000
 FIRST_VIEW_MS = 300
 LONGEST = f"{HOSTILE} " * (1024 * 1024 // len(f"{HOSTILE} ".encode()))
@@ -100,7 +99,7 @@ def test_every_view_over_ten_thousand_memories_is_drawn_and_nothing_that_they_sa
 
 
 @pytest.mark.requirement("P26")
-@pytest.mark.skipif(not AXE.exists(), reason=f"{AXE} is not there: npm could not install axe-core")
+@needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1100])
 def test_no_view_has_a_serious_barrier(large: tuple[Browser, Served], width: int, scheme: str) -> None:
@@ -109,14 +108,7 @@ def test_no_view_has_a_serious_barrier(large: tuple[Browser, Served], width: int
     found = []
     for path in WHOLE:
         window.open(page.base + path)
-        window.run("for (const one of document.querySelectorAll('details')) one.open = true")
-        window.run(AXE.read_text(encoding="utf-8"))
-        violations = window.run(
-            "return axe.run(document).then((all) => [['looked', 'at', all.passes.length, '']].concat(all.violations"
-            ".map((one) => [one.impact, one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)])))"
-        )
-        assert violations[0][2] > 10, path
-        found += [(path, *one) for one in violations if one[0] in ("serious", "critical")]
+        found += [(path, *one) for one in window.barriers()]
     assert found == []
 
 
