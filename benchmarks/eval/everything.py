@@ -182,10 +182,11 @@ def _changed(file: Path, folder: Path, embedder: Embedder | None) -> Figures:
         if not pair["changed"]:
             wrong = marked or (newer in place and place[newer][1] is not None)
             outcomes.setdefault(f"only alike, {pair['half']}: wrongly marked", []).append(wrong)
-            continue
         is_first = newer in place and (older not in place or place[newer][0] < place[older][0])
-        outcomes.setdefault(f"changed facts, {pair['half']}: newer first", []).append(is_first)
-        outcomes.setdefault(f"changed facts, {pair['half']}: older marked", []).append(marked)
+        kind = "changed facts" if pair["changed"] else "only alike"
+        outcomes.setdefault(f"{kind}, {pair['half']}: newer first", []).append(is_first)
+        if pair["changed"]:
+            outcomes.setdefault(f"{kind}, {pair['half']}: older marked", []).append(marked)
     for name in sorted(outcomes):
         yield name, told((fmean(outcomes[name]), len(outcomes[name])))
 

@@ -96,7 +96,7 @@ class LocalReader(View):
 
             layer = by_meaning(words, self._reader, self._place.space, self.settings)
             answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
-        found = steps.listed(steps.local_results(asked, answer), request, asked.limit)
+        found = steps.listed(steps.local_results(asked, answer), request, asked)
         told = steps.shaped(found, asked, request, self, local_s)
         return replace(told, took_ms=(time.monotonic() - began) * 1000)
 

@@ -3,6 +3,9 @@
 Two sentences that are alike but for one value may be about two things. So a memory takes another one's place only where
 all but that value is the same and both values are of one sort, or where it takes the other's value back itself (`not X
 any more`, `Y, not X`, `Y statt X`). Changes that are told in quite other words are not noticed.
+
+To stand first is less than to take a place, and costs less where it is wrong: the earlier hit is the next one. So a hit
+that tells of a change, and holds all words of the question that an earlier one holds, stands before that.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import lru_cache
 from heapq import nlargest
 
 from kingly_memory.dataclass import replace
-from kingly_memory.models import Hit, Memory, Origin
+from kingly_memory.models import Hit, Memory, MemoryType, Origin
 from kingly_memory.text.stemming import stem
 from kingly_memory.text.writing import STOP_WORDS, words
 
@@ -25,16 +28,23 @@ LEAST_FRAME, LEAST_ABOUT, LEAST_SHARE = 3, 2, 0.3
 telling words of both are of the shorter one's."""
 LONGEST_VALUE = 4
 """Words of a value, and of what says since when it is so."""
+LEAST_RELEVANCE = 0.6
+"""Which share of the earlier hit's relevance a later one has at least that stands before it. From 0.5 to 0.7 as many of
+the changes come first whose rules were seen, and where LoCoMo's turns are taken for facts their MRR falls by at most
+0.005."""
 
 
 # --- of hits ----------------------------------------------------------------------------------------------------------
 
 
-def newer_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The hits in their order, but each behind the one that says it anew, which it names as `superseded_by`, and which
-    is as relevant as it is at least."""
+def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
+    """The hits in their order, but each behind the one that says it anew, which it names as `superseded_by`, and behind
+    those that tell of a change and answer the question as it does. What stands before another is as relevant as that
+    at least."""
     near = {hit.memory.id: hit for hit in hits[:LOOKED_AT]}
     about = {one: _stems(hit.memory.content[:READ]) for one, hit in near.items()}
+    asked = _stems(question)
+    tells = [one for one, hit in near.items() if asked & about[one] and tells_of_a_change(hit.memory)]
     instead: dict[str, Memory] = {}
     for one, hit in near.items():
         alike = [near[other].memory for other in near if other != one and _are_near(about[one], about[other])]
@@ -51,6 +61,12 @@ def newer_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
         if one in instead:
             put(near[instead[one].id], hit.relevance)  # later and later ones, so there is a last one
             hit = replace(hit, superseded_by=instead[one].id)
+        held = asked & about.get(one, set())
+        for other in tells if held and hit.memory.type is not MemoryType.EPISODIC else ():
+            later = near[other]
+            is_near = held <= about[other] and later.relevance >= LEAST_RELEVANCE * hit.relevance
+            if is_near and may_follow(later.memory, hit.memory):
+                put(later, hit.relevance)
         ranked[one] = hit
 
     for hit in hits:
@@ -72,7 +88,15 @@ _PARTS = r"(?<=[.!?。！？])\s+|[\n;]+|,\s+"
 
 
 def supersedes(newer: Memory, older: Memory) -> bool:
-    """Whether the newer one of two memories says anew what the older one says.
+    """Whether the newer one of two memories says anew what the older one says."""
+    if not may_follow(newer, older):
+        return False
+    before, after = older.content[:READ], newer.content[:READ]
+    return _is_said_anew(before, after) or _is_taken_back(before, after)
+
+
+def may_follow(newer: Memory, older: Memory) -> bool:
+    """Whether it is for the newer one of two memories to say that the older one is so no more.
 
     Nobody but the user takes back what the user has said, no web page or file what an agent has, and nobody else what
     one says of himself. Two keys are two things: who corrects a memory that has a key stores it again.
@@ -83,15 +107,42 @@ def supersedes(newer: Memory, older: Memory) -> bool:
         return False
     if newer.origin not in (older.origin, Origin.USER, Origin.AGENT):
         return False
-    if speaker(newer) != speaker(older) and re.search(_OWN, older.content):
-        return False
-    before, after = older.content[:READ], newer.content[:READ]
-    return _is_said_anew(before, after) or _is_taken_back(before, after)
+    return speaker(newer) == speaker(older) or not re.search(_OWN, older.content)
 
 
 def speaker(memory: Memory) -> tuple[object, ...]:
     """Who says it, as far as the memory tells."""
     return memory.origin, memory.scope.agent, memory.metadata.get("speaker")
+
+
+# --- a change is told -----------------------------------------------------------------------------------------------
+
+_CHANGES = """
+now currently anymore longer instead since meanwhile lately newly new again until changed moved switched
+replaced renamed dropped cancelled canceled upgraded migrated converted raised lowered reduced increased cut
+extended shortened halved doubled tripled postponed pushed delayed adjourned rescheduled brought retired
+resigned left quit sold bought took taken handed corrected correction wrong mistaken gone closed merged
+updated became becomes elected promoted succeeded stopped ended expired started bankrupt settled agreed
+decided turned permanent registered jetzt nun inzwischen mittlerweile seit ab mehr statt sondern neu neue
+neuer neues neuen geändert gewechselt ersetzt verlegt verschoben verlängert umgezogen übernommen korrektur
+falsch abgeschafft gekündigt verkauft beendet künftig ahora ya desde cambió cambiaron cambiado dejó dejaron
+nuevo nueva nuevos nuevas acabó acabaron corrección corregido mudó mudamos pasó vendió vendimos aplazó
+aplazaron subió bajó
+"""
+_CHANGE = r"\b(?:from here on|from now on|these days|as of|any more|de ahora)\b"
+
+
+@lru_cache(maxsize=1)
+def _changes() -> frozenset[str]:
+    return frozenset(map(stem, _CHANGES.split()))
+
+
+def tells_of_a_change(memory: Memory) -> bool:
+    """Whether its words say that something is other than it was. What has happened stays so: an episode never does."""
+    if memory.type is MemoryType.EPISODIC:
+        return False
+    text = memory.content[:READ]
+    return not _changes().isdisjoint(map(stem, words(text))) or re.search(_CHANGE, text, re.IGNORECASE) is not None
 
 
 # --- all but a value is the same --------------------------------------------------------------------------------------

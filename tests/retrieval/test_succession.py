@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory import Hit, Memory, SyncMemoryRouter
+from kingly_memory import Hit, Memory, MemoryType, SyncMemoryRouter
 from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.retrieval.succession import newer_first, supersedes
@@ -128,3 +128,37 @@ def test_a_search_puts_the_newer_fact_first_and_a_verified_one_says_that_the_old
         assert as_found.hits[0].memory.id == old.id
         checked = memory.search_verified("which port has the staging database")
         assert [one.memory.id for one in checked.contradicted] == [old.id]
+
+
+QUESTION = "Where does choir rehearsal take place?"
+REHEARSAL = said("Choir rehearsal is in the parish hall")
+MOVED = said("The parish priest needs his hall, so choir rehearsal moved to the school gym", 3)
+
+
+@pytest.mark.requirement("N14")
+def test_what_tells_of_a_change_stands_before_what_holds_no_more_of_the_question_and_marks_nothing() -> None:
+    assert not supersedes(MOVED, REHEARSAL)
+    ranked = newer_first(hits(REHEARSAL, said("The parish has a choir", 1), MOVED), QUESTION)
+    assert [hit.memory for hit in ranked][:2] == [MOVED, REHEARSAL]
+    assert [hit.superseded_by for hit in ranked] == [None, None, None]
+    assert ranked[0].relevance == ranked[1].relevance == 0.9
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        said("Choir moved to the school gym", 3),  # holds less of the question
+        said("Choir rehearsal is fun in the school gym", 3),  # tells of no change
+        said("Choir rehearsal moved to the school gym", -3),  # is the earlier one
+        said("Choir rehearsal moved to the school gym", 3, origin="web"),
+        replace(said("Choir rehearsal moved to the school gym", 3), type=MemoryType.EPISODIC),
+    ],
+)
+def test_what_is_no_change_of_what_was_asked_for_stays_where_it_was_found(other: Memory) -> None:
+    assert [hit.memory for hit in newer_first(hits(REHEARSAL, other), QUESTION)] == [REHEARSAL, other]
+
+
+def test_a_change_that_answers_much_less_well_stays_behind_even_where_others_lie_between() -> None:
+    chain = [Hit(REHEARSAL, 1.0, ("local",)), Hit(MOVED, 0.7, ("local",))]
+    last = Hit(said("Choir rehearsal moved once more, to the town hall", 5), 0.5, ("local",))
+    assert [hit.memory for hit in newer_first([*chain, last], QUESTION)] == [MOVED, REHEARSAL, last.memory]

@@ -204,8 +204,8 @@ def relevant(results: Results, request: Request) -> Results:
     return replace(results, hits=hits, excluded={**results.excluded, LOW_RELEVANCE: len(results) - len(hits)})
 
 
-def listed(results: Results, request: Request, limit: int) -> Results:
-    """At most `limit` hits, none of which repeats another; what they stand for besides is named."""
+def listed(results: Results, request: Request, query: Query) -> Results:
+    """At most as many hits as are wanted, none of which repeats another; what they stand for besides is named."""
     results = relevant(results, request)
     hits: Sequence[Hit] = results.hits
     under: dict[str, tuple[str, ...]] = {}
@@ -220,8 +220,8 @@ def listed(results: Results, request: Request, limit: int) -> Results:
     if request.fold and len(hits) > 1:
         from kingly_memory.retrieval.succession import newer_first
 
-        hits = newer_first(hits)
-    if len(hits) > limit:
+        hits = newer_first(hits, query.text)
+    if len(hits) > (limit := query.limit):
         from kingly_memory.retrieval.fusion import cut
 
         hits = cut(hits, limit)

@@ -128,7 +128,7 @@ class Search:
         def one_list() -> Results:
             found = self._fused(query, request, local, [one for one in answers if one.error is None])
             if request.plan is None:
-                return listed(found, request, query.limit)
+                return listed(found, request, query)
             return relevant(self._chosen(found, query, request, request.plan), request)
 
         def shape(found: Results) -> Results:
