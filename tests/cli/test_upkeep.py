@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
@@ -134,18 +135,20 @@ def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
     assert run("get", "k").code == 0
 
 
-@pytest.mark.parametrize(("probe_s", "told"), [("82800", "in 23 h"), ("0.001", "by the next store or sync")])
+@pytest.mark.parametrize(("probe_s", "told"), [("82800", r"in \d[\d.]* s"), ("0.001", "by the next store or sync")])
 def test_the_outbox_says_when_a_remote_that_is_offline_is_tried_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, probe_s: str, told: str
 ) -> None:
     monkeypatch.setenv("KINGLY_PROBE_INTERVAL_S", probe_s)
     run("store", "x", "--key", "k", "--remote", NOBODY, "--wait", "2")
     _, row = run("outbox", "list", "--remote", NOBODY).out.splitlines()
-    assert row.split(maxsplit=3) == ["k", "pending", "0", told]
+    *beginning, when = row.split(maxsplit=3)
+    assert beginning == ["k", "pending", "0"]
+    assert re.fullmatch(told, when)
     [entry] = run("outbox", "list", "--remote", NOBODY, "--json").json["entries"]
     status = run("status", "--remote", NOBODY)
-    assert f"tried again {told}" in status.out
-    assert (entry["due_s"] > 80_000) is (probe_s == "82800")
+    assert re.search(f"tried again {told}", status.out)
+    assert entry["due_s"] <= 15  # after the pause, since the store has used it
 
 
 @pytest.mark.parametrize("verb", ["retry", "drop"])
