@@ -1,4 +1,16 @@
-"""Several hubs on one PostgreSQL: what only such a store can get wrong, and what it says when it is not there."""
+"""Several hubs on one PostgreSQL: what only such a store can get wrong, and what it says when it is not there.
+
+What a hub's PostgreSQL was to pass, and what shows it:
+
+1. hubs and database killed under 200 callers: `faults/test_postgres_kills`, its few callers in the default run
+2. the feed: `test_a_reader_of_the_feed_misses_nothing_and_sees_one_order`
+3. one namespace, 64 callers: `test_what_waits_together_is_committed_together`; the rate by `benchmarks/postgres`
+4. times among 100,000 memories in 50 projects: `benchmarks/postgres`; a million was not measured
+5. plans: `test_no_statement_reads_the_whole_of_a_table`; nothing is sharded
+6. one contract: `test_engine`, `test_sync`, `test_documents`, `test_logs` over both; LoCoMo: `benchmarks.eval`
+7. odd texts: `test_awkward_texts_are_stored_or_refused_by_name`
+8. isolation: `test_engine.test_scopes_see_nothing_of_each_other`, over both stores
+"""
 
 from __future__ import annotations
 
