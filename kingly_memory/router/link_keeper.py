@@ -156,7 +156,10 @@ class LinkKeeper:
             self._asked_at.remove(asked_at)
 
     async def given_up(self, since_s: float) -> None:
-        """The process ends, and has waited for the remote since then."""
+        """The process ends, and has waited for the remote since then. Who was refused keeps hearing that: a hub answers
+        wrong tokens late."""
+        if self.current().unauthorised:
+            return
         now_s = self._services.now_s()
         await self.failed(RemoteUnavailable("no answer in the time that there was"), since_s=since_s)
         await self._change(lambda link: probed_sooner(link, now_s + NEXT_PROBE_S))

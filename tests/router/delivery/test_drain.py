@@ -244,6 +244,17 @@ async def test_what_the_remote_holds_otherwise_is_sent_again_at_once_and_not_in_
     assert len(at.remote.named("store")) == 4
 
 
+@pytest.mark.requirement("A19")
+async def test_a_process_that_ends_before_a_wrong_token_is_answered_leaves_what_earlier_ones_heard(at: At) -> None:
+    at.remote.script(RemoteUnauthorised(401))
+    await at.memory.sync(timeout=1)
+    before = (await at.memory.status())["link"]
+    await at.memory._engine.remotes.connections[0]._link.given_up(at.clock.monotonic())
+    after = (await at.memory.status())["link"]
+    assert (after["last_error"], after["state"]) == (before["last_error"], "offline")
+    assert "401" in after["last_error"]
+
+
 async def test_a_refused_token_pauses_everything_and_nothing_dies(at: At) -> None:
     at.remote.script(RemoteUnauthorised(401))
     await at.stored("first", "second")
