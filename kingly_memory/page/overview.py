@@ -79,7 +79,7 @@ async def links(asked: Asked) -> View:
         for one in (found[edge] for edge in edges)
     ]
     beyond = len(found) - len(edges)
-    says = "Of the latest 300 memories, those with the most links. A memory's own view links it to another."
+    says = f"Of the latest {_LOOKED_AT} memories, those with the most links. A memory's own view links it to another."
     return View(
         "Links",
         join(

@@ -136,7 +136,7 @@ class Assisted:
 
     def _shaped(self, found: Results, query: Query, request: Request) -> Results:
         """The hits that were asked for, as they were asked for."""
-        hits = newer_first(found.hits) if request.fold and len(found) > 1 else found.hits
+        hits = newer_first(found.hits, query.text) if request.fold and len(found) > 1 else found.hits
         hits = assistance.first(hits, query.limit)
         ids = {hit.memory.id for hit in hits}
         layers = dict(found.layers)

@@ -75,6 +75,19 @@ async def test_the_model_orders_the_best_twenty_and_the_rest_follow_as_they_were
     assert asked.count("was reviewed.") == 16
 
 
+async def test_what_tells_of_a_change_stands_first_whatever_the_model_says(memory: MemoryRouter) -> None:
+    await memory.store("The choir meets in the town hall.")
+    await memory.store("The choir meets in the school gym now, which is warmer and has more room for all of us.")
+    plain = await memory.search("choir meets", limit=2)
+    model = ScriptedLanguageModel(
+        always=lambda asked: next(line.partition(".")[0] for line in asked.splitlines() if "town hall" in line)
+    )
+    found = await memory.search("choir meets", limit=2, assist="rerank", language_model=model)
+    assert [hit.memory.content.split()[5] for hit in plain] == ["school", "town"]
+    assert [hit.memory.id for hit in found] == [hit.memory.id for hit in plain]
+    assert len(model.prompts) == 1
+
+
 async def test_other_wordings_are_looked_up_too(memory: MemoryRouter, server: ChatServer) -> None:
     await memory.store("Tickets of the night train are booked by Ada.", key="train")
     assert "train" not in keys(await memory.search("who reserves rail journeys"))
