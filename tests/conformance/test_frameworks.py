@@ -24,7 +24,6 @@ from tests.conformance.test_packages import LIMIT_S, QUIET, ROOT, environment, f
 HERE = Path(__file__).parent
 FRAMEWORKS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "frameworks.toml").read_text(encoding="utf-8"))
 PAGE = ROOT / "docs" / "integrations" / "index.md"
-MOST = 1.15
 IN_THE_ENVIRONMENT_OF = {"langchain": "langgraph"}
 
 pytestmark = pytest.mark.conformance
@@ -125,23 +124,25 @@ def test_a_frameworks_own_tests_pass_with_our_class_in_the_place_of_theirs(
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=[one.replace("_", "-") for one in ADAPTERS])
-def test_an_adapter_costs_15_percent_more_than_the_routers_own_call_at_most(
+def test_each_call_of_an_adapter_is_measured_beside_the_routers_own(
     adapter: str, interpreter: Callable[[str], Path]
 ) -> None:
-    """In processor time, less what the router's call differs from itself; frameworks.toml has the reasons of others."""
+    """The figures go into the page, with the reason of each that frameworks.toml gives. None fails the run: how fast a
+    machine is at this moment says nothing about the code."""
     framework = IN_THE_ENVIRONMENT_OF.get(adapter, adapter.replace("_", "-"))
     command = [str(interpreter(framework)), "-W", "ignore", "-m", "benchmarks.adapters", adapter, "--json"]
     done = subprocess.run(
         command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
     assert done.returncode == 0, done.stderr
-    reasons, dearer = FRAMEWORKS[framework].get("costs", {}), {}
+    reasons, measured = FRAMEWORKS[framework].get("costs", {}), set()
     for name, router_us, processor, again, wall, wall_again in json.loads(done.stdout):
-        if processor - abs(again - 1) > MOST:
-            dearer[name] = processor
+        measured.add(name)
         figures = f"{router_us:,.0f} µs | {processor:.2f} | {again:.2f} | {wall:.2f} | {wall_again:.2f}"
         note(name, f"| {name} | {figures} | {reasons.get(name, '')} |")
-    assert dearer.keys() <= reasons.keys(), dearer
+    calls = set(re.findall(rf"^\| ({adapter}: `[^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert measured == calls
+    assert reasons.keys() <= measured
 
 
 def own_tests(told: dict[str, Any], python: Path, place: Path, folder: Path) -> dict[str, str]:
