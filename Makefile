@@ -89,7 +89,7 @@ bench: ## measure and print a table; ARGS="--quick" for a short run, ARGS="--jso
 requirements: $(READY) ## list the requirements that no passing test proves
 	@rm -f .requirements.json
 	-@MALLOC_ARENA_MAX=2 $(RUN) -m pytest -q --numprocesses 2 --dist loadfile --requirements=.requirements.json
-	@$(RUN) tools/requirements.py docs/requirements.md .requirements.json
+	@$(RUN) tools/requirements.py tests/requirements.md .requirements.json
 
 # pip-tools finds the hashes of all files of a release, for every system; only pins and hashes are kept of what it says.
 constraints: ## look up current versions and rewrite constraints.txt, with the hashes of their files

@@ -1,4 +1,4 @@
-"""Pytest plugin: `--requirements=FILE` writes which rows of docs/requirements.md passing and failing tests prove."""
+"""Pytest plugin: `--requirements=FILE` writes which rows of tests/requirements.md passing and failing tests prove."""
 
 from __future__ import annotations
 

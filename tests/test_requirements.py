@@ -11,7 +11,7 @@ import pytest
 from tools.requirements import complaints, taken_on
 
 ROOT = Path(__file__).parents[1]
-TABLE = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "tests" / "requirements.md").read_text(encoding="utf-8")
 LEDGER = ROOT.parent / "shared" / "spec" / "ledger.md"
 DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 

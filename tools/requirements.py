@@ -1,4 +1,4 @@
-"""Compare docs/requirements.md with the tests' outcome: which rows taken on does no passing test prove?
+"""Compare tests/requirements.md with the tests' outcome: which rows taken on does no passing test prove?
 
 Usage: requirements.py TABLE OUTCOME. OUTCOME is written by `pytest --requirements=OUTCOME`. Exits with 1 when a row of
 the table has no passing test or has a failing one, or when a test names a row that the table does not have.

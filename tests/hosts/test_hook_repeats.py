@@ -255,7 +255,7 @@ def test_a_reply_that_only_says_the_prompts_own_words_counts_as_none(project: Pa
 
 # --- the page -------------------------------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "integrations" / "hosts.md").read_text(encoding="utf-8")
 
 
 def test_deleting_the_folder_begins_anew_as_the_page_says(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/hooks.md says what hooks do: its examples are run, its table is the table of the code."""
+"""docs/integrations/hosts.md says what hooks do: its examples are run, its table is the table of the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, process
 
-PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "integrations" / "hosts.md").read_text(encoding="utf-8")
 
 
 def masked(text: str) -> str:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.integrations.opentelemetry import traces
 
-PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
+PAGE = Path(__file__).parents[3] / "docs" / "integrations" / "opentelemetry.md"
 MILLISECOND_NS = 1_000_000
 
 
