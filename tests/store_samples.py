@@ -21,7 +21,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
 from kingly_memory.ports import Matches, Transaction
-from kingly_memory.text.passages import passages
+from kingly_memory.text.passages import searchable_passages
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
@@ -129,9 +129,9 @@ def check_integrity(home: Path) -> None:
             "JOIN km_memory ON position = Cache.rowid WHERE 'm:' || id = Cache.key AND standing = tag"
         )
         cut = {
-            (rows.passage_row(at, number), content[begin:end], scope, begin)
+            (rows.passage_row(at, number), text, scope, begin)
             for at, content, scope in found
-            for number, (begin, end) in enumerate(passages(content))
+            for number, (begin, text) in enumerate(searchable_passages(content))
         }
         assert set(connection.execute("SELECT rowid, body, scope, start FROM km_passages")) == cut
         there = connection.execute("SELECT space, type, standing FROM km_memory").fetchall()

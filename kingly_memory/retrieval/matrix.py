@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ _TYPES = {kind: number for number, kind in enumerate(MemoryType)}
 
 
 class Matrix:
-    """A growing matrix of directions by id, a byte a dimension. Not safe for several threads.
+    """A growing matrix of directions by id, a byte a dimension. A memory of several passages has several, and is as
+    near as the nearest of them. Not safe for several threads.
 
     Similarity is the cosine of what is left without the scope's mean, each dimension weighed by one over its variance,
     as rare words are in text search: what every memory has says little. In tests on conversations this lifted recall
@@ -39,7 +41,11 @@ class Matrix:
         self._lengths: Floats = np.ones(_FIRST_CAPACITY, dtype=np.float32)
         self._types = np.zeros(_FIRST_CAPACITY, dtype=np.int8)
         self._ids: list[str] = []
-        self._positions: dict[str, int] = {}
+        """Whose each row is."""
+        self._numbers: list[int] = []
+        """Which of its owner's passages each row is of."""
+        self._positions: dict[str, list[int]] = {}
+        """The row of each passage of an owner."""
         self._mean: Floats = np.zeros(dimensions, dtype=np.float32)
         self._weights: Floats = np.ones(dimensions, dtype=np.float32)
         self._weighed_at = 0
@@ -48,34 +54,39 @@ class Matrix:
         return len(self._ids)
 
     def put(self, vectors: Mapping[str, bytes], kinds: Mapping[str, MemoryType] | None = None) -> None:
-        """Add vectors of one signed byte a dimension, or replace those under these ids. Their lengths mean nothing, and
-        `kinds` need be said only by who asks for some."""
+        """Add vectors of one signed byte a dimension, those of a memory's passages one after another, or replace what
+        is under these ids. Their lengths mean nothing, and `kinds` need be said only by who asks for some."""
         if not vectors:
             return
-        known = {one: self._positions.get(one) for one in vectors}
-        positions = [self._append(one) if at is None else at for one, at in known.items()]
-        rows = np.frombuffer(b"".join(vectors.values()), dtype=np.int8).reshape(len(vectors), -1)
+        size = self._rows.shape[1]
+        counts = {one: len(levels) // size for one, levels in vectors.items()}
+        for one, count in counts.items():
+            if len(self._positions.get(one, ())) != count:
+                self.remove(one)
+        for one, count in counts.items():
+            if one not in self._positions:
+                self._positions[one] = [self._append(one, number) for number in range(count)]
+        positions = [at for one in vectors for at in self._positions[one]]
+        rows = np.frombuffer(b"".join(vectors.values()), dtype=np.int8).reshape(len(positions), size)
         floats = rows.astype(np.float32)
         lengths = np.linalg.norm(floats, axis=1)
         scales = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         self._rows[positions] = rows
         self._scales[positions] = scales
         if kinds is not None:
-            self._types[positions] = [_TYPES[kinds[one]] for one in vectors]
+            self._types[positions] = [_TYPES[kinds[one]] for one, count in counts.items() for _ in range(count)]
         self._lengths[positions] = self._length(floats * scales[:, np.newaxis])
 
     def remove(self, memory_id: str) -> None:
-        """Drop a vector; the last one takes its place."""
-        position = self._positions.pop(memory_id, None)
-        if position is None:
-            return
-        last_id = self._ids.pop()
-        if last_id != memory_id:
+        """Drop the vectors of a memory; the last ones take their places."""
+        for position in sorted(self._positions.pop(memory_id, ()), reverse=True):
+            owner, number = self._ids.pop(), self._numbers.pop()
             last = len(self._ids)
-            for column in (self._rows, self._scales, self._lengths, self._types):
-                column[position] = column[last]
-            self._ids[position] = last_id
-            self._positions[last_id] = position
+            if position != last:
+                for column in (self._rows, self._scales, self._lengths, self._types):
+                    column[position] = column[last]
+                self._ids[position], self._numbers[position] = owner, number
+                self._positions[owner][number] = position
 
     def nearest(
         self, vector: Sequence[float], kinds: Collection[MemoryType] | None, limit: int, least: float = 0.0
@@ -89,18 +100,33 @@ class Matrix:
         positions = np.flatnonzero(scores >= least) if least > 0 else np.arange(len(self))
         if kinds is not None:
             positions = positions[np.isin(self._types[positions], [_TYPES[kind] for kind in kinds])]
-        if limit < len(positions):
-            wanted = scores[positions]
-            positions = positions[np.argpartition(wanted, len(wanted) - limit)[len(wanted) - limit :]]
-        shares = np.clip(scores[positions], 0.0, 1.0).tolist()
-        found = [(self._ids[position], share) for position, share in zip(positions.tolist(), shares, strict=True)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+        count, best = limit, dict[str, float]()
+        while len(best) < limit and len(best) < len(positions):  # several passages of one memory may be the nearest
+            top = positions
+            if count < len(positions):
+                top = positions[np.argpartition(scores[positions], len(positions) - count)[len(positions) - count :]]
+            for position, share in zip(top.tolist(), np.clip(scores[top], 0.0, 1.0).tolist(), strict=True):
+                best[self._ids[position]] = max(share, best.get(self._ids[position], 0.0))
+            if count >= len(positions):
+                break
+            count *= 4
+        return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
     def compared(self, vector: Sequence[float], ids: Iterable[str]) -> list[tuple[str, float]]:
         """Those of the ids that are here, each with its similarity as `nearest` has it."""
-        known = {one: position for one in ids if (position := self._positions.get(one)) is not None}
-        shares = np.clip(self._similarities(vector, list(known.values())), 0.0, 1.0).tolist()
-        return list(zip(known, shares, strict=True))
+        return [(one, max(shares)) for one, shares in self._shares(vector, ids).items()]
+
+    def passages(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, int]:
+        """Of those of the ids that have several passages, the number of the nearest one."""
+        several = [one for one in ids if len(self._positions.get(one, ())) > 1]
+        return {one: shares.index(max(shares)) for one, shares in self._shares(vector, several).items()}
+
+    def _shares(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, list[float]]:
+        """The similarity of each passage, of those of the ids that are here."""
+        known = {one: positions for one in ids if (positions := self._positions.get(one))}
+        rows = [position for positions in known.values() for position in positions]
+        shares = iter(np.clip(self._similarities(vector, rows), 0.0, 1.0).tolist())
+        return {one: list(islice(shares, len(positions))) for one, positions in known.items()}
 
     def weigh(self) -> None:
         """Measure mean and spread of every dimension again if the size has changed much since the last time."""
@@ -121,7 +147,7 @@ class Matrix:
             self._lengths[start : start + len(rows)] = self._length(rows)
         self._weighed_at = size
 
-    def _append(self, memory_id: str) -> int:
+    def _append(self, memory_id: str, number: int) -> int:
         position = len(self._ids)
         if position == len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
@@ -129,7 +155,7 @@ class Matrix:
             self._lengths = np.concatenate([self._lengths, np.ones_like(self._lengths)])
             self._types = np.concatenate([self._types, np.zeros_like(self._types)])
         self._ids.append(memory_id)
-        self._positions[memory_id] = position
+        self._numbers.append(number)
         return position
 
     def _chunks(self) -> Iterator[tuple[int, Floats]]:

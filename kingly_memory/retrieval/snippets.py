@@ -207,9 +207,10 @@ def _views(hit: Hit, most: Detail, title: Shown, roots: Roots, *, room: float, d
     begin = int(hit.scores.get(passages.PASSAGE, 0))  # where the passage begins that the hit was found by
     end = begin + (passages.LONGEST if passages.PASSAGE in hit.scores else _LOOKED_THROUGH)
     spots = _spots(memory.content, roots, begin, end)
-    for longest in (PASSAGE, *_SHORTER):
+    # Where no word of the question stands, nothing says which part of the passage answers.
+    for longest in (*(() if spots else (passages.LONGEST,)), PASSAGE, *_SHORTER):
         if length > longest:
-            told = _passage(memory.content, spots, longest)
+            told = _passage(memory.content, spots, longest, begin)
             yield Shown(Detail.PASSAGE, _title(memory.title), told, title.tokens)
 
 
@@ -283,11 +284,12 @@ def _spots(text: str, roots: Roots, begin: int, end: int) -> list[_Spot]:
     return sorted(spots)
 
 
-def _passage(text: str, spots: Sequence[_Spot], most: int) -> str:
+def _passage(text: str, spots: Sequence[_Spot], most: int, begin: int) -> str:
+    """The part of a text where the spots are; without any, what stands at `begin`."""
     if len(text) <= most:
         return text
     room = most - 2 * len(_CUT)
-    first, last = _window(spots, room)
+    first, last = _window(spots, room) if spots else (begin, begin)
     earliest = max(first - (room - (last - first)), 0)
     sentences = [one.end() for one in re.compile(r"[.!?]\s+|[\n。！？]").finditer(text, earliest, first)]
     if sentences:

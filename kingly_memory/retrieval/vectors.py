@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.text.passages import searchable_passages
 
 if TYPE_CHECKING:
     from kingly_memory.validation import Draft
 
 LEVELS = 127
+MOST_PASSAGES = 128
+"""Vectors of one memory: of some 130,000 characters. What follows is found by its words."""
 
 
 def searchable(said: Draft | Memory, *, speaks: bool = False) -> str:
@@ -20,6 +23,13 @@ def searchable(said: Draft | Memory, *, speaks: bool = False) -> str:
     if speaks and isinstance(speaker := said.metadata.get("speaker"), str):
         return f"{speaker}: {said.content}"
     return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
+
+
+def parts(memory: Memory, *, speaks: bool) -> list[str]:
+    """The text of each vector of a memory: one, or one a passage, which its title and headings introduce."""
+    several = searchable_passages(memory.content)[:MOST_PASSAGES]
+    title = f"{memory.title}\n" if memory.title else ""
+    return [title + passage for _, passage in several] or [searchable(memory, speaks=speaks)]
 
 
 def levels(vector: Sequence[float]) -> bytes:

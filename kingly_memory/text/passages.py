@@ -1,4 +1,5 @@
-"""Where a long text is cut into passages: at headings, paragraphs and sentences, overlapping by a sentence.
+"""Where a long text is cut into passages: at headings, paragraphs and sentences, overlapping by a sentence, and the
+headings that each stands under.
 
 A memory is found by its best passage, so that a fact counts as much at the end of a long note as at its beginning.
 """
@@ -17,6 +18,7 @@ OVERLAP = 300
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _CUTS = (re.compile(r"\n(?=#{1,6} )"), re.compile(r"\n\s*\n"), _SENTENCE, re.compile(r"\s"))
 """Where to cut, the best place first."""
+_HEADING = re.compile(r"^(#{1,6}) +(\S.*)$", re.MULTILINE)
 
 
 def passages(text: str) -> list[tuple[int, int]]:
@@ -35,3 +37,18 @@ def passages(text: str) -> list[tuple[int, int]]:
         sentences = [one.end() for one in _SENTENCE.finditer(text, end - OVERLAP, end) if one.end() < end]
         begin = sentences[-1] if sentences else end
     return [*found, (begin, len(text))] if found else []
+
+
+def searchable_passages(text: str) -> list[tuple[int, str]]:
+    """Where each passage begins, and what it is found by: the Markdown headings that it stands under, the outermost
+    first, and on the next line itself."""
+    found, path = list[tuple[int, str]](), dict[int, str]()
+    cuts = passages(text)
+    headings = list(_HEADING.finditer(text)) if cuts else []
+    for begin, end in cuts:
+        while headings and headings[0].start() < begin:
+            heading = headings.pop(0)
+            level = len(heading[1])
+            path = {other: words for other, words in path.items() if other < level} | {level: heading[2].strip()}
+        found.append((begin, f"{' > '.join(path.values())}\n{text[begin:end]}".lstrip("\n")))
+    return found

@@ -113,23 +113,38 @@ def test_similarities_descend_within_0_and_1_and_a_vector_is_nearest_to_itself(
         assert matrix.nearest(vector, None, 1)[0][1] == pytest.approx(1.0, abs=1e-4)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), vectors)), max_size=60))
+@given(st.lists(st.tuples(st.integers(0, 9), st.lists(vectors, max_size=3)), max_size=60))
 def test_whatever_was_put_and_removed_the_matrix_holds_what_a_plain_dictionary_holds(
-    changes: list[tuple[int, list[float] | None]],
+    changes: list[tuple[int, list[list[float]]]],
 ) -> None:
+    """A memory has a vector for each of its passages, and is as near as the nearest of them."""
     matrix = Matrix(4)
-    expected: dict[str, list[float]] = {}
-    for number, vector in changes:
+    expected: dict[str, list[list[float]]] = {}
+    for number, passages in changes:
         name = str(number)
-        if vector is None:
+        if passages:
+            matrix.put({name: b"".join(map(levels, passages))})
+            expected[name] = passages
+        else:
             matrix.remove(name)
             expected.pop(name, None)
-        else:
-            matrix.put({name: levels(vector)})
-            expected[name] = vector
-    assert len(matrix) == len(expected)
-    for name, vector in expected.items():
-        assert dict(matrix.nearest(vector, None, 10))[name] == pytest.approx(1.0, abs=1e-4)
+    assert len(matrix) == sum(map(len, expected.values()))
+    for name, passages in expected.items():
+        for vector in passages:
+            found = dict(matrix.nearest(vector, None, 10))
+            assert found.keys() == expected.keys()
+            assert found[name] == pytest.approx(1.0, abs=1e-4)
+            assert dict(matrix.compared(vector, [name])) == {name: pytest.approx(found[name], abs=1e-6)}
+            [(_, share)] = matrix.nearest(vector, None, 1)
+            assert share == pytest.approx(max(found.values()), abs=1e-6)
+
+
+def test_of_a_memory_of_several_passages_the_nearest_one_is_told() -> None:
+    matrix = Matrix(2)
+    matrix.put({"short": levels([1.0, 0.0]), "long": levels([1.0, 0.2]) + levels([0.0, 1.0]) + levels([-1.0, 0.0])})
+    assert matrix.passages([0.1, 1.0], ["short", "long", "not here"]) == {"long": 1}
+    assert [name for name, _ in matrix.nearest([-1.0, 0.1], None, 1)] == ["long"]
+    assert matrix.passages([-1.0, 0.1], ["long"]) == {"long": 2}
 
 
 @given(st.dictionaries(st.text(max_size=2), vectors, min_size=1, max_size=30), vectors)

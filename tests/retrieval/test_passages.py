@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Standing
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.settings import Pace, Settings
-from kingly_memory.text.passages import LONGEST, OVERLAP, passages
+from kingly_memory.text.passages import LONGEST, OVERLAP, passages, searchable_passages
 from tests.store_samples import NOON_S, ask, check_integrity, memory, put
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none", local_search_s=5.0)
@@ -92,3 +92,26 @@ def test_passages_cover_a_text_in_order_and_overlap_a_little(text: str) -> None:
     assert all(0 < end - begin <= LONGEST for begin, end in found)
     assert all(after - OVERLAP <= begin <= after for (_, after), (begin, _) in pairwise(found))
     assert not found or (found[0][0], found[-1][1]) == (0, len(text))
+
+
+def test_a_passage_stands_under_the_headings_before_it_and_not_under_those_of_other_parts() -> None:
+    filler = "The ledger was checked. " * 60
+    text = f"# Depot\n{filler}\n## Keys\n{filler}\n### Spare\n{filler}\n## Gates\n{filler}"
+    found = searchable_passages(text)
+    assert [(begin, one[-9:]) for begin, one in found] == [
+        (begin, text[begin:end][-9:]) for begin, end in passages(text)
+    ]
+    above = [one.partition("\n")[0] for _, one in found]
+    assert list(dict.fromkeys(above)) == ["# Depot", "Depot", "Depot > Keys", "Depot > Keys > Spare", "Depot > Gates"]
+
+
+@pytest.mark.requirement("N4")
+def test_a_passage_is_found_by_a_heading_far_above_it(tmp_path: Path) -> None:
+    text = (
+        f"# Zanzibar depot\n{note(5_000, {}, seed=1)}\n# Lisbon depot\n{note(5_000, {0.9: 'It opens at 8.'}, seed=2)}"
+    )
+    with SyncMemoryRouter.open(home=tmp_path / "home", remote=False, project="app", settings=QUICK) as router:
+        router.store(text.replace("\n## ", "\n"), key="depots")
+        shown = router.search("when does the Lisbon depot open", detail="passages").shown
+    [passage] = shown.values()
+    assert "It opens at 8." in (passage.text or "")

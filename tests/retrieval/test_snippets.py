@@ -22,7 +22,7 @@ from tests.store_samples import NOON, memory
 
 def passage(text: str, asked: Sequence[str], most: int = PASSAGE) -> str:
     """The part of a text with most of the words asked for."""
-    return snippets._passage(text, snippets._spots(text, snippets._roots(asked), 0, len(text)), most)
+    return snippets._passage(text, snippets._spots(text, snippets._roots(asked), 0, len(text)), most, 0)
 
 
 def same(one: str, other: str) -> bool:

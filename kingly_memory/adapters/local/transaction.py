@@ -16,7 +16,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Delivery, Row
-from kingly_memory.text.passages import LONGEST, passages
+from kingly_memory.text.passages import LONGEST, searchable_passages
 from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class DiskTransaction:
         if long := self._unindexed & self._long:
             for position, content, scope in self._all(sql.TEXTS, _listed(long)):
                 added = [
-                    (rows.passage_row(position, number), content[begin:end], scope, begin)
-                    for number, (begin, end) in enumerate(passages(content))
+                    (rows.passage_row(position, number), text, scope, begin)
+                    for number, (begin, text) in enumerate(searchable_passages(content))
                 ]
                 self._connection.executemany(sql.ADD_PASSAGE, added)
         counted = [(*which, number) for which, number in self._counted.items() if number]

@@ -9,14 +9,16 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
 from kingly_memory.ports import Embedder, Row, Vector, VectorRows
 from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
-from kingly_memory.retrieval.vectors import levels, searchable
+from kingly_memory.retrieval.vectors import levels, parts
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
+from kingly_memory.text.passages import PASSAGE, passages
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -28,10 +30,17 @@ PAGES_A_SEARCH = 2
 
 
 class Near(NamedTuple):
-    """What the vectors say to a question: similarities (0-1) by id, and the revision that each vector was made of."""
+    """What the vectors say to a question: similarities (0-1) by id, the revision that each vector was made of, and for
+    long texts the number of the passage that is nearest."""
 
     similarities: dict[str, float]
     revisions: dict[str, int]
+    passages: dict[str, int]
+
+    def passage(self, row: Row) -> dict[str, float]:
+        """The score that says where the passage begins that is nearest, where the memory has several."""
+        number, cuts = self.passages.get(row.memory.id), passages(row.memory.content)
+        return {} if number is None or number >= len(cuts) else {PASSAGE: float(cuts[number][0])}
 
     def is_of(self, memory: Memory) -> bool:
         """Whether there is a vector of the memory as it is now."""
@@ -167,7 +176,8 @@ class VectorSearch:
             nearest = self._matrix.nearest(vector, None, limit, self.embedder.floor / scale)
             found = [*nearest, *self._matrix.compared(vector, also)]
             similarities = {one: min(similarity * scale, 1.0) for one, similarity in found}
-            return Near(similarities, {one: self._revisions[one] for one in similarities})
+            revisions = {one: self._revisions[one] for one in similarities}
+            return Near(similarities, revisions, self._matrix.passages(vector, similarities))
         finally:
             self._lock.release()
 
@@ -188,8 +198,9 @@ class VectorSearch:
 
     def embed(self, memories: Sequence[Memory]) -> list[bytes]:
         """What is kept of each. Raises EmbedderFailed."""
-        texts = [searchable(memory, speaks=self.embedder.speaks) for memory in memories]
-        return list(map(levels, self.embedder.embed(texts)))
+        texts = [parts(memory, speaks=self.embedder.speaks) for memory in memories]
+        vectors = map(levels, self.embedder.embed([text for several in texts for text in several]))
+        return [b"".join(islice(vectors, len(several))) for several in texts]
 
     def _read_page(self, deadline_s: float) -> bool:
         """Read on; True when there is nothing more."""
@@ -203,7 +214,9 @@ class VectorSearch:
         """Anybody may write to a file: what holds no vector of ours is passed over."""
         size = self.embedder.dimensions
         sound = [
-            one for one in made if (type(one.levels), type(one.revision)) == (bytes, int) and len(one.levels) == size
+            one
+            for one in made
+            if (type(one.levels), type(one.revision)) == (bytes, int) and one.levels and len(one.levels) % size == 0
         ]
         self._revisions |= {one.memory_id: one.revision for one in sound}
         self._matrix.put({one.memory_id: one.levels for one in sound})
@@ -296,7 +309,7 @@ class MeaningSearch:
             self._drop(near, rows.keys() - {row.memory.id for row in current})
             for row in self._words.shown(current, query, now_s):
                 one, shown = row.memory.id, shown + 1
-                found.append(Hit(row.memory, worth[one], HERE, {VECTORS: near.similarities[one]}))
+                found.append(Hit(row.memory, worth[one], HERE, {VECTORS: near.similarities[one], **near.passage(row)}))
             cut = len(rows) < len(some)
         found.sort(key=lambda hit: (hit.relevance, hit.memory.id), reverse=True)
         took_ms = (time.monotonic() - began) * 1000

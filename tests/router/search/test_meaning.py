@@ -108,6 +108,20 @@ async def test_a_memory_is_found_by_what_it_means_when_no_word_is_shared(tmp_pat
         assert 0 < hit.relevance <= 1 - CALM.words_weight * LEAST_OF_WORDS
 
 
+@pytest.mark.requirement("N4")
+async def test_a_long_text_is_found_and_shown_by_the_passage_that_means_what_was_asked(tmp_path: Path) -> None:
+    """At 64 kB, where the mean of the whole text would say nothing of one sentence."""
+    rain, ships = "It began to drizzle again. " * 600, "The boat was painted once more. " * 600
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store(f"{rain}\n\nThe kitten sleeps upstairs.\n\n{ships}{rain}", key="diary", significance=0.2)
+        assert await memory.await_vectors()
+        found = await memory.search("feline", detail="passages")
+    [hit] = found
+    assert hit.memory.key == "diary"
+    assert "The kitten sleeps upstairs." in (found.shown[hit.memory.id].text or "")
+
+
 @pytest.mark.requirement("ARG-047")
 async def test_terms_and_acronyms_that_vectors_know_nothing_of_are_found_first(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
