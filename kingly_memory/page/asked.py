@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, project_and_user, space_of
-from kingly_memory.page.html import Child, Html, el
+from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.plain import plain
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ class View(NamedTuple):
     title: str
     main: Html
     status: int = 200
+
+    @classmethod
+    def of(cls, title: str, *main: Child, says: str | None = None, status: int = 200) -> View:
+        """A view under its title, which may say what it is for."""
+        return cls(title, join(el("h1", title), el("p", says, class_="says") if says else None, *main), status)
 
 
 def space_in_address(space: str) -> str:

@@ -43,14 +43,11 @@ async def timeline(asked: Asked) -> View:
         "What was stored, changed, put away, forgotten and brought back in the last 90 days, the latest first; in UTC."
     )
     more = el("a", "Go on", href=asked.url("/timeline", before=found[-1].sequence), rel="next") if days else None
-    return View(
+    return View.of(
         "Timeline",
-        join(
-            el("h1", "Timeline"),
-            el("p", says, class_="says"),
-            el("div", days or el("p", f"Nothing has happened {'before that' if said else 'here yet'}."), id="live"),
-            el("p", more) if len(found) == _LINES else None,
-        ),
+        el("div", days or el("p", f"Nothing has happened {'before that' if said else 'here yet'}."), id="live"),
+        el("p", more) if len(found) == _LINES else None,
+        says=says,
     )
 
 
@@ -80,13 +77,10 @@ async def links(asked: Asked) -> View:
     ]
     beyond = len(found) - len(edges)
     says = f"Of the latest {_LOOKED_AT} memories, those with the most links. A memory's own view links it to another."
-    return View(
+    return View.of(
         "Links",
-        join(
-            el("h1", "Links"),
-            el("p", says, class_="says"),
-            circle(names, edges, lambda one: asked.url("/memory", m=one)) if edges else None,
-            table("Links", ("from", "how", "to"), rows),
-            el("p", f"{beyond:,} more links are between others.") if beyond else None,
-        ),
+        circle(names, edges, lambda one: asked.url("/memory", m=one)) if edges else None,
+        table("Links", ("from", "how", "to"), rows),
+        el("p", f"{beyond:,} more links are between others.") if beyond else None,
+        says=says,
     )

@@ -49,25 +49,22 @@ async def prompts(asked: Asked) -> View:
         " sets the hooks up; other hosts go by their own names.",
     )
     heads = ("when", "session", "put in, and why", "left out", "tokens", "bytes", "ms")
-    return View(
-        "Prompts",
-        join(
-            el("h1", "What is put beside prompts"),
-            el("p", says, class_="says"),
-            el(
-                "div",
-                _failures(asked, str((await asked.memory.status())["home"])),
-                _cost(told),
-                table("The last prompts, the latest first", heads, rows) if rows else el("p", none),
-                id="live",
-            ),
-            section(
-                "Try a prompt",
-                ask(asked, "Prompt", "prompt", "See what it would get"),
-                await _tried(asked),
-                says="The notes that a hook would put beside it now, and why others stay out. It asks no remote.",
-            ),
+    return View.of(
+        "What is put beside prompts",
+        el(
+            "div",
+            _failures(asked, str((await asked.memory.status())["home"])),
+            _cost(told),
+            table("The last prompts, the latest first", heads, rows) if rows else el("p", none),
+            id="live",
         ),
+        section(
+            "Try a prompt",
+            ask(asked, "Prompt", "prompt", "See what it would get"),
+            await _tried(asked),
+            says="The notes that a hook would put beside it now, and why others stay out. It asks no remote.",
+        ),
+        says=says,
     )
 
 

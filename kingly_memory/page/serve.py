@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from time import perf_counter
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,13 +18,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from kingly_memory.app import parts
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError, StoreUntrusted
+from kingly_memory.errors import KinglyMemoryError, StoreError, StoreUntrusted
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.page import memories, overview, prompts, work
 from kingly_memory.page.access import AGAIN, HEADERS, Access
 from kingly_memory.page.actions import OFFERED, TRUST, do, form, own
 from kingly_memory.page.asked import Asked, View, same_space, space_of_address, space_words
-from kingly_memory.page.html import Html, document, el
+from kingly_memory.page.frame import Site, form_fields
+from kingly_memory.page.html import Html, el
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
@@ -37,7 +37,7 @@ log = logging.getLogger("kingly_memory")
 HOST = "127.0.0.1"
 LARGEST_FORM_BYTES = 8 * 1024 * 1024
 """A memory of 1 MiB, whose every byte a browser writes as three, and its other fields."""
-_MOST_FIELDS = 2_000
+_SITE = Site("Kingly Memory", script="/page.js")
 _NOTES = 20
 """Sentences about what was done that wait for a view to say them."""
 
@@ -88,49 +88,25 @@ class Page:
             begun = perf_counter()
             refused = self._access.refused(request.headers)
             if refused is not None:
-                return self._plain(refused[1], refused[0])
+                return _SITE.plain(refused[1], refused[0])
             if self._access.exchange(request.query_params.get("token", "")):
-                return self._welcome()
+                welcome = _SITE.welcome()
+                welcome.headers["Set-Cookie"] = self._access.cookie
+                return welcome
             if not self._access.knows(request.cookies):
-                return self._plain(f"This page is for who began it: {AGAIN}.", 401)
+                return _SITE.plain(f"This page is for who began it: {AGAIN}.", 401)
             try:
                 response = await inner(request)
             except (KinglyMemoryError, ValueError) as error:
                 status = 400 if isinstance(error, ValueError) else 503 if isinstance(error, StoreError) else 500
-                response = self._plain(str(error), status)
+                response = _SITE.plain(str(error), status)
             except Exception as error:  # the last stop before the user, who gets a sentence
                 log.exception("page failed path=%s", request.url.path)
-                response = self._plain(f"something unexpected happened ({type(error).__name__})", 500)
+                response = _SITE.plain(f"something unexpected happened ({type(error).__name__})", 500)
             response.headers["Server-Timing"] = f"page;dur={(perf_counter() - begun) * 1000:.1f}"
             return response
 
         return answer
-
-    def _welcome(self) -> Response:
-        """The first visit may come from elsewhere, and a strict cookie does not follow a redirect from there: so it is
-        this page that leads on."""
-        main = el("main", el("p", el("a", "Go on to your memories", href="/")), id="main")
-        head = el(
-            "head",
-            el("meta", charset="utf-8"),
-            el("meta", http_equiv="refresh", content="0; url=/"),
-            el("title", "Kingly Memory"),
-        )
-        return Response(
-            document(head, el("body", main)),
-            headers={**HEADERS, "Set-Cookie": self._access.cookie},
-            media_type="text/html",
-        )
-
-    def _plain(self, sentence: str, status: int) -> Response:
-        main = el(
-            "main",
-            el("h1", "Kingly Memory"),
-            el("p", sentence, role="alert", class_="alert"),
-            el("p", el("a", "To your memories", href="/")),
-            id="main",
-        )
-        return Response(document(_head("Kingly Memory"), el("body", main)), status, HEADERS, media_type="text/html")
 
     def _asked(self, request: Request, here: str) -> Asked:
         memory = self._memory
@@ -150,9 +126,9 @@ class Page:
         return await self._shown(asked, view)
 
     async def _do(self, request: Request) -> Response:
-        posted = await _posted(request)
+        posted = await form_fields(request, LARGEST_FORM_BYTES)
         if not self._access.is_sealed(posted.get("seal", [""])[0]):
-            return self._plain(
+            return _SITE.plain(
                 "this form is not of this page, or of one that has ended; go back and load it again", 403
             )
         calls = request.path_params["calls"]
@@ -162,7 +138,7 @@ class Page:
             return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
         verb = OFFERED.get(calls)
         if verb is None:
-            return self._plain("nothing is done under that name", 404)
+            return _SITE.plain("nothing is done under that name", 404)
         asked = self._asked(request, posted.get("in", [""])[0])
         done = await do(asked, verb, posted)
         if isinstance(done, View):
@@ -203,66 +179,19 @@ class Page:
 
     async def _shown(self, asked: Asked, view: View) -> Response:
         notes, self._notes = self._notes, []
-        menu = [
-            el("li", el("a", name, href=asked.url(path), aria_current="page" if path == asked.path else None))
-            for path, (name, _) in VIEWS.items()
-            if name
-        ]
-        body = el(
-            "body",
-            el("a", "Skip to the content", href="#main", class_="skip"),
-            el(
-                "header",
-                el("p", el("a", "Kingly Memory", href=asked.url("/")), class_="brand"),
-                el(
-                    "p",
-                    el("bdi", space_words(asked.memory.project, asked.memory.user)),
-                    " (",
-                    el("a", "others", href=f"{asked.url('/upkeep')}#projects"),
-                    ")",
-                ),
-                el("nav", el("ul", menu), aria_label="views"),
-                await self._strip(asked),
-                el(
-                    "p",
-                    el("a", "Something has changed: show it", href=asked.itself),
-                    id="news",
-                    hidden=True,
-                    role="status",
-                ),
-            ),
-            el(
-                "main",
-                (el("p", said, role="status", class_="note") for said in notes),
+        changed = el("a", "Something has changed: show it", href=asked.itself)
+        others = el("a", "others", href=f"{asked.url('/upkeep')}#projects")
+        return _SITE.shown(
+            view,
+            [(name, asked.url(path), path == asked.path) for path, (name, _) in VIEWS.items() if name],
+            el("p", el("a", "Kingly Memory", href=asked.url("/")), class_="brand"),
+            el("p", el("bdi", space_words(asked.memory.project, asked.memory.user)), " (", others, ")"),
+            beside=[await self._strip(asked), el("p", changed, id="news", hidden=True, role="status")],
+            notes=[
+                [el("p", said, role="status", class_="note") for said in notes],
                 await asyncio.to_thread(self._distrust, asked),
-                view.main,
-                id="main",
-                tabindex="-1",
-            ),
+            ],
         )
-        return Response(document(_head(view.title), body), view.status, HEADERS, media_type="text/html")
-
-
-def _head(title: str) -> Html:
-    return el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", title if title == "Kingly Memory" else f"{title} · Kingly Memory"),
-        el("link", rel="stylesheet", href="/page.css"),
-        el("script", src="/page.js", defer=True),
-    )
-
-
-async def _posted(request: Request) -> dict[str, list[str]]:
-    """The fields of a form. Raises InvalidInput for one that is too large."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM_BYTES:
-            raise InvalidInput("form", f"has more than {LARGEST_FORM_BYTES:,} bytes; store less at a time")
-    return parse_qs(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
 
 
 def application(memory: MemoryRouter, access: Access, place: Place, settings: Settings) -> Starlette:

@@ -58,16 +58,13 @@ async def threads(asked: Asked) -> View:
         for one in listed
     ]
     says = "A thread is what was said in one conversation or task. What is in focus or pinned comes first in prompts."
-    return View(
+    return View.of(
         "Threads",
-        join(
-            el("h1", "Threads"),
-            el("p", says, class_="says"),
-            table("Active threads, the latest first", ("thread", "pin", "holds", "last active", "about"), rows),
-            section("In focus", table("Topics in focus", ("topic", "weight", ""), in_focus)),
-            folded("Focus on a topic", form(asked, "attention.focus", ["topic", "weight"])),
-            folded("Pin a new text", form(asked, "attention.pin", ["content", "title", "topics", "weight_boost"])),
-        ),
+        table("Active threads, the latest first", ("thread", "pin", "holds", "last active", "about"), rows),
+        section("In focus", table("Topics in focus", ("topic", "weight", ""), in_focus)),
+        folded("Focus on a topic", form(asked, "attention.focus", ["topic", "weight"])),
+        folded("Pin a new text", form(asked, "attention.pin", ["content", "title", "topics", "weight_boost"])),
+        says=says,
     )
 
 
@@ -131,17 +128,12 @@ async def tasks(asked: Asked) -> View:
         for one in assessed
         if (told := assessment_of(one))
     ]
-    return View(
+    return View.of(
         "Tasks",
-        join(
-            el("h1", "Tasks"),
-            section("How likely is it to succeed?", form(asked, "assess_confidence", ["task"], button="Assess")),
-            section("What came of tasks", table("The latest tasks", ("task", "came to", "by", "when"), ended)),
-            folded(
-                "Record a task", form(asked, "record_task_outcome", ["task", "status", "approach", "reason", "notes"])
-            ),
-            section("Assessments", table("The latest assessments", ("task", "confidence", "when", "evidence"), rows)),
-        ),
+        section("How likely is it to succeed?", form(asked, "assess_confidence", ["task"], button="Assess")),
+        section("What came of tasks", table("The latest tasks", ("task", "came to", "by", "when"), ended)),
+        folded("Record a task", form(asked, "record_task_outcome", ["task", "status", "approach", "reason", "notes"])),
+        section("Assessments", table("The latest assessments", ("task", "confidence", "when", "evidence"), rows)),
     )
 
 
@@ -178,24 +170,21 @@ async def delivery(asked: Asked) -> View:
         for one in outbox[: _SHOWN * 2]
     ]
     heads = ("memory", "state", "tries", "next", "last error", "", "")
-    return View(
+    return View.of(
         "Delivery",
-        join(
-            el("h1", "Delivery"),
-            el("p", "Memories of significance 0.3 and below never leave this machine.", class_="says"),
-            el(
-                "div",
-                _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
-                None if is_alone else form(asked, "sync", button="Try the remote now"),
-                None
-                if is_alone and not known
-                else section(
-                    "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
-                ),
-                None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
-                id="live",
+        el(
+            "div",
+            _no_remote() if is_alone else facts({"link": link_state(status), **status["link"]}),
+            None if is_alone else form(asked, "sync", button="Try the remote now"),
+            None
+            if is_alone and not known
+            else section(
+                "Remotes", table("Known remotes", ("remote", "use", "delivered", "waiting", "refused"), known)
             ),
+            None if is_alone else section("Outbox", table("What no remote has acknowledged yet", heads, waiting)),
+            id="live",
         ),
+        says="Memories of significance 0.3 and below never leave this machine.",
     )
 
 
@@ -229,27 +218,24 @@ async def upkeep(asked: Asked) -> View:
         put_away.append(card(asked, one.memory, el("p", "Put away ", at, why), back, is_archived=True))
     heads = ("project", "memories", "archived", "documents", "changed")
     many = ("tags", "context_id", "by_agent", "force")
-    return View(
+    return View.of(
         "Upkeep",
-        join(
-            el("h1", "Upkeep"),
-            section(
-                "The next sweep",
-                await _planned(asked),
-                says="A sweep puts what has ended or faded into the archive. It is shown before it is done.",
-            ),
-            group(
-                "sweeps",
-                form(asked, "sweep", button="Sweep…"),
-                form(asked, "undo_sweep"),
-                form(asked, "compact", button="Compact the threads…"),
-            ),
-            section("Archive", put_away or el("p", "Nothing was put away.")),
-            section("Projects of this home", table("Projects and users", heads, projects), id="projects"),
-            folded("Rename a project", form(asked, "projects.rename", ["old", "new"])),
-            folded("Merge a project into another", form(asked, "projects.merge", ["source", "into"])),
-            folded("Purge many memories", form(asked, "purge", many, button="Show what would go…")),
+        section(
+            "The next sweep",
+            await _planned(asked),
+            says="A sweep puts what has ended or faded into the archive. It is shown before it is done.",
         ),
+        group(
+            "sweeps",
+            form(asked, "sweep", button="Sweep…"),
+            form(asked, "undo_sweep"),
+            form(asked, "compact", button="Compact the threads…"),
+        ),
+        section("Archive", put_away or el("p", "Nothing was put away.")),
+        section("Projects of this home", table("Projects and users", heads, projects), id="projects"),
+        folded("Rename a project", form(asked, "projects.rename", ["old", "new"])),
+        folded("Merge a project into another", form(asked, "projects.merge", ["source", "into"])),
+        folded("Purge many memories", form(asked, "purge", many, button="Show what would go…")),
     )
 
 
@@ -298,19 +284,16 @@ async def figures(asked: Asked) -> View:
     pairs = counted(sum(count for *_, count in groups), "assessment")
     says = f"{pairs} whose task ended. On the line, it came true as often as was said."
     needs = "It needs tasks that were assessed, and recorded later with the same words."
-    return View(
+    return View.of(
         "Figures",
-        join(
-            el("h1", "Figures"),
-            el("p", f"{total:,} memories{beyond}; days are counted without assessments.", class_="says"),
-            section("Growth", line("Memories by day", growth)) if len(growth) > 1 else None,
-            section("Stored each day", bars("Memories stored each day", dict(sorted(days.items())[-60:]))),
-            section("Strength and tiers", await _strength(asked)),
-            section(
-                "Is the confidence right?",
-                calibration("Said confidence and what came true", groups) if groups else None,
-                el("p", says if groups else needs, class_="says"),
-            ),
+        el("p", f"{total:,} memories{beyond}; days are counted without assessments.", class_="says"),
+        section("Growth", line("Memories by day", growth)) if len(growth) > 1 else None,
+        section("Stored each day", bars("Memories stored each day", dict(sorted(days.items())[-60:]))),
+        section("Strength and tiers", await _strength(asked)),
+        section(
+            "Is the confidence right?",
+            calibration("Said confidence and what came true", groups) if groups else None,
+            el("p", says if groups else needs, class_="says"),
         ),
     )
 

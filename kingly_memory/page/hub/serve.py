@@ -8,21 +8,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
-from urllib.parse import parse_qs
 
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from kingly_memory.errors import StoreError
+from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.hub.access import Refusal, host_of, is_loopback
 from kingly_memory.hub.overseen import Overseen
 from kingly_memory.hub.traffic import PAGE
 from kingly_memory.observe import log
 from kingly_memory.page.access import HEADERS
 from kingly_memory.page.asked import View
-from kingly_memory.page.html import Child, document, el, join
+from kingly_memory.page.frame import Site, form_fields
+from kingly_memory.page.html import el, join
 from kingly_memory.page.hub import views
 from kingly_memory.page.hub.sessions import SESSION, Sessions, taken
 
@@ -36,6 +36,7 @@ VIEWS: Mapping[str, tuple[str, Callable[[views.Looked], View], bool]] = {
 """The views by their addresses, and whether one is for admins alone."""
 _LOGIN, _LOGOUT, _STYLE = f"{PAGE}/in", f"{PAGE}/out", f"{PAGE}/page.css"
 _FORM_BYTES, _FORM_S = 4_096, 10.0
+_SITE = Site("Kingly hub", PAGE)
 
 
 def places(hub: Overseen) -> Sequence[Route]:
@@ -61,17 +62,19 @@ class _Page:
         async def answer(request: Request) -> Response:
             refused = self._hub.gate.access.refused(request.headers)
             if refused is not None:
-                return _plain(refused.reason, refused.status)
+                return _SITE.plain(refused.reason, refused.status)
             origin = request.headers.get("origin")
             if request.method == "POST" and (origin or "").partition("://")[2] != request.headers.get("host"):
-                return _plain("this form is not of this hub's page; go back and load it again", HTTPStatus.FORBIDDEN)
+                return _SITE.plain(
+                    "this form is not of this hub's page; go back and load it again", HTTPStatus.FORBIDDEN
+                )
             try:
                 return await inner(request)
             except StoreError:
-                return _plain("the hub's store cannot be used at the moment", HTTPStatus.SERVICE_UNAVAILABLE)
+                return _SITE.plain("the hub's store cannot be used at the moment", HTTPStatus.SERVICE_UNAVAILABLE)
             except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
                 log.error("HubPageFailed %s", type(error).__name__)
-                return _plain("something unexpected happened", HTTPStatus.INTERNAL_SERVER_ERROR)
+                return _SITE.plain("something unexpected happened", HTTPStatus.INTERNAL_SERVER_ERROR)
 
         return answer
 
@@ -83,7 +86,7 @@ class _Page:
         hub, now = self._hub, datetime.now(UTC)
         link = request.query_params.get("token")
         if link is not None and await to_thread.run_sync(taken, hub.home, link, now):
-            return self._begun(request, None, _welcome())
+            return self._begun(request, None, _SITE.welcome())
         viewer = self._sessions.viewer(hub.gate.access, request.cookies.get(_cookie_name(request), ""), now)
         if viewer is None:
             problem = None if link is None else "That link was used already, or is older than ten minutes."
@@ -97,8 +100,7 @@ class _Page:
         return _shown(looked, path, await to_thread.run_sync(draw, looked))
 
     async def login(self, request: Request) -> Response:
-        posted = await _posted(request)
-        token = posted.get("token", "").strip()
+        token = await _typed(request)
         headers = {name: value for name, value in request.headers.items() if name != "authorization"}
         caller = await self._hub.gate.admit({**headers, "authorization": f"Bearer {token}"})
         if isinstance(caller, Refusal):
@@ -128,48 +130,14 @@ def _cookie_name(request: Request) -> str:
     return f"kingly-hub-{request.scope['server'][1]}"
 
 
-async def _posted(request: Request) -> dict[str, str]:
-    """The fields of a form; none of one that is long, or that comes slowly."""
-    body = b""
+async def _typed(request: Request) -> str:
+    """The token of a form; none of one that is long, or that comes slowly."""
     try:
         async with asyncio.timeout(_FORM_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > _FORM_BYTES:
-                    return {}
-    except TimeoutError:
-        return {}
-    return {name: said[0] for name, said in parse_qs(body.decode("ascii", "replace")).items()}
-
-
-# --- what stands around a view ----------------------------------------------------------------------------------------
-
-
-def _answer(title: str, status: int, *body: Child, ahead: Child = None) -> Response:
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        ahead,
-        el("title", f"{title} · Kingly hub"),
-        el("link", rel="stylesheet", href=_STYLE),
-    )
-    return Response(document(head, el("body", body)), status, HEADERS, media_type="text/html")
-
-
-def _plain(sentence: str, status: int) -> Response:
-    said = el("p", sentence, role="alert", class_="alert")
-    return _answer("Kingly hub", status, el("main", el("h1", "Kingly hub"), said, id="main"))
-
-
-def _welcome() -> Response:
-    """The first visit may come from elsewhere, and a strict cookie does not follow a redirect from there: so it is
-    this page that leads on."""
-    leads = el("p", el("a", "Go on to the hub", href=PAGE))
-    return _answer(
-        "Welcome", 200, el("main", leads, id="main"), ahead=el("meta", http_equiv="refresh", content=f"0; url={PAGE}")
-    )
+            said = await form_fields(request, _FORM_BYTES)
+    except (TimeoutError, InvalidInput):
+        return ""
+    return said.get("token", [""])[0].strip()
 
 
 def _login(request: Request, problem: str | None) -> Response:
@@ -201,23 +169,20 @@ def _login(request: Request, problem: str | None) -> Response:
         ),
         id="main",
     )
-    return _answer("Log in", HTTPStatus.OK if problem is None else HTTPStatus.UNAUTHORIZED, main)
+    return _SITE.answer("Log in", main, status=HTTPStatus.OK if problem is None else HTTPStatus.UNAUTHORIZED)
 
 
 def _shown(looked: views.Looked, path: str, view: View) -> Response:
     menu = [
-        el("li", el("a", name, href=f"{PAGE}{one}", aria_current="page" if one == path else None))
+        (name, f"{PAGE}{one}", one == path)
         for one, (name, _, is_for_admins) in VIEWS.items()
         if looked.viewer.is_admin or not is_for_admins
     ]
     leave = el("form", el("button", "Log out"), method="post", action=_LOGOUT)
-    is_needed = looked.hub.gate.access.is_needed
-    header = el(
-        "header",
-        el("p", el("a", "Kingly hub", href=PAGE), class_="brand"),
+    return _SITE.shown(
+        view,
+        menu,
+        el("p", el("a", _SITE.name, href=PAGE), class_="brand"),
         el("p", el("bdi", looked.viewer.words), id="state"),
-        leave if is_needed else None,
-        el("nav", el("ul", menu), aria_label="views"),
+        leave if looked.hub.gate.access.is_needed else None,
     )
-    skip = el("a", "To the content", href="#main", class_="skip")
-    return _answer(view.title, view.status, skip, header, el("main", view.main, id="main", tabindex="-1"))

@@ -116,24 +116,19 @@ def overview(looked: Looked) -> View:
         for one, (number, minutes) in _failures(looked).items()
     ]
     needs = [] if trouble is not None else _needs(looked, kept, known)
-    return View(
+    return View.of(
         title,
-        join(
-            el("h1", title),
-            el("p", trouble, role="alert", class_="alert") if trouble else None,
-            [el("p", one, class_="alert") for one in needs],
-            el("p", "Nothing here needs you.") if not needs and trouble is None else None,
-            facts(told),
-            section(
-                "What failed in the last hour",
-                table(
-                    "Calls that were not answered with success", ("last", "call", "why", "token", "how often"), failures
-                ),
-            ),
-            section(
-                "What it has answered",
-                table("Calls since the start", ("call", "calls", "failed", "ms each", "answers"), loads),
-            ),
+        el("p", trouble, role="alert", class_="alert") if trouble else None,
+        [el("p", one, class_="alert") for one in needs],
+        el("p", "Nothing here needs you.") if not needs and trouble is None else None,
+        facts(told),
+        section(
+            "What failed in the last hour",
+            table("Calls that were not answered with success", ("last", "call", "why", "token", "how often"), failures),
+        ),
+        section(
+            "What it has answered",
+            table("Calls since the start", ("call", "calls", "failed", "ms each", "answers"), loads),
         ),
     )
 
@@ -202,20 +197,17 @@ def projects(looked: Looked) -> View:
         )
         for name, (has, most) in _quotas(looked).items()
     ]
-    return View(
+    return View.of(
         "Projects",
-        join(
-            el("h1", "Projects"),
-            _more(rows),
-            table("What is kept, most first", heads, rows[:_MOST_ROWS]),
-            section(
-                "Quotas",
-                table("Memories and documents of a namespace", ("namespace", "keeps", "may keep", "full"), quotas),
-                el("p", "On the hub's machine, ", el("code", "kingly-memory hub quota NAMESPACE NUMBER"), " sets one."),
-            )
-            if looked.viewer.is_admin
-            else None,
-        ),
+        _more(rows),
+        table("What is kept, most first", heads, rows[:_MOST_ROWS]),
+        section(
+            "Quotas",
+            table("Memories and documents of a namespace", ("namespace", "keeps", "may keep", "full"), quotas),
+            el("p", "On the hub's machine, ", el("code", "kingly-memory hub quota NAMESPACE NUMBER"), " sets one."),
+        )
+        if looked.viewer.is_admin
+        else None,
     )
 
 
@@ -280,14 +272,11 @@ def homes(looked: Looked) -> View:
         "The four digits behind its name stand for the folder of its memory. What only searches or writes takes in "
         "nothing."
     )
-    return View(
+    return View.of(
         "Machines",
-        join(
-            el("h1", "Machines"),
-            el("p", says, class_="says"),
-            _more(found),
-            table("Who has called, the latest first", heads, rows),
-        ),
+        _more(found),
+        table("Who has called, the latest first", heads, rows),
+        says=says,
     )
 
 
@@ -373,18 +362,15 @@ def tokens(looked: Looked) -> View:
         "kingly-memory hub tokens create NAME --role write --project PROJECT\nkingly-memory hub tokens revoke NAME"
     )
     heads = ("holder", *_heading(looked), "may", "made", "last used")
-    return View(
+    return View.of(
         "Tokens",
-        join(
-            el("h1", "Tokens"),
-            el("p", none) if none else None,
-            table("Who is let in", heads, rows),
-            section(
-                "To make one, or to take one back",
-                verbatim(commands, "commands", "diff"),
-                says="On the hub's machine, with --home where its home is not the usual one. The hub obeys at once. "
-                "Each role includes those before it: read, write, forget, purge, admin.",
-            ),
+        el("p", none) if none else None,
+        table("Who is let in", heads, rows),
+        section(
+            "To make one, or to take one back",
+            verbatim(commands, "commands", "diff"),
+            says="On the hub's machine, with --home where its home is not the usual one. The hub obeys at once. "
+            "Each role includes those before it: read, write, forget, purge, admin.",
         ),
     )
 
@@ -409,11 +395,10 @@ def changes(looked: Looked) -> View:
         f"The end of {file}, which has every change with the ids of its memories. A hub that asks for no token notes "
         "nobody."
     )
-    return View(
+    return View.of(
         "Changes",
-        join(
-            el("h1", "Changes"), el("p", says, class_="says"), table("Who changed what, the latest first", heads, rows)
-        ),
+        table("Who changed what, the latest first", heads, rows),
+        says=says,
     )
 
 
