@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer
 from kingly_memory.adapters.remote.http import Transport
@@ -14,26 +14,14 @@ from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
-from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import (
-    UNKNOWN,
-    Changes,
-    Clock,
-    DocumentChanges,
-    RemoteDocument,
-    RemoteHit,
-    RemoteInfo,
-    RemoteLink,
-    RemoteMarks,
-)
+from kingly_memory.ports import UNKNOWN, BatchRemote, Clock, Remote, RemoteInfo
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.ultimate import UltimateRemote
 
     Server = HubRemote | UltimateRemote
 
-T = TypeVar("T")
-
+_VERBS = {name for name in vars(Remote) | vars(BatchRemote) if name[0] != "_"}
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _TOOLS_NAMED = 6
 _OLD_SSE = "the old SSE transport of MCP is not spoken here; name the server's Streamable HTTP address, usually /mcp"
@@ -72,66 +60,17 @@ class ChosenRemote:
     async def connect(self) -> RemoteInfo:
         return await self._choosing.done(anew=True)
 
-    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
-        server = await self._ready()
-        return await server.store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
+    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """Every other verb of `BatchRemote` is done by the server that was found."""
+        if verb not in _VERBS:
+            raise AttributeError(verb)
 
-    async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
-        return await (await self._hub()).store_many(memories)
+        async def done(*what: Any, timeout_s: float | None = None, **how: Any) -> Any:
+            if timeout_s is not None:
+                return await self._within(timeout_s, verb, *what, **how)
+            return await _verb(await self._ready(), verb)(*what, **how)
 
-    async def record_thought(
-        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
-    ) -> str:
-        server = await self._ready()
-        return await server.record_thought(
-            memory, parent_remote_id=parent_remote_id, idempotency_key=idempotency_key, repeated=repeated
-        )
-
-    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
-        server = await self._ready()
-        await server.link(link, idempotency_key=idempotency_key, repeated=repeated)
-
-    async def mark(self, marks: RemoteMarks) -> None:
-        server = await self._ready()
-        await server.mark(marks)
-
-    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        server = await self._ready()
-        return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
-
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
-        return await self._within(
-            timeout_s, lambda server, left_s: server.changes(since, space=space, timeout_s=left_s)
-        )
-
-    async def put_document(self, document: RemoteDocument) -> None:
-        server = await self._ready()
-        await server.put_document(document)
-
-    async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
-        await (await self._hub()).put_documents(documents)
-
-    async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
-        server = await self._ready()
-        return await server.document_changes(since, space=space, timeout_s=timeout_s)
-
-    async def search(
-        self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
-    ) -> list[RemoteHit]:
-        return await self._within(
-            timeout_s,
-            lambda server, left_s: server.search(text, space=space, limit=limit, types=types, timeout_s=left_s),
-        )
-
-    async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
-        return await self._within(
-            timeout_s, lambda server, left_s: server.working_memory(context_id, space=space, timeout_s=left_s)
-        )
-
-    async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
-        return await self._within(
-            timeout_s, lambda server, left_s: server.linked(remote_ids, space=space, timeout_s=left_s)
-        )
+        return done
 
     async def aclose(self) -> None:
         await self._choosing.aclose()
@@ -140,13 +79,6 @@ class ChosenRemote:
         for dialect in self._dialects:
             await dialect.aclose()
 
-    async def _hub(self) -> HubRemote:
-        """Raises RemoteRefused where it was a hub when it was last connected to, and is another kind of server now."""
-        server = await self._ready()
-        if not isinstance(server, HubRemote):
-            raise RemoteRefused("it takes one thing at a time", clear=True)
-        return server
-
     async def _ready(self) -> Server:
         if self._server is None:
             await self._choosing.done()
@@ -154,10 +86,10 @@ class ChosenRemote:
             raise RemoteUnavailable("the connection is being closed")
         return self._server
 
-    async def _within(self, timeout_s: float, ask: Callable[[Server, float], Awaitable[T]]) -> T:
+    async def _within(self, timeout_s: float, verb: str, *what: Any, **how: Any) -> Any:
         """An answer in that time, connecting included."""
         if self._server is not None:
-            return await ask(self._server, timeout_s)
+            return await _verb(self._server, verb)(*what, timeout_s=timeout_s, **how)
         loop = asyncio.get_running_loop()
         end_s = loop.time() + timeout_s
         try:
@@ -167,7 +99,7 @@ class ChosenRemote:
             reason = f"{self._dialects[0].address}: not connected within {timeout_s * 1000:.0f} ms"
             raise NotConnectedYet(reason) from None
         try:
-            return await ask(server, end_s - loop.time())
+            return await _verb(server, verb)(*what, timeout_s=end_s - loop.time(), **how)
         except RemoteUnavailable as error:
             if error.timed_out:
                 raise NotConnectedYet(error.reason) from None
@@ -228,6 +160,14 @@ class ChosenRemote:
             server = HubRemote(dialect, self._home)
         self._known[offer.dialect, is_ultimate] = server
         return server
+
+
+def _verb(server: Server, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Raises RemoteRefused where it was a hub when it was last connected to, and is another kind of server now."""
+    done: Callable[..., Coroutine[Any, Any, Any]] | None = getattr(server, verb, None)
+    if done is None:
+        raise RemoteRefused("it takes one thing at a time", clear=True)
+    return done
 
 
 def _no_memory_tools(tools: frozenset[str]) -> str:

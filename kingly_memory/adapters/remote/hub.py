@@ -30,23 +30,19 @@ class HubRemote(ToolRemote):
     """A remote with the seed's tools, in any dialect. What the home is called is told to a hub of ours and to nobody
     else."""
 
-    _lists_changes = _keeps_marks = _keeps_documents = _takes_documents = False
-    _can_update = _knows_thoughts = True
-
     def __init__(self, dialect: Dialect, home: str = "") -> None:
         super().__init__(dialect)
         self._home = home
+        self._features: Sequence[Any] = ()
+        self._can_update = self._knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
         info = wire.server_info(offer.told)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
-        self._lists_changes = "list_changes" in wire.features(offer.told)
-        self._keeps_marks = "mark_memory" in wire.features(offer.told)
-        self._keeps_documents = "put_document" in wire.features(offer.told)
-        self._takes_documents = PUT_DOCUMENTS in wire.features(offer.told)
+        self._features = wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
-        self._dialect.home = self._home if "homes" in wire.features(offer.told) else ""
-        takes_many = self._honours_keys and STORE_MANY in wire.features(offer.told)
+        self._dialect.home = self._home if "homes" in self._features else ""
+        takes_many = self._honours_keys and STORE_MANY in self._features
         return info._replace(honours_keys=self._honours_keys, takes_at_once=MOST_AT_ONCE if takes_many else 1)
 
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
@@ -78,7 +74,7 @@ class HubRemote(ToolRemote):
         await self._dialect.call("create_memory_link", params, space=link.space)
 
     async def mark(self, marks: RemoteMarks) -> None:
-        if self._keeps_marks:
+        if "mark_memory" in self._features:
             await self._dialect.call("mark_memory", wire.marks_params(marks), space=marks.space)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
@@ -94,28 +90,24 @@ class HubRemote(ToolRemote):
         return remote_id or forgotten
 
     async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
-        if not self._lists_changes:
+        if "list_changes" not in self._features:
             return None
-        params = {"since": since}
-        return wire.changes(
-            await self._dialect.call("list_changes", params, space=space, timeout_s=timeout_s, reads=True)
-        )
+        ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
+        return wire.changes(await ask("list_changes", {"since": since}))
 
     async def put_document(self, document: RemoteDocument) -> None:
-        for params in wire.document_params(document) if self._keeps_documents else ():
+        for params in wire.document_params(document) if "put_document" in self._features else ():
             wire.check_put(await self._dialect.call("put_document", params, space=document.space))
 
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
-        if not self._takes_documents:
-            for document in documents:
-                await self.put_document(document)
+        if "put_document" not in self._features:
             return
         each = [params for document in documents for params in wire.document_params(document)]
         reply = await self._dialect.call(PUT_DOCUMENTS, {"documents": each}, space=documents[0].space)
-        wire.check_all_put(reply, len(each))
+        wire.results(reply, len(each))
 
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
-        if not self._keeps_documents:
+        if "put_document" not in self._features:
             return None
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
         listed, until, is_more = wire.listed_documents(await ask("list_changes", {"since": since, "documents": True}))
@@ -151,12 +143,12 @@ class HubRemote(ToolRemote):
         reply = await self._dialect.call(
             "search_semantic_memories", params, space=space, timeout_s=timeout_s, reads=True
         )
-        return [hit._replace(is_fed=self._lists_changes) for hit in wire.hits(reply)[:limit]]
+        return [hit._replace(is_fed="list_changes" in self._features) for hit in wire.hits(reply)[:limit]]
 
     async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
         params = {"context_filter": context_id}
         reply = await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
-        return [hit._replace(is_fed=self._lists_changes) for hit in wire.hits(reply)]
+        return [hit._replace(is_fed="list_changes" in self._features) for hit in wire.hits(reply)]
 
     async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}

@@ -163,9 +163,7 @@ def _metadata(memory: Memory) -> JsonObject:
 
 def server_info(reply: Any) -> RemoteInfo:
     """What a server said of itself; one that says nothing is called `unknown` and honours no keys."""
-    told = _unwrapped(reply)
-    if not isinstance(told, Mapping):
-        return RemoteInfo(server=UNKNOWN, honours_keys=False)
+    told = _told(reply)
     incarnation = told.get("incarnation")
     return RemoteInfo(
         server=server_name(told.get("server")) or UNKNOWN,
@@ -176,8 +174,7 @@ def server_info(reply: Any) -> RemoteInfo:
 
 def features(reply: Any) -> list[Any]:
     """What a server said that it can do."""
-    told = _unwrapped(reply)
-    named = told.get("features") if isinstance(told, Mapping) else None
+    named = _told(reply).get("features")
     return named if isinstance(named, list) else []
 
 
@@ -188,8 +185,7 @@ def server_name(said: Any) -> str:
 
 def stored_id(reply: Any) -> str:
     """The remote's id for what it was given. Raises RemoteUnavailable when there is none: the outcome is unknown."""
-    told = _unwrapped(reply)
-    remote_id = _entry_id(told) if isinstance(told, Mapping) else None
+    remote_id = _entry_id(_told(reply))
     if remote_id is None:
         raise RemoteUnavailable("the reply names no memory_id", reached=True)
     return remote_id
@@ -198,31 +194,33 @@ def stored_id(reply: Any) -> str:
 def stored_many(reply: Any, contents: Sequence[str]) -> list[str | RemoteRefused]:
     """The remote's id of each memory that it was given, in their order, or why it refused that one. Raises
     RemoteUnavailable when the reply does not say that of each."""
-    told = _unwrapped(reply)
-    results = told.get("results") if isinstance(told, Mapping) else None
-    if not isinstance(results, list) or len(results) != len(contents):
-        raise RemoteUnavailable("the reply does not tell what became of each memory", reached=True)
-    return [_stored(one, content) for one, content in zip(results, contents, strict=True)]
+    return [_stored(one, content) for one, content in zip(results(reply, len(contents)), contents, strict=True)]
 
 
 def _stored(result: Any, content: str) -> str | RemoteRefused:
-    failed = failure(result)
-    if isinstance(failed, RemoteRefused):
-        return failed
-    if failed is not None:
-        raise failed
     try:
+        if failed := failure(result):
+            raise failed
         check_held(result, content)
-    except RemoteRefused as overtaken:
-        return overtaken
+    except RemoteRefused as refused:
+        return refused
     return stored_id(result)
+
+
+def results(reply: Any, count: int) -> list[Any]:
+    """What became of each of so many memories or documents. Raises RemoteUnavailable where the reply does not say
+    that."""
+    found = _told(reply).get("results")
+    if not isinstance(found, list) or len(found) != count:
+        raise RemoteUnavailable("the reply does not tell what became of each", reached=True)
+    return found
 
 
 def check_held(reply: Any, content: str) -> None:
     """Raise RemoteRefused when the remote says that it holds another text under that id than it was sent: it answered
     from an earlier or later change."""
-    told = _unwrapped(reply)
-    held = told.get("digest") if isinstance(told, Mapping) else None
+    told = _told(reply)
+    held = told.get("digest")
     if held not in (None, content_digest(content)):
         raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(told))
 
@@ -276,14 +274,6 @@ def check_put(reply: Any) -> None:
         raise RemoteUnavailable("the remote has not all parts of a document", reached=True)
 
 
-def check_all_put(reply: Any, count: int) -> None:
-    """Raise RemoteUnavailable where the reply does not say of so many documents what became of each."""
-    told = _unwrapped(reply)
-    results = told.get("results") if isinstance(told, Mapping) else None
-    if not isinstance(results, list) or len(results) != count:
-        raise RemoteUnavailable("the reply does not tell what became of each document", reached=True)
-
-
 class ListedDocument(NamedTuple):
     """An entry of a feed of documents, whose content has as many parts; that of a short one came with it."""
 
@@ -312,8 +302,7 @@ def _listed_document(entry: Any) -> ListedDocument | None:
 
 
 def document_part(reply: Any) -> str | None:
-    told = _unwrapped(reply)
-    text = told.get("text") if isinstance(told, Mapping) else None
+    text = _told(reply).get("text")
     return text if isinstance(text, str) else None
 
 
@@ -347,19 +336,16 @@ def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteD
 
 
 def _page(reply: Any) -> tuple[list[Any], str, bool]:
-    told = _unwrapped(reply)
-    entries, until = (told.get("changes"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
+    told = _told(reply)
+    entries, until = told.get("changes"), text_of(told.get("until"))
     if not isinstance(entries, list) or until is None:
         raise RemoteUnavailable("the reply lists no changes", reached=True)
     return entries, until, told.get("more") is True
 
 
 def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> Said | None:
-    hit, at, number = (
-        _hit({"memory_id": entry["memory_id"], **revision}),
-        _moment(revision.get("at")),
-        figure(revision.get("revision")),
-    )
+    hit = _hit({"memory_id": entry["memory_id"], **revision})
+    at, number = _moment(revision.get("at")), figure(revision.get("revision"))
     if hit is None or at is None or number is None or not 1 <= number <= LARGEST_REVISION:
         return None
     return Said(hit, at, int(number))
@@ -513,6 +499,12 @@ def _unwrapped(reply: Any) -> Any:
     if isinstance(reply, Mapping) and isinstance(reply.get("data"), dict | list):
         return reply["data"]
     return reply
+
+
+def _told(reply: Any) -> Mapping[str, Any]:
+    """What a reply says by name; nothing where it is no object."""
+    told = _unwrapped(reply)
+    return told if isinstance(told, Mapping) else {}
 
 
 def _flat(value: Any) -> list[Any]:
