@@ -1,4 +1,5 @@
-"""Finding: get and search among 1 k, 10 k and 100 k memories, against raw sqlite3 on the same texts."""
+"""Finding: get and search among 1 k, 10 k and 100 k memories, against raw sqlite3 on the same texts, and in each mode
+against a plain search; and the quick operations together."""
 
 from __future__ import annotations
 
@@ -6,14 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from benchmarks.floor import Floor
-from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
+from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure, timed
 from benchmarks.texts import Note, Question
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.models import Results
+from kingly_memory.models import Results, RetrievalMode
 from kingly_memory.validation import Imported, draft
 
 SAID_TOGETHER = 40
 """Notes in a row that make up one talk."""
+FOCUSED = (RetrievalMode.PRECISE, RetrievalMode.RECALL, RetrievalMode.SIMILARITY)
 AT_100_000 = (Goal("p50", 10.0), Goal("p99", 50.0))
 
 
@@ -27,6 +29,8 @@ async def measure(plan: Plan) -> list[Figure]:
             await load_talks(memory, notes)
             figures += await _get(plan, memory, floor, size)
             figures += await _search(plan, memory, floor, notes)
+            figures += await _in_modes(plan, memory, notes)
+            figures.append(await _quick(plan, memory, size))
         async with MemoryRouter.open(plan.folder / f"search-{size}", settings=Settings()) as memory:
             if await memory.await_vectors():
                 figures += await _search(plan, memory, floor, notes, ", by meaning too")
@@ -97,6 +101,40 @@ async def _search(plan: Plan, memory: MemoryRouter, floor: Floor, notes: Sequenc
             remark=f"asked note in the first ten: {seen['found'] / seen['asked']:.0%}; cut short: {seen['cut']}",
         ),
     ]
+
+
+async def _in_modes(plan: Plan, memory: MemoryRouter, notes: Sequence[Note]) -> list[Figure]:
+    """A broad look and learning compare some sixty memories with each other."""
+    samples = max(plan.samples // 10, 2)
+    questions = plan.writer.questions(notes, samples + 3)
+
+    def arm(mode: RetrievalMode | None) -> Arm:
+        return lambda number: memory.search(questions[number].text, mode=mode)
+
+    seconds = await alternate({str(mode): arm(mode) for mode in (None, *RetrievalMode)}, samples)
+    plain = seconds.pop("None")
+    return [
+        figure(
+            f"search in {len(notes):,}, {mode}",
+            taken,
+            floor=plain,
+            against="search in no mode",
+            goals=(Goal("ratio", 3.0 if mode in FOCUSED else 15.0),),
+        )
+        for mode, taken in seconds.items()
+    ]
+
+
+async def _quick(plan: Plan, memory: MemoryRouter, size: int) -> Figure:
+    """Storing again, getting and listing, by turns."""
+    seconds = []
+    for number in range(plan.samples):
+        key = f"k{number * 7919 % size}"
+        operations = (memory.store(f"{key} again", key=key), memory.get(key), memory.list(limit=10))
+        seconds.append(await timed(operations[number % 3]))
+        for unused in operations:
+            unused.close()
+    return figure(f"store, get or list in {size:,}", seconds, goals=(Goal("p95", 10.0),))
 
 
 def count(seen: Counter[str], question: Question, results: Results) -> None:

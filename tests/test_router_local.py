@@ -6,9 +6,9 @@ import asyncio
 import inspect
 import os
 import sqlite3
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,22 +266,42 @@ def test_search_takes_what_the_design_names() -> None:
     assert defaults == {"limit": 10, "types": None, "prefer_speed": False, "include_semantic": True}
 
 
+class Stepping(sqlite3.Connection):
+    """Counts the steps of SQLite's virtual machine, in all connections together."""
+
+    taken = 0
+
+    def __init__(self, *said: Any, **how: Any) -> None:
+        super().__init__(*said, **how)
+        super().set_progress_handler(self.step, 1)
+
+    def set_progress_handler(self, *_: object) -> None:
+        """Deadlines of searches have no say here."""
+
+    def step(self) -> None:
+        Stepping.taken += 1
+
+
 @pytest.mark.requirement("KNG-052")
-async def test_of_a_thousand_quick_operations_on_a_thousand_memories_95_of_100_take_less_than_10_ms(
-    tmp_path: Path,
+async def test_quick_operations_take_as_many_steps_among_a_thousand_memories_as_among_twenty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a processor: what others do on this machine is no time of ours."""
-    fast, taken_s = Settings(durability="process", embedder="none"), []
-    async with MemoryRouter.open(tmp_path / "home", remote=False, project="app", settings=fast) as memory:
-        await asyncio.gather(*(memory.store(f"note {n} about deploys", key=f"k{n}") for n in range(1_000)))
-        for n in range(1_000):
-            operations = (memory.store(f"note {n} again", key=f"k{n}"), memory.get(f"k{n}"), memory.list(limit=10))
-            began_s = time.process_time()
-            await operations[n % 3]
-            taken_s.append(time.process_time() - began_s)
-            for unused in operations:
-                unused.close()
-    assert sorted(taken_s)[949] < 0.010
+    """How long they take says `make bench`."""
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Stepping))
+    quick, steps = Settings(durability="process", embedder="none"), list[list[int]]()
+    async with MemoryRouter.open(tmp_path / "home", remote=False, project="app", settings=quick) as memory:
+        for size in (20, 1_000):
+            await asyncio.gather(*(memory.store(f"note {n} about deploys", key=f"k{n}") for n in range(size)))
+            steps.append([])
+            for n in range(60):
+                operations = (memory.store(f"note {n} again", key=f"k{n}"), memory.get(f"k{n}"), memory.list(limit=10))
+                before = Stepping.taken
+                await operations[n % 3]
+                steps[-1].append(Stepping.taken - before)
+                for unused in operations:
+                    unused.close()
+    among_few, among_many = (sorted(taken) for taken in steps)
+    assert among_many[56] <= 1.3 * among_few[56]
 
 
 @pytest.mark.requirement("KNG-052")

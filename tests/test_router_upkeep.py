@@ -128,7 +128,7 @@ def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:
         waiting = threading.Thread(target=wait_for_ever)
         waiting.start()
         begun.wait()
-    waiting.join(10)
+    waiting.join(60)
     assert ended == [RouterClosed]
 
 

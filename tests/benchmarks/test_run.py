@@ -37,7 +37,7 @@ SLOW = {
 }
 QUICK = {
     "storing": {"store, power", "store, process", "store, 64 at once"},
-    "searching": {"get by key in 40", "search in 40"},
+    "searching": {"get by key in 40", "search in 40", "search in 40, broad", "store, get or list in 40"},
     "processes": {"kingly-memory search --json"},
     "working": {"task in its last tenth"},
     "agents": {"add + retrieve, an agent's memory", "add to an agent in a store, saved"},

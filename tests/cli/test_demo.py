@@ -67,7 +67,6 @@ def test_the_demo_tells_the_whole_story_and_cleans_up(scratch: Path) -> None:
     ]
     assert steps["counted"]["exactly_once"] == steps["counted"]["backlog"] > 0
     assert steps["counted"]["held"] == steps["counted"]["different"]
-    assert steps["finished"]["took_s"] < 60
     sources = [row["source"] for row in ran.rows if row["step"] == "searched"]
     assert (sources[0], sources[3], sources[-1]) == ("hybrid", "local_fallback", "hybrid")
     assert all(row["hits"] for row in ran.rows if row["step"] == "searched")

@@ -371,8 +371,8 @@ def test_a_user_without_a_home_is_silence_and_in_time(project: Path) -> None:
             env=environment(KINGLY_HOOK_DEADLINE_S=patience),
         ) as call:
             if given is None:
-                assert call.wait(timeout=20) == 0
-            out, err = call.communicate(given, timeout=20)
+                assert call.wait(timeout=60) == 0
+            out, err = call.communicate(given, timeout=60)
             assert (call.returncode, out, err) == (0, b"", b"")
 
 
@@ -384,7 +384,7 @@ def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(project: Path, user_home
     reader = os.open(folder / "hooks.jsonl", os.O_RDWR | os.O_NONBLOCK) if read_from else None
     try:
         with started(("UserPromptSubmit",), "no object") as call:
-            assert call.wait(timeout=20) == 0
+            assert call.wait(timeout=60) == 0
         assert hook_log.failures(datetime.now(UTC)) == []
         if reader is not None:
             with pytest.raises(BlockingIOError):

@@ -221,7 +221,7 @@ def test_what_waits_together_is_committed_together(hubs: list[Hub], monkeypatch:
 def test_a_change_that_fails_takes_no_other_with_it(hubs: list[Hub]) -> None:
     store = hubs[0].store
     gate = threading.Event()
-    blocked = store.write(lambda _: gate.wait(10), APP)
+    blocked = store.write(lambda _: gate.wait(60), APP)
 
     def fail(_: Any) -> None:
         raise KeyError("x")

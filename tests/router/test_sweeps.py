@@ -189,7 +189,7 @@ async def test_open_router_sweeps_all_its_spaces_once_per_interval_when_told_to(
         await view.store("a note")
         clock.jump(8 * DAY_S)
         await clock.advance(3_600)
-        await asyncio.wait_for(swept.wait(), 10)
+        await asyncio.wait_for(swept.wait(), 60)
         assert len(seen) == 2
         assert (await memory.status())["memories"]["archived"] == 1
 
@@ -220,10 +220,10 @@ async def test_every_project_is_swept_in_its_own_time(tmp_path: Path, clock: Man
         await routers[1].sweep()
         swept["other"].clear()
         await clock.advance(1_800)
-        await asyncio.wait_for(swept["app"].wait(), 10)
+        await asyncio.wait_for(swept["app"].wait(), 60)
         assert not swept["other"].is_set()
         await clock.advance(3_600)
-        await asyncio.wait_for(swept["other"].wait(), 10)
+        await asyncio.wait_for(swept["other"].wait(), 60)
 
 
 def _setting(event: asyncio.Event) -> Callable[[Event], None]:

@@ -60,12 +60,12 @@ def test_statement_that_is_under_way_ends_whole_and_its_connection_is_closed_the
         def extend(self, found: Iterable[tuple[Any, ...]]) -> None:
             for one in found:
                 inside.set()
-                assert go_on.wait(10)
+                assert go_on.wait(60)
                 self.append(one)
 
     with ThreadPoolExecutor(1) as other:
         read = other.submit(connections.rows, KEYS, (), into=Slow())
-        assert inside.wait(10)
+        assert inside.wait(60)
         connections.close()
         assert descriptors(tmp_path)
         go_on.set()

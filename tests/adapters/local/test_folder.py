@@ -271,7 +271,7 @@ def test_children_forked_while_another_thread_writes_go_on_and_the_parent_fails_
 
         writing = threads.submit(write)
         for _ in range(4):
-            stored.wait(10)
+            stored.wait(60)
             stored.clear()
             child = os.fork()
             if child == 0:

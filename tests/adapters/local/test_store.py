@@ -82,7 +82,7 @@ def test_failing_change_is_undone_alone_and_the_others_of_its_batch_stay(store: 
 
 def test_a_change_that_nobody_waits_for_any_more_is_run_all_the_same(store: DiskStore) -> None:
     go_on, ran = Event(), list[str]()
-    held = store.write(lambda _: go_on.wait(10))
+    held = store.write(lambda _: go_on.wait(60))
     cancelled = store.write(lambda _: ran.append("cancelled"))
     last = store.write(lambda _: ran.append("last"))
     assert cancelled.cancel()

@@ -176,7 +176,7 @@ async def test_whatever_the_server_does_a_search_is_answered_from_this_machine(
         else:
             server.script(fault, fault, method="hybrid_search_memories")  # a kept connection that breaks is asked anew
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 results = await memory.search("pool")
         finally:
             if fault == "gone":

@@ -326,7 +326,8 @@ async def test_a_server_that_knows_neither_links_nor_thoughts_gets_the_memories(
 
 
 async def test_closing_waits_a_moment_for_links_under_way(tmp_path: Path) -> None:
-    settings = Settings(durability="process", pace=Pace(closing_s=10.0))
+    # A remote that is silent for longer than a search would wait is not waited for.
+    settings = Settings(durability="process", pace=Pace(closing_s=60.0), remote_search_s=60.0, call_timeout_s=60.0)
     with ScriptedRemote() as server:
         async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=settings) as memory:
             await asyncio.gather(*(memory.store(key, key=key) for key in "ab"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -71,23 +69,3 @@ async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
         await searched(router, questions, mode)
     assert counter.rows <= QUESTIONS * 4 * shortlist < MEMORIES
     assert counter.statements <= QUESTIONS * shortlist
-
-
-@pytest.mark.requirement("ALM-082")
-async def test_no_mode_takes_longer_than_a_search_may(home: Path) -> None:
-    """In the time of a processor, each mode by turns with none, so that noise falls on both. A broad look and learning
-    compare some sixty memories with each other."""
-    questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(12)]
-    taken_s: dict[RetrievalMode | None, list[float]] = {mode: [] for mode in (None, *RetrievalMode)}
-    async with router_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
-        await searched(router, questions[:2], None)
-        for question in questions:
-            for mode, samples in taken_s.items():
-                began_s = time.process_time()
-                await searched(router, [question], mode)
-                samples.append(time.process_time() - began_s)
-    medians_s = {mode: statistics.median(samples) for mode, samples in taken_s.items()}
-    assert max(medians_s.values()) < 0.1
-    focused = (RetrievalMode.PRECISE, RetrievalMode.RECALL, RetrievalMode.SIMILARITY)
-    assert max(medians_s[mode] for mode in focused) < 3 * medians_s[None]
-    assert max(medians_s.values()) < 15 * medians_s[None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import fields
 from itertools import chain, repeat
@@ -295,15 +294,11 @@ async def test_a_thousand_memories_are_searched_within_both_budgets(bench: Bench
     assert found.source is Source.HYBRID
     assert not any(report.cut for report in found.layers.values())
     assert found.hits[0].memory.content == "note 512 about deploys"
-    await bench.router.sync(30.0)  # a delivery under way would be counted
-    taken_s = []
-    for n in range(40):
-        began_s = time.process_time()
-        assert (await bench.router.search(f"deploys {n}")).source is Source.HYBRID
-        taken_s.append(time.process_time() - began_s)
-    # Whatever the remote does, a search waits for its budget and then needs no more of a processor than it does here.
+    # How long that takes says `make bench`. Both sides have their time at once, and here a hung remote takes all of it.
     budgets: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
-    assert sorted(taken_s)[37] + max(budgets["local_search_s"], budgets["remote_search_s"]) < 0.2
+    bench.remote.hang()
+    assert (await answered(bench, "deploys 512")).took_ms <= 1_000 * budgets["remote_search_s"]
+    assert max(budgets["local_search_s"], budgets["remote_search_s"]) < 0.2
 
 
 class Notebook:

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.eval.wrapping import wrapped
 from kingly_memory import MemoryRouter, Settings, Source
+from kingly_memory.dataclass import replace
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.search.local import LocalSearch, Wording
@@ -36,8 +37,8 @@ def store(tmp_path: Path) -> Iterator[PromptStore]:
 
 @pytest.fixture
 async def router(store: PromptStore, remote: FakeRemote, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, remote, clock) as made:
-        await made.sync(timeout=5)
+    async with router_over(store, remote, clock, settings=replace(CALM, remote_search_s=60.0)) as made:
+        await made.sync()
         yield made
 
 
@@ -130,14 +131,13 @@ async def test_words_are_found_once_however_many_layers_are_asked(
 
 @pytest.mark.requirement("KNG-013")
 async def test_a_remote_is_asked_as_it_was_written_when_finding_the_words_takes_too_long(
-    router: MemoryRouter, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
+    store: PromptStore, remote: FakeRemote, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await router.store("deploy the warehouse on tuesday", significance=0.1)
     remote_was_asked = threading.Event()
     find = LocalSearch.word
 
     def word(self: LocalSearch, query: Query, *, budget_s: float) -> Wording:
-        assert remote_was_asked.wait(timeout=30)
+        assert remote_was_asked.wait(timeout=60)
         return find(self, query, budget_s=budget_s)
 
     look = remote.search
@@ -148,7 +148,9 @@ async def test_a_remote_is_asked_as_it_was_written_when_finding_the_words_takes_
 
     monkeypatch.setattr(LocalSearch, "word", word)
     monkeypatch.setattr(remote, "search", search)
-    assert (await router.search("warehuose")).repaired == {"warehuose": "warehouse"}
+    async with router_over(store, remote, clock) as router:
+        await router.store("deploy the warehouse on tuesday", significance=0.1)
+        assert (await router.search("warehuose")).repaired == {"warehuose": "warehouse"}
     assert asked(remote) == ["warehuose"]
 
 
