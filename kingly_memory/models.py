@@ -283,7 +283,7 @@ class Memory:
         """Of what makes two memories without a key the same: their words, type and metadata, where and by whom they
         were said. A signed number of 64 bits."""
         scope, metadata = self.scope, json.dumps(self.metadata) if self.metadata else ""
-        where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{self.type.value}\0{self.origin.value}"
+        where = f"{scope.space}\0{scope.agent}\0{scope.context_id}\0{self.type}\0{self.origin}"
         text = f"{where}\0{self.title}\0{metadata}\0{self.content}".encode(errors="replace")
         return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
@@ -294,13 +294,13 @@ class Memory:
             "id": self.id,
             "key": self.key,
             "content": self.content,
-            "type": self.type.value,
+            "type": str(self.type),
             "significance": self.significance,
             "confidence": self.confidence,
             "tags": list(self.tags),
             "title": self.title,
             "scope": self.scope.to_json(),
-            "origin": self.origin.value,
+            "origin": str(self.origin),
             "created_at": created,
             "updated_at": created if self.updated_at is self.created_at else self.updated_at.isoformat(),
             "revision": self.revision,

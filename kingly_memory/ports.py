@@ -711,17 +711,6 @@ class StoreReader(MemoryReader, Protocol):
         ...
 
 
-class Outcome(NamedTuple):
-    """What became of one change: its value, or the error that undid it."""
-
-    value: Any = None
-    error: Exception | None = None
-
-
-Answer = Callable[[Sequence[tuple[Any, Outcome]]], None]
-"""Takes those who wait for a commit, each with what became of the change."""
-
-
 class LocalStore(Protocol):
     """The local layer. A change that was acknowledged survives kill -9, and a power cut at durability `power`."""
 
@@ -737,9 +726,9 @@ class LocalStore(Protocol):
         """
         ...
 
-    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
-        """The same for an event loop. `answer` is called on the writer thread after the commit, once with all who wait
-        for it there: with each wake a loop takes the interpreter from the writer."""
+    async def commit(self, change: Callable[[Transaction], T]) -> T:
+        """The same in an event loop: the change is durable when this returns. Cancelling the wait leaves the change to
+        go on. Raises what the future fails with."""
         ...
 
     def versions(self) -> Mapping[str, str]:

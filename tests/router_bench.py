@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Backup, JsonObject, Memory, RemoteUse
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Answer, Delivery, Embedder, Outcome, Remote, Scrubbed, Transaction
+from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transaction
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
@@ -55,9 +56,6 @@ class PromptStore:
         return self._disk.reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        return self.commit(change)
-
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
         """What every change goes through."""
         if self._dead:
             lost: Future[T] = Future()
@@ -67,12 +65,8 @@ class PromptStore:
         wait([future])
         return future
 
-    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
-        def told(done: Future[Any]) -> None:
-            error = done.exception()
-            answer([(waiting, Outcome(error=error) if isinstance(error, Exception) else Outcome(done.result()))])
-
-        self.commit(change).add_done_callback(told)
+    async def commit(self, change: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self.write(change))
 
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()

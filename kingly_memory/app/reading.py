@@ -111,6 +111,7 @@ class LocalReader(View):
         self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
     ) -> Receipt:
         """What `MemoryRouter.store` does where no remote is in use, outside of every context."""
+        from kingly_memory.lifecycle.lifetimes import usual_lifetimes
         from kingly_memory.router import write
 
         if if_revision is not None:
@@ -121,7 +122,7 @@ class LocalReader(View):
             self._place.space,
             self._place.agent,
             None,
-            self.settings.lifetimes,
+            usual_lifetimes(self.settings.lifetimes),
             self._clock.now(),
             tiers=self.settings.tiers,
             redacts=self.settings.redact_secrets,

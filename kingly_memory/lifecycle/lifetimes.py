@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType
+from kingly_memory.models import EXPERIENCE, KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.settings import Lifetimes
 
 LIFETIMES = "lifetimes"
@@ -69,10 +69,15 @@ class Lifetime(NamedTuple):
         return None if self.sliding_s is None else Lifetime(None, self.sliding_s)
 
 
-def usual_lifetime(lifetimes: Lifetimes, memory_type: MemoryType, kind: str | None = None) -> Lifetime | None:
-    """The lifetime of a kind, else that of the type; None for no end. It does not count yet."""
-    length: float = getattr(lifetimes, kind or memory_type.value, getattr(lifetimes, memory_type.value))
-    return None if math.isinf(length) else Lifetime(None, length)
+UsualLifetimes = Mapping[str, Lifetime | None]
+"""The lifetime of each type and kind, by its name; None for no end. They do not count yet."""
+
+
+def usual_lifetimes(said: Lifetimes) -> UsualLifetimes:
+    """As the settings say; a kind that they do not name has that of its type."""
+    types = {one.value: one for one in MemoryType}
+    lengths_s = {name: getattr(said, name, getattr(said, kind.value)) for name, kind in {**types, **KINDS}.items()}
+    return {name: None if math.isinf(length) else Lifetime(None, length) for name, length in lengths_s.items()}
 
 
 def later_of(one: Lifetime | None, other: Lifetime | None, now_s: float) -> Lifetime | None:

@@ -110,12 +110,14 @@ class Engine:
     async def opened(self) -> None:
         """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
         self.check_open()
-        await self.runtime.opened(self)
+        runtime = self.runtime
+        runtime.unwritten.add(self)
+        if not runtime.is_open or runtime.loop is not asyncio.get_running_loop():
+            await runtime.open()
 
     def check_open(self) -> None:
-        if self._is_closed:
+        if self._is_closed or self.runtime.is_closed:
             raise RouterClosed
-        self.runtime.check_open()
 
     async def close(self) -> None:
         """Store what agents experienced, and let go of everything; of a view, of nothing but itself. Safe to call
@@ -153,15 +155,15 @@ class Engine:
         """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
         change raises."""
         await self.opened()
-        return await self.services.write(change)
+        return await self.store.commit(change)
 
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now."""
         return WriteContext(
-            self.space,
+            self.station.space,
             self.station.agent,
             self.station.routes,
-            self.settings.lifetimes,
+            self.runtime.lifetimes,
             self.clock.now(),
             self.runtime.context_rules,
             self.rules.tiers,
@@ -174,7 +176,7 @@ class Engine:
         for connection in self.remotes.connections:
             connection.wake()
         if self.embedding is not None:
-            self.embedding.wake()
+            self.embedding.wanted.set()
             if self._is_view and not self._is_embedding:
                 self._is_embedding = True
                 self.runtime.in_background(self._embed(self.embedding), "vectors")

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.errors import KinglyMemoryError, RouterClosed
+from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, Transaction
@@ -86,6 +87,7 @@ class Runtime:
         self.station = station
         self.services = Services(store, clock, settings, Events(observers), chance, departures or Departures())
         self.rules = LifecycleRules.of(settings)
+        self.lifetimes = usual_lifetimes(settings.lifetimes)
         self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
         self.embedder, self.meaning, self.injections = embedder, meaning, injections
         self.language_model = language_model
@@ -100,18 +102,14 @@ class Runtime:
             [RemoteConnection(part, routes, self.services, space=station.space) for part in remotes], routes
         )
         self._spaces: WeakSet[Space] = WeakSet()
-        self._unwritten: set[Space] = set()
+        self.unwritten: set[Space] = set()
         """Those that may have something to write down; they stay until that is done, whoever lets go of them."""
         self.is_open = self.is_closed = False
         self._first: Space | None = None
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def check_open(self) -> None:
-        if self.is_closed:
-            raise RouterClosed
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, space: Space) -> None:
         """The first one is the router's own, whose vectors are made as long as it is open. The others are forgotten
@@ -119,20 +117,18 @@ class Runtime:
         self._first = self._first or space
         self._spaces.add(space)
 
-    async def opened(self, space: Space) -> None:
-        """Open the router, if nobody has, for what is done in that space. Raises RouterClosed, and what opening
-        raises."""
-        self.check_open()
-        self._unwritten.add(space)
+    async def open(self) -> None:
+        """Open the router, if nobody has. Raises RouterClosed, and what opening raises."""
         loop = asyncio.get_running_loop()
         if self._opening is None:
-            self._loop = loop
+            self.loop = loop
             self._opening = asyncio.create_task(self._open(), name="kingly-opening")
-        if loop is not self._loop:
+        if loop is not self.loop:
             raise RouterClosed("event loop")
         if not self.is_open:
             await asyncio.shield(self._opening)  # others may wait for it too
-            self.check_open()
+            if self.is_closed:
+                raise RouterClosed
 
     @property
     def _embedding(self) -> Embedding | None:
@@ -163,12 +159,12 @@ class Runtime:
         """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
         remote held. One flush at a time, or a use would be counted twice. Raises StoreError."""
         async with self._flushing:
-            for space in {*self._spaces, *self._unwritten}:
+            for space in {*self._spaces, *self.unwritten}:
                 changes = [(buffer, change) for buffer in space.buffers if (change := buffer.take()) is not None]
                 for buffer, change in changes:
                     buffer.written(await self.services.write(change))
                 if not changes:
-                    self._unwritten.discard(space)
+                    self.unwritten.discard(space)
 
     async def _flush_if_possible(self) -> None:
         """Uses and copies are worth a warning, not a failure."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import Memory
 from kingly_memory.observe import Events
-from kingly_memory.ports import Clock, LocalStore, Outcome, Remote, StoreReader, Transaction
+from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.settings import Settings
 
@@ -65,32 +64,10 @@ class Services:
         """Unix seconds."""
         return self.clock.now().timestamp()
 
-    async def write(self, change: Callable[[Transaction], T]) -> T:
-        """Run a change in a transaction; it is durable when this returns. Cancelling the wait leaves it to go on.
-        Raises StoreError, and what the change raises."""
-        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.store.submit(change, waiting, _committed)
-        return await waiting
-
-
-def _committed(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    """On the writer's thread: wake each loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
-    for one in outcomes:
-        loops.setdefault(one[0].get_loop(), []).append(one)
-    for loop, own in loops.items():
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all who waited there
-            loop.call_soon_threadsafe(_tell, own)
-
-
-def _tell(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    for waiting, outcome in outcomes:
-        if waiting.done():  # nobody waits any more
-            continue
-        if outcome.error is None:
-            waiting.set_result(outcome.value)
-        else:
-            waiting.set_exception(outcome.error)
+    @property
+    def write(self) -> Callable[[Callable[[Transaction], T]], Coroutine[Any, Any, T]]:
+        """Run a change in a transaction; it is durable when that returns. See `LocalStore.commit`."""
+        return self.store.commit
 
 
 @dataclass(frozen=True, slots=True)

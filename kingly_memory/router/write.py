@@ -14,7 +14,7 @@ from kingly_memory.cognition.context import ContextRules
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, KeptForEveryProject, NoSuchRevision, RevisionConflict
 from kingly_memory.ids import MemoryId, derived_id, new_id
-from kingly_memory.lifecycle.lifetimes import Lifetime, later_of, usual_lifetime
+from kingly_memory.lifecycle.lifetimes import Lifetime, UsualLifetimes, is_expired, later_of
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, kept_placement
 from kingly_memory.models import (
     REMOTE_ABOVE,
@@ -36,7 +36,7 @@ from kingly_memory.router.delivery.moves import receipt_of
 from kingly_memory.router.delivery.outbox import earlier_delivery, every_remote, first_delivery
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.lifecycle import archive, lifetimes, summaries, usage
-from kingly_memory.settings import Lifetimes, Tiers
+from kingly_memory.settings import Tiers
 from kingly_memory.validation import TAGS_LIMIT, Draft, Imported
 
 TICK = timedelta(microseconds=1)
@@ -51,7 +51,7 @@ class WriteContext:
     space: str
     agent: str | None
     routes: Routes | None
-    lifetimes: Lifetimes
+    lifetimes: UsualLifetimes
     now: datetime
     contexts: ContextRules = field(default_factory=ContextRules)
     tiers: Tiers = SEEDS_TIERS
@@ -143,7 +143,7 @@ def put(
             find_own(transaction, context.space, draft.key)
         _check_revision(draft.key, before, if_revision)
     memory = _memory(draft if before is None else _completed_from(draft, before.memory, context), before, context)
-    lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+    lifetime = _lifetime(transaction, draft, memory, before, context)
     twin = _duplicate(transaction, memory, context) if folds and draft.key is None else None
     if twin is not None:
         memory, receipt = _merge_duplicate(transaction, draft, memory, twin, context, lifetime=lifetime)
@@ -252,7 +252,7 @@ def update(
         said = draft.revising(before.memory)
         author = said.agent if "agent" in draft.unsaid else context.agent
         memory = _memory(said, before, replace(context, agent=author))
-        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
+        lifetime = _lifetime(transaction, draft, memory, before, context)
         if _is_unchanged(transaction, before, memory, context):
             return Stored(_note_use(transaction, before.memory, context, lifetime), None)
         _clear_outdated(transaction, before, memory, context)
@@ -271,7 +271,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
         for draft in due.drafts:
             memory = _memory(draft, None, context)
             own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            lifetime = usual_lifetime(context.lifetimes, memory.type)
+            lifetime = context.lifetimes[memory.type]
             _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
         return True
 
@@ -320,9 +320,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         memory = replace(memory, revision=item.revision)
         for name, facet in item.beside.items():
             transaction.set_facet(name, memory.id, facet)
-    lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
-        transaction, item.draft, memory, before, said=context.lifetimes, now_s=context.now_s
-    )
+    lifetime = lifetimes.in_file(item) or _lifetime(transaction, item.draft, memory, before, context)
     has_ended = item.standing is Standing.LIVE and item.ends_at is not None and item.ends_at <= context.now
     if before is not None:
         ends_otherwise = not has_ended and lifetimes.differs(transaction, item, lifetime, before)
@@ -393,6 +391,26 @@ def _memory(
     )
 
 
+def _lifetime(
+    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, context: WriteContext
+) -> Lifetime | None:
+    """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
+    InvalidInput for an end of what is pinned."""
+    if "ttl" not in draft.unsaid:
+        if draft.ttl_s is not None and before is not None and lifetimes.is_pinned(transaction, memory.id):
+            raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
+        return None if draft.ttl_s is None else Lifetime(context.now_s + draft.ttl_s)
+    of_its_type = context.lifetimes[draft.kind or memory.type]
+    if before is None:
+        return of_its_type
+    current = lifetimes.lifetime_of(transaction, memory.id)
+    if current is None:
+        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
+        return None if is_as_it_was else of_its_type
+    is_named = current.sliding_s is None and not is_expired(current, context.now_s)
+    return current if is_named or "type" in draft.unsaid else of_its_type
+
+
 def _save(
     transaction: Transaction,
     memory: Memory,
@@ -406,7 +424,9 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
     what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
-    lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
+    lives = None
+    if lifetime is not None or not is_new:
+        lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
         lifetimes.stop(transaction, memory.id)
     due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)
@@ -434,7 +454,7 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=context.now, revision=row.memory.revision + 1)
     lifetime = lifetimes.lifetime_of(transaction, memory_id)
     if lifetime is not None and lifetime.sliding_s is not None:
-        lifetime = usual_lifetime(context.lifetimes, happened.type)
+        lifetime = context.lifetimes[happened.type]
     _save(transaction, happened, Standing.LIVE, context, lifetime)
 
 
@@ -670,7 +690,7 @@ def _deliver(
 def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_said: bool) -> list[str]:
     """Those that its project has added. One in use here that somebody has taken out of the home meanwhile is
     added again. One that is used once gets what is `is_said`, and changes of what it got so before."""
-    known, routes = remotes_of(transaction, memory.scope.space), context.routes
+    known, routes = remotes_of(transaction, memory.scope.space) if transaction.owners("remote") else [], context.routes
     if routes is None or memory.scope.space != context.space or all(route.name in known for route in routes.known):
         return known
     others = [route for route in routes.of(memory) if route.name not in known]

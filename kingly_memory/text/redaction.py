@@ -40,7 +40,7 @@ def redact(text: str) -> Redacted:
     return Redacted(text, count)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4_096)
 def secrets_in(name: str) -> int:
     """How many stand in a tag or another name, which is said of many memories."""
     return redact(name).count

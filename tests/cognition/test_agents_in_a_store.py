@@ -50,9 +50,9 @@ class MoodyStore(PromptStore):
         self.failures = 0
         self.error: Exception = StoreUnwritable("here", "disk full")
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if not self.failures:
-            return super().commit(change)
+            return super().write(change)
         self.failures -= 1
         failed: Future[T] = Future()
         failed.set_exception(self.error)

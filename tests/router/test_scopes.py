@@ -227,7 +227,7 @@ async def test_views_that_nobody_refers_to_are_gone(memory: MemoryRouter) -> Non
     await runtime.flush()
     await runtime.flush()  # what had something to write is kept until that is done
     gc.collect()
-    assert (len(runtime._spaces), len(runtime._unwritten)) == (1, 0)
+    assert (len(runtime._spaces), len(runtime.unwritten)) == (1, 0)
 
 
 async def test_a_project_reads_what_is_kept_for_every_project_and_does_not_change_it(memory: MemoryRouter) -> None:

@@ -70,13 +70,13 @@ class Interrupted(PromptStore):
     before: Callable[[], object] | None = None
     left = 0
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if self.before is not None:
             self.left -= 1
             if self.left <= 0:
                 happens, self.before = self.before, None
                 happens()
-        return super().commit(change)
+        return super().write(change)
 
 
 class Sweepings(RuleBasedStateMachine):

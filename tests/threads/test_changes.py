@@ -11,6 +11,7 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
+from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes
@@ -24,7 +25,7 @@ OURS = ("thread", "attention", "ratings", "context")
 
 
 def desk(clock: ManualClock) -> WriteContext:
-    return WriteContext("app", None, None, CALM.lifetimes, clock.now())
+    return WriteContext("app", None, None, usual_lifetimes(CALM.lifetimes), clock.now())
 
 
 def thread(name: str) -> Named:

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kingly_memory import MemoryRouter, Settings, validation
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.cognition.owners import owner
+from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.router import write
 from kingly_memory.router.threads import reading, suggesting
 from kingly_memory.router.threads.suggesting import Suggesting
@@ -397,7 +398,7 @@ class Remembering(RuleBasedStateMachine):
         self._folder.cleanup()
 
     def _write_context(self) -> WriteContext:
-        return WriteContext("app", None, None, Settings().lifetimes, self._clock.now())
+        return WriteContext("app", None, None, usual_lifetimes(Settings().lifetimes), self._clock.now())
 
     @rule(key=KEYS, context=CONTEXTS, text=SAID, kind=st.sampled_from(["semantic", "working"]))
     def store(self, key: str, context: str, text: str, kind: str) -> None:

@@ -19,11 +19,13 @@ from kingly_memory.adapters.local.folder import Folder, Log, WriteLock
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction, Vocabulary
 from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
-from kingly_memory.ports import HOME, INCARNATION, Outcome, Transaction
+from kingly_memory.ports import HOME, INCARNATION, Transaction
 
 log = logging.getLogger("kingly_memory.store")
 
 Change = Callable[[Transaction], Any]
+Outcome = tuple[Any, Exception | None]
+"""What became of one change: its value, or the error that undid it."""
 
 _VERSIONS = "SELECT user_version, schema_version FROM pragma_user_version, pragma_schema_version"
 
@@ -150,13 +152,13 @@ class Engine:
             transaction = DiskTransaction(connection, self._vocabulary)
             for change in changes:
                 try:
-                    outcomes.append(Outcome(transaction.run(change) if apart else change(transaction)))
+                    outcomes.append((transaction.run(change) if apart else change(transaction), None))
                 except sqlite.Error:
                     raise
                 except Exception as error:
                     if not apart:
                         raise _ChangeRaisedError from error
-                    outcomes.append(Outcome(error=error))  # it reaches its caller
+                    outcomes.append((None, error))  # it reaches its caller
             transaction.finish()
             if connection.total_changes > before:
                 ((self._number,),) = connection.execute(sql.NUMBER_COMMIT).fetchall()

@@ -339,9 +339,12 @@ class WriteLock:
             except OSError as error:
                 raise StoreUnwritable(str(Path(self._path).parent), error.strerror or "error") from error
             self._inode = inode_of(self._path)
-        if not lock(descriptor, self._wait_s):
-            self.close()
-            raise StoreBusy(self._wait_s)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not lock(descriptor, self._wait_s):
+                self.close()
+                raise StoreBusy(self._wait_s) from None
         try:
             yield
         finally:

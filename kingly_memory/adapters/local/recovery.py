@@ -114,9 +114,9 @@ def _refill(damaged: Folder, fresh: Folder) -> tuple[Counter[str], JsonObject]:
         engine.commit_locked([])  # so that there is a store, even without a row to keep
         found = _found_rows(damaged, fresh)
         while batch := list(islice(found, BATCH)):
-            (outcome,) = engine.commit_locked([partial(_copy, batch)])
-            if outcome.error is not None:
-                raise outcome.error
+            ((_, error),) = engine.commit_locked([partial(_copy, batch)])
+            if error is not None:
+                raise error
             for one in batch:
                 if one is not None and one.named is not None:
                     named = one.named

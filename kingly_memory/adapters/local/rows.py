@@ -125,17 +125,17 @@ def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]
     scope = memory.scope
     return (
         memory.id,
-        standing.value,
+        str(standing),
         scope.space,
         scope.context_id,
-        memory.type.value,
+        str(memory.type),
         memory.key,
         memory.revision,
         memory.significance,
         memory.created_at.timestamp(),
         memory.updated_at.timestamp(),
         now_s,
-        has_unbroken(memory.content),
+        not memory.content.isascii() and has_unbroken(memory.content),
         memory.said_digest if memory.key is None else None,
         scope_tokens(scope.space, scope.agent, scope.context_id, memory.type, memory.tags),
     )

@@ -17,13 +17,15 @@ from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import RouterClosed, StoreError
-from kingly_memory.ports import HOME, READ, Answer, Outcome, Scrubbed, Transaction
+from kingly_memory.ports import HOME, READ, Scrubbed, Transaction
 
 if TYPE_CHECKING:
+    import asyncio
+    from asyncio import AbstractEventLoop
     from concurrent.futures import Future
     from queue import SimpleQueue
 
-    from kingly_memory.adapters.local.engine import Engine
+    from kingly_memory.adapters.local.engine import Engine, Outcome
     from kingly_memory.adapters.local.transaction import DiskTransaction
     from kingly_memory.models import Backup, JsonObject
 
@@ -36,8 +38,10 @@ MOST_DAMAGED = 1_000
 """Names of damaged rows that are noted."""
 _UNREAD: JsonObject = {"share": 0, "at": 0.0, "began": 0.0, "whole": None, "damaged": []}
 
-_Job = tuple[Callable[[Transaction], Any], Any, Answer]
-"""A change, who waits for it, and what tells all who wait for that commit."""
+_Job = tuple["Callable[[Transaction], Any]", Any, "AbstractEventLoop | None"]
+"""A change, the future of whoever waits for it, and the event loop that this belongs to, if it belongs to one."""
+_Told = tuple[Any, "Outcome"]
+"""Such a future, and what became of the change."""
 
 
 class DiskStore:
@@ -82,10 +86,18 @@ class DiskStore:
         from concurrent.futures import Future  # loads logging, which a command that only reads does without
 
         future: Future[T] = Future()
-        self.submit(change, future, _resolve)
+        self._submit(change, future, None)
         return future
 
-    def submit(self, change: Callable[[Transaction], Any], waiting: object, answer: Answer) -> None:
+    async def commit(self, change: Callable[[Transaction], T]) -> T:
+        from asyncio import get_running_loop  # whoever awaits this has loaded it
+
+        loop = get_running_loop()
+        waiting: asyncio.Future[T] = loop.create_future()
+        self._submit(change, waiting, loop)
+        return await waiting
+
+    def _submit(self, change: Callable[[Transaction], Any], waiting: Any, loop: AbstractEventLoop | None) -> None:
         with self._lock:  # a fork waits for it, so that no child finds an import half done
             if self._closed:
                 raise RouterClosed
@@ -107,7 +119,7 @@ class DiskStore:
                 )
                 self._thread.daemon = True
                 self._thread.start()
-            self._jobs.put((change, waiting, answer))
+            self._jobs.put((change, waiting, loop))
 
     def versions(self) -> Mapping[str, str]:
         layout = self._connections.layout() or sql.LAYOUT
@@ -182,12 +194,16 @@ class DiskStore:
             try:
                 outcomes = engine.commit([change for change, *_ in batch])
             except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
-                outcomes = [Outcome(error=error)] * len(batch)
-            answers: dict[Answer, list[tuple[Any, Outcome]]] = {}
-            for (_, waiting, answer), outcome in zip(batch, outcomes, strict=True):
-                answers.setdefault(answer, []).append((waiting, outcome))
-            for answer, told in answers.items():
-                answer(told)
+                outcomes = [(None, error)] * len(batch)
+            told: dict[AbstractEventLoop | None, list[_Told]] = {}
+            for (_, waiting, loop), outcome in zip(batch, outcomes, strict=True):
+                told.setdefault(loop, []).append((waiting, outcome))
+            for loop, own in told.items():
+                if loop is None:
+                    _tell([one for one in own if one[0].set_running_or_notify_cancel()])
+                else:  # each loop is woken once: with each wake it takes the interpreter from this thread
+                    with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
+                        loop.call_soon_threadsafe(_tell, own)
             if job is not None:
                 job = jobs.get()
         engine.close()
@@ -230,14 +246,14 @@ class DiskStore:
         self._begin()
 
 
-def _resolve(outcomes: Sequence[tuple[Any, Outcome]]) -> None:
-    for future, outcome in outcomes:
-        if not future.set_running_or_notify_cancel():
+def _tell(told: Sequence[_Told]) -> None:
+    for waiting, (value, error) in told:
+        if waiting.done():  # nobody waits any more
             continue
-        if outcome.error is None:
-            future.set_result(outcome.value)
+        if error is None:
+            waiting.set_result(value)
         else:
-            future.set_exception(outcome.error)
+            waiting.set_exception(error)
 
 
 _stores: WeakSet[DiskStore] = WeakSet()

@@ -17,7 +17,6 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Delivery, Row
 from kingly_memory.text.passages import LONGEST, searchable_passages
-from kingly_memory.text.writing import has_unbroken
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.local.document_rows import DocumentRows
@@ -38,6 +37,7 @@ LIFETIME = "lifetime"
 SHORTEST_WORD, LONGEST_WORD = 4, 40
 MOST_KNOWN = 200_000
 """Words remembered as written already, to spare the disk; when there are more, they are asked about again."""
+_UNBROKEN = sql.COLUMNS.index("unbroken")
 MOST_ASKED = 100
 """Memories that are read to find out whether one has a certain word."""
 
@@ -217,9 +217,9 @@ class DiskTransaction:
                     what = _CHANGE_TO[standing] if is_moved else "revised" if is_revised else None
             (position,) = self._unindex([memory.id])
             self._connection.execute(sql.CHANGE_MEMORY, (*columns, position))
-        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, standing.value, rows.record(memory)))
+        self._connection.execute(sql.WRITE_RECORD, (position, memory.id, now_s, str(standing), rows.record(memory)))
         self._unindexed.add(position)
-        if has_unbroken(memory.content):
+        if columns[_UNBROKEN]:
             self._unbroken.add(position)
         if len(memory.content) > LONGEST:
             self._long.add(position)

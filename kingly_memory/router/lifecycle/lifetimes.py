@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired, usual_lifetime
+from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.settings import Lifetimes
-from kingly_memory.validation import Draft, Imported
+from kingly_memory.validation import Imported
 
 _FACET = "lifetime"
 
@@ -32,8 +30,8 @@ def begin(
 ) -> Lifetime | None:
     """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
     pinned has none. `is_new`: nothing can lie beside the memory yet."""
-    is_pinned = not is_new and _is_pinned(transaction, memory.id)
-    begun = None if lifetime is None else lifetime.begun(memory, now_s, is_pinned=is_pinned)
+    pinned = not is_new and is_pinned(transaction, memory.id)
+    begun = None if lifetime is None else lifetime.begun(memory, now_s, is_pinned=pinned)
     if begun is not None or not is_new:
         put(transaction, memory.id, begun)
     return begun
@@ -58,26 +56,6 @@ def renew(transaction: Transaction, memory_id: str, used_s: float) -> None:
         put(transaction, memory_id, lifetime.used(used_s))
 
 
-def of_draft(
-    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, *, said: Lifetimes, now_s: float
-) -> Lifetime | None:
-    """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
-    InvalidInput for an end of what is pinned."""
-    if "ttl" not in draft.unsaid:
-        if draft.ttl_s is not None and before is not None and _is_pinned(transaction, memory.id):
-            raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
-        return None if draft.ttl_s is None else Lifetime(now_s + draft.ttl_s)
-    of_its_type = usual_lifetime(said, memory.type, draft.kind)
-    if before is None:
-        return of_its_type
-    current = lifetime_of(transaction, memory.id)
-    if current is None:
-        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
-        return None if is_as_it_was else of_its_type
-    is_named = current.sliding_s is None and not is_expired(current, now_s)
-    return current if is_named or "type" in draft.unsaid else of_its_type
-
-
 def in_file(item: Imported) -> Lifetime | None:
     """What a file says: the end of an export, else a lifetime that counts from the import on."""
     if item.ends_at is None and item.lifetime_s is None:
@@ -90,7 +68,7 @@ def differs(transaction: Transaction, item: Imported, said: Lifetime | None, bef
     is_said = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
     if not is_said or before is None or before.standing is not Standing.LIVE:
         return False
-    if _is_pinned(transaction, before.memory.id):
+    if is_pinned(transaction, before.memory.id):
         return False
     here = lifetime_of(transaction, before.memory.id)
     if said is None or here is None:
@@ -98,5 +76,5 @@ def differs(transaction: Transaction, item: Imported, said: Lifetime | None, bef
     return said.sliding_s != here.sliding_s or (said.sliding_s is None and said.ends_at != here.ends_at)
 
 
-def _is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
+def is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
     return (transaction.facet("attention", memory_id) or {}).get("pinned") is True

@@ -40,7 +40,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, RemoteRefused
 from kingly_memory.ids import MemoryId, named_id
-from kingly_memory.lifecycle.lifetimes import usual_lifetime
+from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.models import (
     KEPT,
     REMOTE_ABOVE,
@@ -118,7 +118,9 @@ class Reading:
             if page is None or page.until == since:
                 continue
             services = self._services
-            context = WriteContext(space, None, None, services.settings.lifetimes, services.clock.now())
+            context = WriteContext(
+                space, None, None, usual_lifetimes(services.settings.lifetimes), services.clock.now()
+            )
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
             change = intake.documents(page, since) if isinstance(page, DocumentChanges) else intake.page(page)
             news += await services.write(change)
@@ -309,7 +311,7 @@ class Intake:
         context = self.context
         key = next((one.key for one in (said, *earlier) if one.key is not None), None)
         said = replace(said, key=None if key is None or transaction.id_of_key(context.space, key) else key)
-        lifetime = usual_lifetime(context.lifetimes, said.type)
+        lifetime = context.lifetimes[said.type]
         length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
         if length is not None and said.updated_at.timestamp() + length <= context.now_s:
             return False
@@ -349,7 +351,7 @@ class Intake:
             return False
         after = replace(said if is_current else before, revision=before.revision + len(between))
         if is_current:
-            lifetime = lifetimes.lifetime_of(transaction, after.id) or usual_lifetime(context.lifetimes, said.type)
+            lifetime = lifetimes.lifetime_of(transaction, after.id) or context.lifetimes[said.type]
             write.replace_text(transaction, row, after, context)
             lifetimes.begin(transaction, after, lifetime, context.now_s)
         else:

@@ -37,7 +37,8 @@ class Embedding:
         self._store = store
         self._clock = clock
         self._thread = thread
-        self._wanted = asyncio.Event()
+        self.wanted = asyncio.Event()
+        """Set in the router's event loop when something was stored."""
         self._turn = asyncio.Lock()
         self._home: JsonObject | None = None
         self._position: int | None = None
@@ -47,10 +48,6 @@ class Embedding:
         self._unmade: int | None = None
         self._is_hurried = False
         self._complaint: str | None = None
-
-    def wake(self) -> None:
-        """Something was stored. Called in the router's event loop."""
-        self._wanted.set()
 
     def hurry(self) -> None:
         """A search waits for the vectors to be read, so no more waiting for a quiet moment. Safe from any thread."""
@@ -71,7 +68,7 @@ class Embedding:
         next round tries again."""
         while True:
             await self._clock.sleep(COLLECT_S)
-            self._wanted.clear()
+            self.wanted.clear()
             try:
                 async with self._turn:
                     await self._catch_up()
@@ -82,7 +79,7 @@ class Embedding:
                     log.warning("memories are not found by their meaning for now: %s", complaint)
                 self._complaint = complaint
                 self._vectors.give_up(complaint)
-            await self._clock.wait(self._wanted, EVERY_S)
+            await self._clock.wait(self.wanted, EVERY_S)
 
     async def complete(self) -> None:
         """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from hypothesis import settings
 
 from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle.lifetimes import usual_lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Delivery, DocumentRows, Row, Transaction
 from kingly_memory.router import write
@@ -31,7 +32,11 @@ T = TypeVar("T")
 
 REMOTE = "feedfacefeedface"
 DESK = WriteContext(
-    "app", None, Routes((Route(REMOTE, "remote", "fake"),)), Settings().lifetimes, datetime(2026, 1, 1, tzinfo=UTC)
+    "app",
+    None,
+    Routes((Route(REMOTE, "remote", "fake"),)),
+    usual_lifetimes(Settings().lifetimes),
+    datetime(2026, 1, 1, tzinfo=UTC),
 )
 MOST_CHANGES = 3 if settings().max_examples < 100 else 4
 """Four make five times as many states: `make test-long` goes so far."""

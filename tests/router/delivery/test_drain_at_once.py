@@ -70,14 +70,14 @@ class LateStore(PromptStore):
         self.late = self.busy = False
         self._in_line: list[tuple[Callable[[], Future[Any]], Future[Any]]] = []
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if not self.late and not self.busy:
-            return super().commit(change)
+            return super().write(change)
         awaited: Future[T] = Future()
         if self.busy:
-            self._in_line.append((partial(super().commit, change), awaited))
+            self._in_line.append((partial(super().write, change), awaited))
         else:
-            done = super().commit(change)
+            done = super().write(change)
             self._in_line.append((lambda: done, awaited))
         return awaited
 

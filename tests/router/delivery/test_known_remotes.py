@@ -32,12 +32,12 @@ class MortalStore(PromptStore):
 
     left: int | None = None
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if self.left is not None:
             self.left -= 1
             if self.left < 0:
                 self.die()
-        return super().commit(change)
+        return super().write(change)
 
 
 def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:

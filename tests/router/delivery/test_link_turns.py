@@ -31,8 +31,8 @@ class SlowToTell(PromptStore):
 
     told = False
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
-        done = super().commit(change)
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        done = super().write(change)
         if self.told:
             return done
         self.told = True
@@ -49,9 +49,9 @@ class SlowToBegin(PromptStore):
         self._waiting: list[Callable[[], None]] = []
         self._is_first = True
 
-    def commit(self, change: Callable[[Transaction], T]) -> Future[T]:
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         if not self._is_first:
-            return super().commit(change)
+            return super().write(change)
         self._is_first = False
         done: Future[T] = Future()
         self._waiting.append(lambda: done.set_result(PromptStore.write(self, change).result()))
