@@ -1494,10 +1494,13 @@ class SyncMemoryRouter(Portal):
         )
 
     def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> CognitiveMemory:
-        """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
-        raises and has changed nothing.
+        """What an agent remembers, as far as it is in the store, and the way to have it remember more:
+        docs/agents.md. `agent_id` is the router's own agent unless another is named.
+
+        Its verbs do not await: a change is in the store when its verb returns, or the verb raises and has changed
+        nothing. Raises InvalidInput, StoreError.
         """
-        return self._call(lambda: self._awaiting.cognitive_waiting(agent_id=agent_id, rules=rules))
+        return self._call(lambda: self._awaiting.cognitive(agent_id=agent_id, rules=rules))
 
     def stream(self, agent_id: str | None = None) -> SyncMemoryStream:
         """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent

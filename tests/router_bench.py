@@ -23,7 +23,7 @@ from kingly_memory.ports import Delivery, Embedder, Remote, Scrubbed, Transactio
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.runtime import Runtime
-from kingly_memory.router.services import Departures, RemotePart
+from kingly_memory.router.services import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -138,7 +138,7 @@ def router_of(
     agent: str | None = None,
     embedder: Callable[[], Embedder] | None = None,
     meaning: Callable[[], Embedder] | None = None,
-    departures: Departures | None = None,
+    erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
 ) -> MemoryRouter:
     """Jitter stands at one half of its range."""
     engine = Engine(
@@ -153,7 +153,7 @@ def router_of(
             embedder=embedder,
             meaning=meaning,
             language_model=partial(language_model, settings, clock),
-            departures=departures,
+            erase_records=erase_records,
         )
     )
     return MemoryRouter(engine)

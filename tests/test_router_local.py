@@ -253,7 +253,7 @@ def test_sync_router_offers_every_verb_of_the_router() -> None:
     def verbs(owner: type) -> set[str]:
         return {name for name in dir(owner) if not name.startswith("_")}
 
-    doors = {"find", "put", "cognitive_waiting"}  # for the rooms beneath and for the sync router
+    doors = {"find", "put"}  # for the rooms beneath
     others = {"elsewhere"}  # for integrations that await a blocking router
     assert verbs(MemoryRouter) - doors == verbs(SyncMemoryRouter) - others
 

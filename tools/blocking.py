@@ -31,14 +31,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Face:
     """One class to write: `name` for the awaiting class at `source` (module:class).
 
-    `renamed` leads from a method to the name it gets here; what it replaces and what is in `hidden` is left out.
-    `attributes` are those that are no properties, with their types.
+    What is in `hidden` is left out. `attributes` are those that are no properties, with their types.
     """
 
     name: str
     source: str
     base: str = "Face"
-    renamed: dict[str, str] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
     attributes: dict[str, str] = field(default_factory=dict)
 
@@ -68,7 +66,6 @@ FACES = (
         "SyncMemoryRouter",
         "kingly_memory.app.opening:MemoryRouter",
         base="Portal",
-        renamed={"cognitive_waiting": "cognitive"},
         hidden=frozenset({"close"}),
     ),
 )
@@ -145,10 +142,9 @@ def _public(face: Face) -> Iterator[tuple[str, ModuleType, Function]]:
             if isinstance(node, Function) and not node.name.startswith("_"):
                 kept = node if ast.get_docstring(node) or node.name not in found else found[node.name][1]
                 found[node.name] = (module, kept)
-    replaced = set(face.renamed.values())
     for name, (module, node) in found.items():
-        if name not in face.hidden and name not in replaced:
-            yield face.renamed.get(name, name), module, node
+        if name not in face.hidden:
+            yield name, module, node
 
 
 class _Plain(ast.NodeTransformer):

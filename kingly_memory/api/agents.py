@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory
     from kingly_memory.router.agents.debate import Debate
-    from kingly_memory.router.agents.memory import AgentMemory
     from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.agents.tasks import Task, TaskBook
     from kingly_memory.router.learning import Lesson
@@ -228,21 +227,18 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
         name = validation.label("key", key)
         return await learning.learn(engine, original, key=name, level=chosen, language_model=language_model)
 
-    async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> AgentMemory:
+    async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> CognitiveMemory:
         """What an agent remembers, as far as it is in the store, and the way to have it remember more:
         docs/agents.md. `agent_id` is the router's own agent unless another is named.
 
-        Its verbs do not wait for the store; `await memory.saved()` does, and so does leaving `async with memory:`.
-        Raises InvalidInput, StoreError.
+        Its verbs do not await: a change is in the store when its verb returns, or the verb raises and has changed
+        nothing. Raises InvalidInput, StoreError.
         """
-        return await self._engine.agent_memories.open(self._named(agent_id), rules)
+        from kingly_memory.router.agents.memory import AgentMemory
 
-    async def cognitive_waiting(
-        self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS
-    ) -> CognitiveMemory:
-        """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
-        raises and has changed nothing."""
-        return await self._engine.agent_memories.open(self._named(agent_id), rules, waits=True)
+        memory = AgentMemory(self._named(agent_id), self._engine, rules)
+        await self._engine.read(lambda: memory.holdings)
+        return memory
 
     def stream(self, agent_id: str | None = None) -> MemoryStream:
         """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent

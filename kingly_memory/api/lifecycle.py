@@ -106,9 +106,7 @@ class LifecycleVerbs(Family):
 
         name = validation.required("key_or_id", key_or_id)
         said = validation.label("reason", redact(reason).text if isinstance(reason, str) else reason)
-        memory = await self._engine.write(feedback.put_away(name, said, self._engine.write_context()))
-        self._engine.services.departures.take_away([memory])
-        return memory
+        return await self._engine.write(feedback.put_away(name, said, self._engine.write_context()))
 
     @verb("archive list", reads=True)
     async def archived(

@@ -114,7 +114,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             injections=lambda space: parts.injections(place.at(space)),
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
-            departures=parts.departures(place),
+            erase_records=parts.erase_records(place),
             check_trusted=parts.trust_check(place),
         )
         return cls(Engine(runtime))

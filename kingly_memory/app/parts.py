@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kingly_memory.home.remote_names import RemotePlace
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.router.delivery.routes import Routes
-    from kingly_memory.router.services import Departures, RemotePart
+    from kingly_memory.router.services import RemotePart
     from kingly_memory.router.sweep.steward import Lock
 
 
@@ -179,9 +179,8 @@ def trust_home(place: Place, settings: Settings) -> None:
         change_list({})  # which says why it could not be written
 
 
-def departures(place: Place) -> Departures:
-    """What goes from the home's audit with what is purged."""
-    from kingly_memory.router.services import Departures
+def erase_records(place: Place) -> Callable[[Sequence[str]], int]:
+    """Takes what is purged out of the home's audit."""
 
     def erased(texts: Sequence[str]) -> int:
         from kingly_memory.adapters.audit import erase_records
@@ -189,7 +188,7 @@ def departures(place: Place) -> Departures:
 
         return erase_records(audit_folder(place.home), texts)
 
-    return Departures(erased)
+    return erased
 
 
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:

@@ -260,7 +260,7 @@ class CognitiveMemory:
     @property
     def latest_year(self) -> int:
         """The latest year in which anything was experienced."""
-        return self._held.latest_year
+        return self.holdings.latest_year
 
     @property
     def _working(self) -> list[MemoryItem]:

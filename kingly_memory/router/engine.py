@@ -17,7 +17,6 @@ from kingly_memory.models import REMOTE_ABOVE, Assist, DeliveryState, JsonObject
 from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
 from kingly_memory.ports import LanguageModel, Row, StoreReader, Transaction
 from kingly_memory.router import contexts, write
-from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.delivery.routes import UNNAMED, called
@@ -61,7 +60,6 @@ class Engine:
         reader, meaning = services.reader, runtime.meaning
         self.injections = None if runtime.injections is None else runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
-        self._agent_memories: AgentMemories | None = None
         self._is_closed = False
         words = LocalSearch(reader, self.usage.last_use)
         self._vectors = (
@@ -120,18 +118,10 @@ class Engine:
             raise RouterClosed
 
     async def close(self) -> None:
-        """Store what agents experienced, and let go of everything; of a view, of nothing but itself. Safe to call
-        twice."""
+        """Let go of everything; of a view, of nothing but itself. Safe to call twice."""
         if not self._is_view:
             await self.runtime.close()
-        else:
-            await self.settle()
-            self._is_closed = True
-
-    async def settle(self) -> None:
-        """Have what agents experienced stored."""
-        if self._agent_memories is not None:
-            await self._agent_memories.settle()
+        self._is_closed = True
 
     # --- reading and writing ------------------------------------------------------------------------------------------
 
@@ -280,7 +270,6 @@ class Engine:
         found = await self.write(lambda transaction: [change(transaction) for change in changes])
         gone = [one.memory for one in found if one is not None]
         self.wake()
-        self.services.departures.take_away(gone)
         took_ms = (self.clock.monotonic() - began_s) * 1000
         self.services.events.emit(MemoriesForgotten(tuple(one.id for one in gone), took_ms))
         return gone
@@ -316,7 +305,7 @@ class Engine:
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
             done = await self.write(purging.purge(some, self.write_context()))
-            lines += await self.services.departures.purged(done.memories)  # now: a purge that is repeated knows no text
+            lines += await self.services.purged(done.memories)  # now: a purge that is repeated knows no text
             self.wake()
             gone += done.memories
             told.update(done.told)
@@ -481,22 +470,3 @@ class Engine:
             *(TIERS,) * settings.tiers_enabled,
         )
         return Policies.chosen(names, usual, self.rules)
-
-    # --- agents -------------------------------------------------------------------------------------------------------
-
-    @property
-    def agent_memories(self) -> AgentMemories:
-        """What agents remember, made when it is first asked for."""
-        if self._agent_memories is None:
-            self._agent_memories = AgentMemories(
-                self,
-                services=self.services,
-                check_open=self.check_open,
-                stored=self._after_experience,
-            )
-        return self._agent_memories
-
-    def _after_experience(self, new: Memory | None) -> None:
-        if new is not None:
-            self.services.events.emit(MemoryStored(new.id, new.revision))
-        self.wake()

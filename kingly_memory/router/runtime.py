@@ -19,7 +19,7 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router.delivery.routes import Routes
 from kingly_memory.router.remotes.connections import RemoteConnection, Remotes
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.services import Departures, RemotePart, Services
+from kingly_memory.router.services import RemotePart, Services
 from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.sweep.steward import Lock, Sweeper
 from kingly_memory.router.view import Station
@@ -50,10 +50,6 @@ class Space(Protocol):
     buffers: tuple[Buffer, ...]
     embedding: Embedding | None
 
-    async def settle(self) -> None:
-        """Have what agents experienced stored."""
-        ...
-
     async def sweep_if_due(self, interval_s: float) -> None: ...
 
 
@@ -76,7 +72,7 @@ class Runtime:
         injections: Callable[[str], InjectionLog] | None = None,
         language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
         name_at: Callable[[str], str | None] = lambda _: None,
-        departures: Departures | None = None,
+        erase_records: Callable[[Sequence[str]], int] = lambda _: 0,
         check_trusted: Callable[[], None] = lambda: None,
     ) -> None:
         """`station` is that of the router itself, whose project is sent to the remotes that its routes name.
@@ -85,7 +81,7 @@ class Runtime:
         the store calls the remote at an address; `check_trusted` raises StoreUntrusted where the user has neither made
         the home nor trusted it."""
         self.station = station
-        self.services = Services(store, clock, settings, Events(observers), chance, departures or Departures())
+        self.services = Services(store, clock, settings, Events(observers), chance, erase_records)
         self.rules = LifecycleRules.of(settings)
         self.lifetimes = usual_lifetimes(settings.lifetimes)
         self.context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
@@ -199,15 +195,8 @@ class Runtime:
                 await self.close()
 
     async def close(self) -> None:
-        """Store what agents experienced, give deliveries under way a moment, write down what is buffered, and end every
-        task and thread. Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of."""
-        try:
-            for space in tuple(self._spaces):
-                await space.settle()
-        finally:
-            await self._let_go()
-
-    async def _let_go(self) -> None:
+        """Give deliveries under way a moment, write down what is buffered, and end every task and thread. Safe to call
+        twice. Whatever fails or is cancelled on the way, the rest is let go of."""
         if self.is_closed:
             return
         self.is_closed = True

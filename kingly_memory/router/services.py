@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
-from weakref import WeakSet
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
-from kingly_memory.dataclass import dataclass, field
+from kingly_memory.dataclass import dataclass
 from kingly_memory.models import Memory
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
@@ -18,43 +17,17 @@ from kingly_memory.settings import Settings
 T = TypeVar("T")
 
 
-class Remembering(Protocol):
-    """Holds memories in this process beside the store."""
-
-    def take_away(self, memory: Memory) -> None:
-        """It was forgotten, put away or purged. From any thread."""
-        ...
-
-
-class Departures:
-    """What is left of memories in this process and in the audit when they go, whoever took them away."""
-
-    def __init__(self, erase_records: Callable[[Sequence[str]], int] = lambda _: 0) -> None:
-        """`erase_records` takes records with one of these texts out of the audit, and counts them."""
-        self._erase_records = erase_records
-        self.remembering = WeakSet[Remembering]()
-
-    def take_away(self, memories: Iterable[Memory]) -> None:
-        for memory in memories:
-            for one in self.remembering:
-                one.take_away(memory)
-
-    async def purged(self, memories: Sequence[Memory]) -> int:
-        """They are to leave no trace. How many records went. Raises StoreUnwritable."""
-        self.take_away(memories)
-        return await asyncio.to_thread(self._erase_records, [one.content for one in memories]) if memories else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The same for everything that one router does. `chance` is a random number in [0, 1)."""
+    """The same for everything that one router does. `chance` is a random number in [0, 1); `erase_records` takes
+    records with one of these texts out of the audit, and counts them."""
 
     store: LocalStore
     clock: Clock
     settings: Settings
     events: Events
     chance: Callable[[], float]
-    departures: Departures = field(default_factory=Departures)
+    erase_records: Callable[[Sequence[str]], int] = lambda _: 0
 
     @property
     def reader(self) -> StoreReader:
@@ -63,6 +36,10 @@ class Services:
     def now_s(self) -> float:
         """Unix seconds."""
         return self.clock.now().timestamp()
+
+    async def purged(self, memories: Sequence[Memory]) -> int:
+        """They are to leave no trace in the audit either. How many records went. Raises StoreUnwritable."""
+        return await asyncio.to_thread(self.erase_records, [one.content for one in memories]) if memories else 0
 
     @property
     def write(self) -> Callable[[Callable[[Transaction], T]], Coroutine[Any, Any, T]]:

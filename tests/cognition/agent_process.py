@@ -33,10 +33,8 @@ async def main(home: str, agent: str, first: int, count: int) -> None:
         for number in range(first, first + count):
             deque(live(mind, number), maxlen=0)
             if number % 3 == 0:
-                await mind.saved()
                 sys.stdout.write(f"{number}\n")
                 sys.stdout.flush()
-        await mind.saved()
         sys.stdout.write(json.dumps(mind.retrieve(100)) + "\n")
 
 

@@ -64,9 +64,9 @@ class MoodyStore(PromptStore):
 
 async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            flood = agent_memory.update_after_flood(50_000, 3)
-            decision = agent_memory.update_after_decision("do_nothing", 4)
+        agent_memory = await memory.cognitive("H001")
+        flood = agent_memory.update_after_flood(50_000, 3)
+        decision = agent_memory.update_after_decision("do_nothing", 4)
         [hit] = await memory.search("flood damages", agent="H001")
         found = hit.memory
         assert found.id == flood.id
@@ -80,12 +80,12 @@ async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> 
 
 async def test_what_leaves_the_agent_goes_to_the_archive_and_says_why(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001", rules=ExperienceRules(2, 1)) as agent_memory:
-            for number in range(3):
-                agent_memory.add_working(f"Event {number}", 0.2)
-            agent_memory.add_episodic("great", 0.9)
-            agent_memory.add_episodic("greater", 1.0)
-            agent_memory.add_episodic("too small", 0.1)
+        agent_memory = await memory.cognitive("H001", rules=ExperienceRules(2, 1))
+        for number in range(3):
+            agent_memory.add_working(f"Event {number}", 0.2)
+        agent_memory.add_episodic("great", 0.9)
+        agent_memory.add_episodic("greater", 1.0)
+        agent_memory.add_episodic("too small", 0.1)
         told = {entry.memory.content: entry.why.reason for entry in (await memory.archived()).entries if entry.why}
         assert told == {
             "Event 0": "it left the working memory of its agent",
@@ -98,8 +98,8 @@ async def test_what_leaves_the_agent_goes_to_the_archive_and_says_why(tmp_path: 
 async def test_agents_and_projects_do_not_see_each_others_memories(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
         for agent in ("H001", "H002"):
-            async with await memory.cognitive(agent) as agent_memory:
-                agent_memory.add_working(f"I am {agent}")
+            agent_memory = await memory.cognitive(agent)
+            agent_memory.add_working(f"I am {agent}")
         assert (await memory.cognitive("H002")).retrieve() == ["I am H002"]
     async with router(tmp_path, project="city") as memory:
         assert (await memory.cognitive("H001")).retrieve() == []
@@ -109,9 +109,9 @@ async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path:
     clock, remote = ManualClock(), FakeRemote(clock=ManualClock())
     store = PromptStore(tmp_path)
     async with router_over(store, remote, clock) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            agent_memory.add_episodic("great", 0.9)
-            agent_memory.add_working("small", 0.3)
+        agent_memory = await memory.cognitive("H001")
+        agent_memory.add_episodic("great", 0.9)
+        agent_memory.add_working("small", 0.3)
         await memory.sync()
         assert held(remote) == ["great"]
 
@@ -122,10 +122,10 @@ async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path:
 async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: Path) -> None:
     clock = ManualClock()
     async with router(tmp_path, clock=clock) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            for _ in range(3):
-                agent_memory.add_working("the same again", 0.1)
-            agent_memory.add_episodic("the same again", 0.35)
+        agent_memory = await memory.cognitive("H001")
+        for _ in range(3):
+            agent_memory.add_working("the same again", 0.1)
+        agent_memory.add_episodic("the same again", 0.35)
         await memory.reinforce(agent_memory.place.working[0].id or "")
         clock.jump(400 * DAY)
         await memory.sweep(["lifetimes", "strength", "tiers"])
@@ -139,25 +139,24 @@ async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: P
 async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
     tmp_path: Path, taken_away: Callable[[MemoryRouter, str], Coroutine[Any, Any, object]]
 ) -> None:
-    async with router(tmp_path) as memory, await memory.cognitive("H001") as agent_memory:
+    async with router(tmp_path) as memory:
+        agent_memory = await memory.cognitive("H001")
         for name in ("a", "b"):
             agent_memory.add_working(name, 0.9)
         agent_memory.consolidate()
-        await agent_memory.saved()
         await taken_away(memory, agent_memory.place.working[0].id or "")
         assert agent_memory.retrieve() == ["b"]
         assert [len(place) for place in agent_memory.place] == [1, 1]
         assert "'a'" not in str(agent_memory.serialize())
         agent_memory.add_working("c")
-        await agent_memory.saved()
         assert (await memory.cognitive("H001")).place == agent_memory.place
 
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = PromptStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        async with await memory.cognitive("H001") as agent_memory:
-            agent_memory.add_working("rain")
+        agent_memory = await memory.cognitive("H001")
+        agent_memory.add_working("rain")
         name = experiences.owner("app", "H001")
         damaged = {"working": 5}
         store.write(lambda transaction: transaction.set_facet("agent_memory", name, damaged)).result()
@@ -165,7 +164,6 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
         assert again.retrieve() == []
         assert "begins empty" in caplog.text
         again.add_working("sun")
-        await again.saved()
         assert (await memory.cognitive("H001")).retrieve() == ["sun"]
         assert len(await memory.list()) == 2
 
@@ -173,38 +171,17 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_write_that_failed_is_told_by_the_next_verb_and_is_not_remembered(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_write_that_failed_is_told_and_not_remembered(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
         agent_memory = await memory.cognitive("H001")
         agent_memory.add_working("first")
-        await agent_memory.saved()
         store.failures = 1
-        agent_memory.add_working("second")
         with pytest.raises(StoreUnwritable, match="disk full"):
-            agent_memory.add_working("third")
+            agent_memory.add_working("second")
         assert agent_memory.retrieve() == ["first"]
-        agent_memory.add_working("fourth")
-        await agent_memory.saved()
-        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["fourth", "first"]
-    assert "not stored" in caplog.text
-    assert "second" not in caplog.text
-
-
-async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
-    async with router(tmp_path) as memory:
-        agent_memory = await memory.cognitive("H001")
-        other = await memory.cognitive("H001")
-        for number in range(50):
-            agent_memory.add_working(f"mine {number}")
-        other.add_working("other")
-    with pytest.raises(RouterClosed):
-        agent_memory.add_working("too late")
-    assert "too late" not in agent_memory.retrieve()
-    async with router(tmp_path) as memory:
-        assert set((await memory.cognitive("H001")).retrieve(2)) == {"other", "mine 49"}
+        agent_memory.add_working("third")
+        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["third", "first"]
 
 
 @pytest.mark.parametrize("content", ["", "x" * 1_048_577])
@@ -214,7 +191,6 @@ async def test_what_the_store_would_refuse_is_refused_before_anything_changes(tm
         with pytest.raises(InvalidInput, match="content"):
             agent_memory.add_working(content)
         assert agent_memory.retrieve() == []
-        await agent_memory.saved()
         assert len(await memory.list()) == 0
 
 
@@ -228,10 +204,7 @@ async def test_two_who_are_the_same_agent_have_one_memory_between_them(tmp_path:
             mine.add_working(f"mine {number}", 0.9)
             yours.add_episodic(f"yours {number}", 0.8)
             yours.consolidate()
-        await mine.saved()
-        await yours.saved()
         mine.add_working("mine 6")
-        await mine.saved()
         third = await here.cognitive("H001", rules=RULES)
         assert mine.place == third.place
         everything = [*await here.list(limit=50), *(e.memory for e in (await here.archived()).entries)]
@@ -274,10 +247,7 @@ def start(home: Path, agent: str, first: int, count: int) -> subprocess.Popen[st
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-# --- without await ----------------------------------------------------------------------------------------------------
-
-
-def test_without_await_a_change_is_stored_when_its_verb_returns(tmp_path: Path) -> None:
+def test_an_agent_that_two_routers_have_open_has_one_memory_until_its_router_is_closed(tmp_path: Path) -> None:
     with (
         SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as here,
         SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as there,
@@ -286,25 +256,12 @@ def test_without_await_a_change_is_stored_when_its_verb_returns(tmp_path: Path) 
         mine.add_working("first")
         yours.add_working("second")
         mine.add_working("third")
-        assert mine.retrieve() == ["third", "second", "first"]
+        assert mine.retrieve() == yours.retrieve() == ["third", "second", "first"]
         assert mine.consolidate() == 0
-        assert there.cognitive("H001").retrieve() == ["third", "second", "first"]
     with pytest.raises(RouterClosed):
         mine.add_working("too late")
-
-
-async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        agent_memory = await memory.cognitive_waiting("H001")
-        agent_memory.add_working("first")
-        store.failures = 1
-        with pytest.raises(StoreUnwritable):
-            agent_memory.add_working("second")
-        assert agent_memory.retrieve() == ["first"]
-        agent_memory.add_working("third")
-        assert agent_memory.retrieve() == ["third", "first"]
-        assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
+    with pytest.raises(RouterClosed):
+        mine.retrieve()
 
 
 # --- one behaviour ----------------------------------------------------------------------------------------------------
@@ -358,7 +315,6 @@ class OneBehaviour(RuleBasedStateMachine):
 
     @rule()
     def nothing_is_lost(self) -> None:
-        self._run(self._stored.saved())
         rows = {one: self._router._engine.store.reader.row(one) for one in self._experienced}
         live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
         assert live_ones == {item.id for item in (*self._stored.place.working, *self._stored.place.episodic)}

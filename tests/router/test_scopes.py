@@ -51,8 +51,7 @@ async def furnished(memory: MemoryRouter) -> dict[str, list[Any]]:
     await memory.threads.rename("talk", f"espresso {MARK}")
     await memory.documents.put(("notes",), "machine", {"of": MARK})
     await memory.log("chat").append([{"text": MARK}])
-    async with await memory.cognitive("planner") as mind:
-        mind.add_experience(f"{WORDS}: {MARK}", 0.9, 1)
+    (await memory.cognitive("planner")).add_experience(f"{WORDS}: {MARK}", 0.9, 1)
     names = ["machine", first.id, second.id, gone.id, away.id, "gone", "away", "talk"]
     return {
         **dict.fromkeys(("key_or_id", "source", "target", "thread_id", "thread_a", "thread_b", "chain_id"), names),

@@ -1,40 +1,25 @@
-"""The memory of an agent in a store: each item is a memory, and one facet says which of them are where.
-
-Each change goes to the writer thread at once, in its order, and is made to what the store has then. Where that is not
-what this object knew, because somebody else was quicker or an earlier change failed, it reads itself anew afterwards.
-"""
+"""The memory of an agent in a store: each item is a memory, and one facet says which of them are where."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self, TypeGuard
-from weakref import WeakSet
+from typing import Any, TypeGuard
 
 from kingly_memory import validation
-from kingly_memory.cognition.agent_memory import (
-    SEEDS,
-    CognitiveMemory,
-    ExperienceRules,
-    Holdings,
-    MemoryItem,
-    changed,
-)
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules, Holdings, MemoryItem, changed
 from kingly_memory.dataclass import replace
-from kingly_memory.errors import InvalidInput, RouterClosed
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.observe import MemoryStored
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import write
-from kingly_memory.router.access import Access
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.experiences import FACET, PLACES, owner
 from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
-from kingly_memory.router.services import Services
 from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
@@ -47,189 +32,67 @@ REASONS = {
 
 
 class AgentMemory(CognitiveMemory):
-    """A `CognitiveMemory` whose every change goes to a store, in its order, without being waited for.
+    """A `CognitiveMemory` in a store. A change is made to what the store has then, whoever else changes it; it is
+    durable when its verb returns, or the verb raises and has changed nothing.
 
-    A change that could not be stored is told by the next verb that would make one, or by `saved`; the memory is then
-    as the store has it, without that change.
+    The verbs are the seed's and do not await. In an event loop that others share, call those that change something
+    with `asyncio.to_thread`: each waits for a commit.
     """
 
-    def __init__(self, agent_id: str, around: AgentMemories, rules: ExperienceRules, *, waits: bool) -> None:
-        """`waits`: every change is in the store when its verb returns, or is not made."""
-        super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now)
-        self._around = around
-        self._waits = waits
-        self._on_their_way: deque[Future[bool]] = deque()
-        self._is_stale = False
-        """The store has something else than what is held here."""
-        self._taken_away: set[str] = set()
-
-    async def saved(self) -> None:
-        """Wait until everything that was experienced survives whatever happens next. Raises StoreError."""
-        while self._on_their_way and not self._on_their_way[-1].done():
-            with suppress(Exception):
-                await asyncio.shield(asyncio.wrap_future(self._on_their_way[-1]))
-        self._settle()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.saved()
-
-    def reload(self) -> None:
-        """Hold what the store has, and nothing else. Raises StoreError."""
-        reader, name = self._around.store.reader, owner(self._around.space, self.agent_id)
-        facet = reader.facets(FACET, [name]).get(name)
-        self._held = _holdings(facet, reader.row, self._around.space, self.agent_id)
-        self._is_stale = False
-
-    def take_away(self, memory_id: MemoryId) -> None:
-        """Somebody had it forgotten or put away: the agent is without it when it is next looked at. From any thread."""
-        self._taken_away.add(memory_id)
-
-    # --- what a memory does otherwise when it lives in a store --------------------------------------------------------
+    def __init__(self, agent_id: str, engine: Engine, rules: ExperienceRules) -> None:
+        super().__init__(agent_id, rules=rules, now=lambda: engine.write_context().now)
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
 
     @property
     def holdings(self) -> Holdings:
-        if self._taken_away:
-            gone, self._taken_away = self._taken_away, set()
-            working, episodic = (
-                tuple(one for one in kept if one.id not in gone) for kept in (self._held.working, self._held.episodic)
-            )
-            self._held = self._held._replace(working=working, episodic=episodic)
+        """What the store has. Raises RouterClosed, StoreError."""
+        self._engine.check_open()
+        reader, name = self._engine.reader, owner(self._engine.space, self.agent_id)
+        self._held = self._current(reader.facets(FACET, [name]).get(name), reader.row)
         return self._held
+
+    def _current(self, facet: Mapping[str, Any] | None, row_of: Callable[[str], Row | None]) -> Holdings:
+        """What the facet names; most often this is held here already, and no memory is read."""
+        is_held = facet == _facet(self.agent_id, self._held)
+        return self._held if is_held else _holdings(facet, row_of, self._engine.space, self.agent_id)
 
     def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
         item = super()._item(content, importance, year, tags)
-        return replace(item, id=new_id(self._around.write_context().now))
+        return replace(item, id=new_id(self._engine.write_context().now))
 
     def _change(self, item: MemoryItem | None = None, *, lasting: bool = False) -> int:
-        """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change."""
-        self._around.check_open()
-        self._settle()
-        new = None if item is None else self._around.memory_of(item, self.agent_id, lasting=lasting)
-        before = self.holdings
-        self._held, count = changed(before, self.rules, item, lasting=lasting)
-        if item is None and self._held == before:
-            return 0
-        self._submit(item, new, before)
-        if self._waits:
-            with suppress(Exception):
-                self._on_their_way[-1].result()
-            self._settle()
+        """Raises InvalidInput, RouterClosed, StoreError."""
+        self._engine.check_open()
+        context = self._engine.write_context()
+        new = None if item is None else self._memory_of(item, context, lasting=lasting)
+
+        def keep(transaction: Transaction) -> tuple[Holdings, int]:
+            before = self._current(transaction.facet(FACET, owner(context.space, self.agent_id)), transaction.row)
+            one = None if item is None else replace(item, order=before.experienced)
+            after, count = changed(before, self.rules, one, lasting=lasting)
+            if item is not None or count:
+                _keep(transaction, self.agent_id, new, before, after, context)
+            return after, count
+
+        self._held, count = self._engine.store.write(keep).result()
+        if new is not None:
+            self._engine.services.events.emit(MemoryStored(new.id, new.revision))
+        self._loop.call_soon_threadsafe(self._engine.wake)
         return count
 
-    def _settle(self) -> None:
-        """Forget the changes that are stored. Where one was not, read the store anew, and raise why."""
-        failure: BaseException | None = None
-        while self._on_their_way and self._on_their_way[0].done():
-            done = self._on_their_way.popleft()
-            error = done.exception()
-            failure = failure or error
-            self._is_stale |= error is not None or not done.result()
-        if self._is_stale and not self._on_their_way:
-            self.reload()
-        if failure is not None:
-            raise failure
-
-    def _submit(self, item: MemoryItem | None, new: Memory | None, expected: Holdings) -> None:
-        context, lasting = self._around.write_context(), new is not None and new.type is MemoryType.EPISODIC
-
-        def keep(transaction: Transaction) -> bool:
-            facet = transaction.facet(FACET, owner(context.space, self.agent_id))
-            is_as_expected = facet == (_facet(self.agent_id, expected) if expected.experienced else None)
-            before, one = expected, item
-            if not is_as_expected:
-                before = _holdings(facet, transaction.row, context.space, self.agent_id)
-                one = None if item is None else replace(item, order=before.experienced)
-            after, _ = changed(before, self.rules, one, lasting=lasting)
-            _keep(transaction, self.agent_id, new, before, after, context)
-            return is_as_expected
-
-        future = self._around.store.write(keep)
-        self._on_their_way.append(future)
-        self._around.follow(new, future)
-
-
-class AgentMemories:
-    """The memories of agents that one router has opened."""
-
-    def __init__(
-        self,
-        access: Access,
-        *,
-        services: Services,
-        check_open: Callable[[], None],
-        stored: Callable[[Memory | None], None],
-    ) -> None:
-        """`stored` is told in the event loop: the new memory, if there is one."""
-        self.space = access.space
-        self.write_context = access.write_context
-        self.store = services.store
-        self._access = access
-        self._check_router = check_open
-        self._stored = stored
-        self._loop = asyncio.get_running_loop()
-        self._opened: WeakSet[AgentMemory] = WeakSet()
-        self._on_their_way: set[Future[bool]] = set()
-        self._has_ended = False
-        services.departures.remembering.add(self)
-
-    async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
-        """Raises InvalidInput, StoreError."""
-        memory = AgentMemory(agent_id, self, rules, waits=waits)
-        await self._access.read(memory.reload)
-        self._opened.add(memory)
-        return memory
-
-    def take_away(self, memory: Memory) -> None:
-        """Somebody had a memory forgotten or put away: whoever remembers it here is without it at once."""
-        for one in self._opened:
-            one.take_away(memory.id)
-
-    async def settle(self) -> None:
-        """Before the router closes: nothing is experienced any more, and what is on its way to the store is waited
-        for."""
-        self._has_ended = True
-        for future in list(self._on_their_way):
-            with suppress(Exception):  # the log has it
-                await asyncio.shield(asyncio.wrap_future(future))
-
-    def check_open(self) -> None:
-        """Raises RouterClosed."""
-        self._check_router()
-        if self._has_ended:
-            raise RouterClosed
-
-    def memory_of(self, item: MemoryItem, agent_id: str, *, lasting: bool) -> Memory:
+    def _memory_of(self, item: MemoryItem, context: WriteContext, *, lasting: bool) -> Memory:
         """The record of an experience that has an id. Raises InvalidInput."""
         draft = validation.draft(
             item.content,
-            content_limit_bytes=self._access.settings.content_limit_bytes,
+            content_limit_bytes=self._engine.settings.content_limit_bytes,
             type=(MemoryType.EPISODIC if lasting else MemoryType.WORKING).value,
             significance=item.importance,
             tags=item.tags,
-            agent=agent_id,
+            agent=self.agent_id,
             metadata={"record": EXPERIENCE, "year": item.year},
         )
-        now = self.write_context().now
-        return draft.memory(MemoryId(item.id or ""), self.space, created_at=item.timestamp, updated_at=now)
-
-    def follow(self, new: Memory | None, future: Future[bool]) -> None:
-        """Have what comes after a store done once the change is in it; on the writer thread, mostly."""
-        self._on_their_way.add(future)
-
-        def done(future: Future[bool]) -> None:
-            self._on_their_way.discard(future)
-            if (error := future.exception()) is None:
-                with suppress(RuntimeError):  # the loop is closed, and the router with it
-                    self._loop.call_soon_threadsafe(self._stored, new)
-            else:
-                log.error("an experience is not stored: %s", error)
-
-        future.add_done_callback(done)
+        return draft.memory(MemoryId(item.id or ""), context.space, created_at=item.timestamp, updated_at=context.now)
 
 
 # --- in the store -----------------------------------------------------------------------------------------------------

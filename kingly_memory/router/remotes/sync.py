@@ -124,7 +124,7 @@ class Reading:
             intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
             change = intake.documents(page, since) if isinstance(page, DocumentChanges) else intake.page(page)
             news += await services.write(change)
-            await services.departures.purged(intake.purged)
+            await services.purged(intake.purged)
             is_more |= page.more
         if not is_more:  # a scrub looks through the whole store: one for all pages
             await self._scrub()
