@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.app.auditing import AuditWriter
-from kingly_memory.cognition.agent_memory import CognitiveMemory, serialize_agent
+from kingly_memory.cognition.agent_memory import CognitiveMemory
 from kingly_memory.cognition.audit import AuditTrail, HouseholdOutput, MemoryUpdate, year_end
-from kingly_memory.cognition.household import (
+from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
+from kingly_memory.seeds.household import (
     DamageEstimate,
     FinancialOutcome,
     FloodEvent,
+    HouseholdAgent,
     update_memory_from_claim,
     update_memory_from_flood,
 )
-from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
 
 SEED = 7
 YEARS = 20
@@ -68,7 +69,7 @@ class Household:
         )
 
     def serialize(self) -> dict[str, Any]:
-        return {"agent_id": self.agent_id, **serialize_agent(self.state, self.memory)}
+        return {"agent_id": self.agent_id, **HouseholdAgent(self.state, self.memory).serialize()}
 
     @classmethod
     def restore(cls, data: Mapping[str, Any]) -> Household:

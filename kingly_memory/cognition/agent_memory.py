@@ -6,7 +6,6 @@ year. Retrieving changes nothing, and the same state gives the same answer.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from kingly_memory import validation
-from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass, replace
+from kingly_memory.dataclass import asdict, dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.text.writing import stems
@@ -133,13 +132,6 @@ class Scored(NamedTuple):
     score: float | None
 
 
-class Contents(NamedTuple):
-    """Where items are: in working memory, oldest first, and in episodes, in the order in which they came in."""
-
-    working: tuple[MemoryItem, ...]
-    episodic: tuple[MemoryItem, ...]
-
-
 class Holdings(NamedTuple):
     """Everything that a memory holds: working memory, oldest first, and episodes, in the order in which they came in.
 
@@ -254,23 +246,9 @@ class CognitiveMemory:
         return self._held
 
     @property
-    def place(self) -> Contents:
-        return Contents(*self.holdings[:2])
-
-    @property
     def latest_year(self) -> int:
         """The latest year in which anything was experienced."""
         return self.holdings.latest_year
-
-    @property
-    def _working(self) -> list[MemoryItem]:
-        """The seed's name, for looking."""
-        return list(self.place.working)
-
-    @property
-    def _episodic(self) -> list[MemoryItem]:
-        """The seed's name, for looking."""
-        return list(self.place.episodic)
 
     def retrieve(
         self,
@@ -437,29 +415,3 @@ def dollars(field: str, value: object) -> float:
         problem = f"must be an amount of dollars from 0 to {MOST_DOLLARS:,.0f}, not {validation.shown(value)}"
         raise InvalidInput(field, problem)
     return amount
-
-
-# --- prompts and agents (seed 001, §6 and §8.2) ---
-
-
-def prompt_block(memory: CognitiveMemory, year: int, top_k: int = TOP_K) -> str:
-    """The part of a prompt that says what the agent remembers in that year. Raises InvalidInput."""
-    return f"=== YOUR MEMORY ===\n{memory.format_for_prompt(year, top_k)}"
-
-
-def prepare_context(state: Any, memory: CognitiveMemory, year: int, top_k: int = TOP_K) -> JsonObject:
-    """What an agent decides on: `{state, retrieved_memories, year}`, the state as it was given. Raises InvalidInput."""
-    return {"state": state, "retrieved_memories": memory.retrieve(top_k, year), "year": year}
-
-
-def serialize_agent(state: Any, memory: CognitiveMemory) -> JsonObject:
-    """An agent as JSON: its state (a dataclass or a mapping) and its memory, which `CognitiveMemory.restore` takes.
-    Raises InvalidInput for a state that JSON cannot hold."""
-    plain = asdict(state) if is_dataclass(state) and not isinstance(state, type) else state
-    if not isinstance(plain, Mapping):
-        raise InvalidInput("state", f"expected a dataclass or a mapping, not {type(state).__name__}")
-    try:
-        held = json.loads(json.dumps(dict(plain), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput("state", f"cannot be kept as JSON ({error})") from None
-    return {"state": held, "memory": memory.serialize()}

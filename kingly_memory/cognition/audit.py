@@ -112,8 +112,8 @@ class AuditTrail:
         told = {
             "transferred_count": transferred_count,
             "transferred_items": list(transferred_items),
-            "working_after": None if memory is None else len(memory.place.working),
-            "episodic_after": None if memory is None else len(memory.place.episodic),
+            "working_after": None if memory is None else len(memory.holdings.working),
+            "episodic_after": None if memory is None else len(memory.holdings.episodic),
         }
         self._note(Kind.CONSOLIDATION, agent_id, year, {"consolidation": told})
 
@@ -156,10 +156,10 @@ class AuditTrail:
 
 def year_end(memory: CognitiveMemory, year: int, audit: AuditTrail | None = None) -> int:
     """End a year: consolidate, and note it. Says how many memories are new among the episodes."""
-    working, episodic = (set(map(_name, place)) for place in memory.place)
+    working, episodic = (set(map(_name, place)) for place in memory.holdings[:2])
     count = memory.consolidate()
     if audit is not None:
-        taken_over = [one.content for one in memory.place.episodic if _name(one) in working - episodic]
+        taken_over = [one.content for one in memory.holdings.episodic if _name(one) in working - episodic]
         audit.log_consolidation(memory.agent_id, year, count, taken_over, memory)
     return count
 
@@ -171,7 +171,7 @@ def _name(item: MemoryItem) -> str | int:
 
 def destination(memory: CognitiveMemory, item: MemoryItem) -> Destination:
     """Where the item is now. `dropped`: nowhere, for what scores lowest in a full memory goes at once."""
-    working, episodic = memory.place
+    working, episodic = memory.holdings[:2]
     for is_it in (lambda one: one is item, lambda one: one == item):
         if any(map(is_it, episodic)):
             return "episodic"
@@ -219,7 +219,7 @@ def _plain(value: object) -> object:
 
 
 def _memory_block(memory: CognitiveMemory, year: int, read: object) -> JsonObject:
-    working, episodic = memory.place
+    working, episodic = memory.holdings[:2]
     texts = list(read) if isinstance(read, list | tuple) else memory.retrieve(TOP_K, year)
     # What is in working memory does not fade and has no score, and neither has what is gone since.
     fresh = {one.content for one in working}

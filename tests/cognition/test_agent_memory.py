@@ -18,11 +18,9 @@ from kingly_memory.cognition.agent_memory import (
     CognitiveMemory,
     ExperienceRules,
     MemoryItem,
-    prepare_context,
-    prompt_block,
-    serialize_agent,
 )
 from kingly_memory.errors import InvalidInput
+from kingly_memory.seeds.household import HouseholdAgent, build_household_prompt, prepare_context
 from tests.cognition.samples import ADDS, CONSOLIDATION, SMALL, YEARS, PlainMemory, do
 
 Step = tuple[str, str, float, int]
@@ -150,8 +148,8 @@ def test_an_experience_of_importance_exactly_at_the_threshold_is_an_episode() ->
     memory = CognitiveMemory("H001")
     memory.add_experience("at it", 0.7)
     memory.add_experience("below it", math.nextafter(0.7, 0))
-    assert [item.content for item in memory.place.episodic] == ["at it"]
-    assert [item.content for item in memory.place.working] == ["below it"]
+    assert [item.content for item in memory.holdings.episodic] == ["at it"]
+    assert [item.content for item in memory.holdings.working] == ["below it"]
 
 
 @pytest.mark.requirement("COG-003", "COG-011")
@@ -159,7 +157,7 @@ def test_working_memory_lets_the_oldest_go_and_nothing_else() -> None:
     memory = CognitiveMemory("H001")
     for number in range(12):
         memory.add_working(f"Event {number}", 0.1 * (number % 7), year=12 - number)
-    assert [item.content for item in memory.place.working] == [f"Event {number}" for number in range(2, 12)]
+    assert [item.content for item in memory.holdings.working] == [f"Event {number}" for number in range(2, 12)]
     assert memory.retrieve(1, 1_000) == ["Event 11"]
 
 
@@ -168,14 +166,14 @@ def test_of_sixty_episodes_the_fifty_that_score_highest_stay() -> None:
     memory = CognitiveMemory("H001")
     for number in range(60):
         memory.add_episodic(f"Event {number}", 0.9, year=number)
-    assert [item.content for item in memory.place.episodic] == [f"Event {number}" for number in range(10, 60)]
+    assert [item.content for item in memory.holdings.episodic] == [f"Event {number}" for number in range(10, 60)]
 
 
 @pytest.mark.requirement("COG-017")
 def test_a_flood_is_an_episode_in_the_seeds_words() -> None:
     memory = CognitiveMemory("H001")
     memory.update_after_flood(damage=50_000, year=3)
-    [item] = memory.place.episodic
+    [item] = memory.holdings.episodic
     assert item.content == "Year 3: A flood occurred causing $50,000 in damages"
     assert (item.importance, item.year, item.tags) == (0.9, 3, ["flood", "damage"])
 
@@ -185,7 +183,7 @@ def test_a_decision_is_in_working_memory_in_the_seeds_words() -> None:
     memory = CognitiveMemory("H001")
     memory.update_after_decision("buy_insurance", year=3)
     memory.update_after_decision("do_nothing", year=4)
-    assert [(item.content, item.importance) for item in memory.place.working] == [
+    assert [(item.content, item.importance) for item in memory.holdings.working] == [
         ("Year 3: I decided to buy_insurance", 0.7),
         ("Year 4: I decided to do_nothing", 0.3),
     ]
@@ -224,8 +222,8 @@ def test_a_memory_answers_as_one_that_sorts_everything(
             assert told == plain.consolidate()
         else:
             plain.take_in(step[0], told)
-        assert list(memory.place.working) == plain.working
-        assert list(memory.place.episodic) == plain.episodic
+        assert list(memory.holdings.working) == plain.working
+        assert list(memory.holdings.episodic) == plain.episodic
         assert memory.retrieve(top_k, year) == plain.retrieve(top_k, year)
         assert memory.retrieve(top_k) == plain.retrieve(top_k, 0)
 
@@ -236,7 +234,7 @@ def test_looking_changes_nothing_and_says_the_same_again(
     steps: list[Step], rules: ExperienceRules, year: int, top_k: int, query: str | None
 ) -> None:
     memory = lived(steps, rules)
-    before = copy.deepcopy((memory.holdings, memory.place, memory.rules, memory.agent_id))
+    before = copy.deepcopy((memory.holdings, memory.rules, memory.agent_id))
 
     def look() -> list[Any]:
         return [
@@ -248,7 +246,7 @@ def test_looking_changes_nothing_and_says_the_same_again(
         ]
 
     assert look() == look()
-    assert (memory.holdings, memory.place, memory.rules, memory.agent_id) == before
+    assert (memory.holdings, memory.rules, memory.agent_id) == before
 
 
 @given(LIVES, SMALL, st.integers(0, 8), st.integers(0, 8))
@@ -259,7 +257,7 @@ def test_reserved_places_go_to_episodes_as_far_as_there_are_any(
     found = memory.recall(top_k, reserve_episodic=reserved)
     plain = memory.retrieve(top_k)
     texts = {one.item.content for one in found}
-    episodes = {item.content for item in memory.place.episodic}
+    episodes = {item.content for item in memory.holdings.episodic}
     assert len(texts & episodes) >= min(reserved, top_k, len(episodes))
     if not reserved:
         assert [one.item.content for one in found] == plain
@@ -333,10 +331,10 @@ def test_the_block_of_a_prompt_is_the_seeds() -> None:
     memory = CognitiveMemory("H001")
     memory.update_after_flood(50_000, 1)
     memory.update_after_decision("buy_insurance", 2)
-    assert prompt_block(memory, 3) == (
+    assert build_household_prompt({}, {"year": 3}, memory) == (
         "=== YOUR MEMORY ===\n"
         "- Year 2: I decided to buy_insurance\n"
-        "- Year 1: A flood occurred causing $50,000 in damages"
+        "- Year 1: A flood occurred causing $50,000 in damages\n"
     )
 
 
@@ -346,7 +344,7 @@ def test_a_context_is_the_state_what_is_remembered_and_the_year() -> None:
     for number in range(7):
         memory.add_working(f"Event {number}", year=3)
     state = {"elevated": False}
-    context = prepare_context(state, memory, 4)
+    context = prepare_context(HouseholdAgent(state, memory), 4)
     assert context == {"state": state, "retrieved_memories": memory.retrieve(5, 4), "year": 4}
     assert context["state"] is state
 
@@ -365,7 +363,7 @@ def test_an_agent_is_json_with_its_state_and_its_items_in_both_places() -> None:
     memory = CognitiveMemory("H001", now=lambda: NOON)
     memory.update_after_flood(50_000, 1)
     memory.add_working("dry", 0.4, 2)
-    data = json.loads(json.dumps(serialize_agent(Household(damage=50_000.0), memory)))
+    data = json.loads(json.dumps(HouseholdAgent(Household(damage=50_000.0), memory).serialize()))
     assert data["state"] == {"elevated": False, "damage": 50_000.0}
     assert [one["content"] for one in data["memory"]["working"]] == ["dry"]
     assert data["memory"]["episodic"] == [
@@ -390,13 +388,13 @@ def test_a_memory_comes_back_whole_with_its_rules() -> None:
     again = CognitiveMemory.restore(json.loads(json.dumps(memory.serialize())))
     assert (again.serialize(), again.rules) == (memory.serialize(), memory.rules)
     assert again.retrieve(5, 3) == memory.retrieve(5, 3)
-    assert again.place.working[0] is again.place.episodic[1]
+    assert again.holdings.working[0] is again.holdings.episodic[1]
 
 
 @pytest.mark.parametrize("state", [None, 5, Household, {"when": NOON}, {"cost": math.nan}])
 def test_a_state_that_json_cannot_hold_is_refused(state: Any) -> None:
     with pytest.raises(InvalidInput, match="state"):
-        serialize_agent(state, CognitiveMemory("H001"))
+        HouseholdAgent(state, CognitiveMemory("H001")).serialize()
 
 
 @pytest.mark.requirement("COG-020")
@@ -405,8 +403,8 @@ def test_capacities_hold_and_consolidating_again_finds_nothing_to_do(steps: list
     memory = CognitiveMemory("H001", rules=rules, now=ticking())
     for step in steps:
         do(memory, step)
-        assert len(memory.place.working) <= rules.working_capacity
-        assert len(memory.place.episodic) <= rules.episodic_capacity
+        assert len(memory.holdings.working) <= rules.working_capacity
+        assert len(memory.holdings.episodic) <= rules.episodic_capacity
     memory.consolidate()
     settled = memory.serialize()
     assert memory.consolidate() == 0

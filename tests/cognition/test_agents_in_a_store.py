@@ -126,12 +126,12 @@ async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: P
         for _ in range(3):
             agent_memory.add_working("the same again", 0.1)
         agent_memory.add_episodic("the same again", 0.35)
-        await memory.reinforce(agent_memory.place.working[0].id or "")
+        await memory.reinforce(agent_memory.holdings.working[0].id or "")
         clock.jump(400 * DAY)
         await memory.sweep(["lifetimes", "strength", "tiers"])
         again = await memory.cognitive("H001")
-        assert again.place == agent_memory.place
-        assert len(again.place.working) == 3
+        assert again.holdings == agent_memory.holdings
+        assert len(again.holdings.working) == 3
         assert [hit.memory.scope.agent for hit in await memory.search("same again", fold=False)] == ["H001"] * 4
 
 
@@ -144,12 +144,12 @@ async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
         for name in ("a", "b"):
             agent_memory.add_working(name, 0.9)
         agent_memory.consolidate()
-        await taken_away(memory, agent_memory.place.working[0].id or "")
+        await taken_away(memory, agent_memory.holdings.working[0].id or "")
         assert agent_memory.retrieve() == ["b"]
-        assert [len(place) for place in agent_memory.place] == [1, 1]
+        assert [len(place) for place in agent_memory.holdings[:2]] == [1, 1]
         assert "'a'" not in str(agent_memory.serialize())
         agent_memory.add_working("c")
-        assert (await memory.cognitive("H001")).place == agent_memory.place
+        assert (await memory.cognitive("H001")).holdings == agent_memory.holdings
 
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -206,7 +206,7 @@ async def test_two_who_are_the_same_agent_have_one_memory_between_them(tmp_path:
             yours.consolidate()
         mine.add_working("mine 6")
         third = await here.cognitive("H001", rules=RULES)
-        assert mine.place == third.place
+        assert mine.holdings == third.holdings
         everything = [*await here.list(limit=50), *(e.memory for e in (await here.archived()).entries)]
         assert sorted({one.content for one in everything}) == sorted(
             [f"mine {n}" for n in range(7)] + [f"yours {n}" for n in range(6)]
@@ -224,7 +224,7 @@ def test_processes_that_are_the_same_agent_lose_nothing(tmp_path: Path) -> None:
         archived = {entry.memory.content for entry in memory.archived(200).entries}
         assert live_ones | archived == {f"Event {n}" for n in (*range(30), *range(100, 130))}
         agent_memory = memory.cognitive("H001", rules=RULES)
-        assert {item.content for item in (*agent_memory.place.working, *agent_memory.place.episodic)} == live_ones
+        assert {item.content for item in (*agent_memory.holdings.working, *agent_memory.holdings.episodic)} == live_ones
 
 
 def test_an_agent_whose_process_is_killed_remembers_at_least_what_was_saved(tmp_path: Path) -> None:
@@ -310,19 +310,19 @@ class OneBehaviour(RuleBasedStateMachine):
     def reopen(self) -> None:
         self._run(self._router.close())
         self._open()
-        assert self._stored.place == self._plain.place
+        assert self._stored.holdings == self._plain.holdings
         assert self._stored.latest_year == self._plain.latest_year
 
     @rule()
     def nothing_is_lost(self) -> None:
         rows = {one: self._router._engine.store.reader.row(one) for one in self._experienced}
         live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
-        assert live_ones == {item.id for item in (*self._stored.place.working, *self._stored.place.episodic)}
+        assert live_ones == {item.id for item in (*self._stored.holdings.working, *self._stored.holdings.episodic)}
         assert all(row is not None and row.standing in (Standing.LIVE, Standing.ARCHIVED) for row in rows.values())
         types = {
             row.memory.id: row.memory.type for row in rows.values() if row is not None and row.memory.id in live_ones
         }
-        episodes = {item.id for item in self._stored.place.episodic}
+        episodes = {item.id for item in self._stored.holdings.episodic}
         assert {one for one, kind in types.items() if kind is MemoryType.EPISODIC} == episodes
 
     def teardown(self) -> None:

@@ -200,7 +200,7 @@ def test_a_trace_shows_the_memory_as_it_is_afterwards_and_what_was_read_before()
         "importance": 0.9,
         "year": 2,
     }
-    assert told["retrieved"] == [one.content for one in memory.place.episodic[:2]]
+    assert told["retrieved"] == [one.content for one in memory.holdings.episodic[:2]]
 
 
 @pytest.mark.requirement("COG-032")

@@ -9,7 +9,7 @@ import pytest
 
 from kingly_memory import InvalidInput
 from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem
-from kingly_memory.cognition.household import (
+from kingly_memory.seeds.household import (
     GUIDELINE,
     DamageEstimate,
     FinancialOutcome,
@@ -53,7 +53,7 @@ def test_a_flood_with_damage_is_an_episode_and_how_large_it_was(
     memory, item = flooded(damage, moderate=moderate)
     assert item.content == f"Year 3: A {name} flood caused ${damage:,.0f} in damages"
     assert (item.importance, item.year, item.tags) == (importance, 3, ["flood", name])
-    assert memory.place == ((), (item,))
+    assert memory.holdings[:2] == ((), (item,))
 
 
 @pytest.mark.requirement("COG-040")
@@ -61,14 +61,14 @@ def test_a_flood_without_damage_is_held_in_working_memory() -> None:
     memory, item = flooded(0)
     assert item.content == "Year 3: A flood occurred but caused no damage to my property"
     assert (item.importance, item.tags) == (0.4, ["flood", "no_damage"])
-    assert memory.place == ((item,), ())
+    assert memory.holdings[:2] == ((item,), ())
 
 
 @pytest.mark.requirement("COG-041")
 def test_no_flood_leaves_nothing() -> None:
     memory = household()
     assert update_memory_from_flood(memory, FloodEvent(occurred=False), DamageEstimate(), 3) is None
-    assert memory.place == ((), ())
+    assert memory.holdings[:2] == ((), ())
 
 
 @pytest.mark.requirement("COG-042", "COG-043")
@@ -87,14 +87,14 @@ def test_a_claim_is_an_episode_and_one_that_was_denied_is_remembered_better(
     assert item is not None
     assert (item.content, item.importance) == (f"Year 4: {content}", importance)
     assert item.tags == ["insurance", "claim", tag]
-    assert memory.place == ((), (item,))
+    assert memory.holdings[:2] == ((), (item,))
 
 
 @pytest.mark.requirement("COG-044")
 def test_no_claim_leaves_nothing() -> None:
     memory = household()
     assert update_memory_from_claim(memory, FinancialOutcome(claim_filed=False, insurance_payout=9.0), 4) is None
-    assert memory.place == ((), ())
+    assert memory.holdings[:2] == ((), ())
 
 
 @pytest.mark.requirement("COG-021")

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
-
-
-@dataclass
-class HouseholdAgent:
-    """The agent of the seed's tests."""
-
-    state: dict[str, object]
-    memory: CognitiveMemory
+from kingly_memory.cognition.agent_memory import ExperienceRules
+from kingly_memory.seeds.household import CognitiveMemory, HouseholdAgent
 
 
 @pytest.mark.requirement("COG-011", "COG-049")
@@ -77,16 +69,17 @@ def test_memory_retrieval_decay(scoring: str, first: str) -> None:
 
 @pytest.mark.requirement("COG-054")
 def test_memory_with_flood_decision_cycle() -> None:
-    agent = HouseholdAgent(state={}, memory=CognitiveMemory("H001"))
+    mem = CognitiveMemory("H001")
+    agent = HouseholdAgent(state={}, memory=mem)
 
     agent.memory.update_after_flood(damage=50000, year=1)
-    assert len(agent.memory._episodic) == 1
+    assert len(mem._episodic) == 1
 
     memories = agent.memory.retrieve(top_k=5, current_year=2)
     assert "flood" in memories[0].lower()
 
     agent.memory.update_after_decision("buy_insurance", year=2)
-    assert len(agent.memory._working) == 1
+    assert len(mem._working) == 1
 
 
 @pytest.mark.requirement("COG-055")

@@ -44,7 +44,7 @@ def test_each_skill_leaves_what_the_map_says(
     item = update_memory_from_skill(memory, skill, 3, ACTED[skill])
     assert item is not None
     assert (item.content, item.importance, item.year, item.tags) == (f"Year 3: {said}", importance, 3, tags)
-    assert memory.place == (((), (item,)) if is_episode else ((item,), ()))
+    assert memory.holdings[:2] == (((), (item,)) if is_episode else ((item,), ()))
 
 
 @pytest.mark.requirement("COG-036")
@@ -52,7 +52,7 @@ def test_each_skill_leaves_what_the_map_says(
 def test_a_skill_that_is_not_known_leaves_nothing(skill: str) -> None:
     memory = household()
     assert update_memory_from_skill(memory, skill, 3, {"premium": 1}) is None
-    assert memory.place == ((), ())
+    assert memory.holdings[:2] == ((), ())
 
 
 @pytest.mark.requirement("COG-037")
