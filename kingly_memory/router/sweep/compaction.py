@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import (
     ActiveThread,
-    ArchiveThread,
     Compaction,
     CompactionStrategy,
     MergeThreads,
     Reason,
-    Tally,
     compact,
 )
 from kingly_memory.lifecycle.decay import DAY_S
@@ -54,30 +51,14 @@ class CompactionPlan:
     notes: tuple[FacetChange, ...] = ()
 
 
-class Seen(NamedTuple):
-    """A memory of a thread as it was read: a sweep may archive it as long as it is still so."""
-
-    memory_id: MemoryId
-    revision: int
-    mark: int
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveThreads:
-    """The active threads, which memories of each may be archived, and the facets of all threads as they were read."""
-
-    active: tuple[ActiveThread, ...]
-    memories: Mapping[str, tuple[Seen, ...]]
-    facets: Mapping[str, JsonObject]
-    attention: Mapping[str, JsonObject]
-
-
-def active_threads(reader: StoreReader, space: str, now_s: float) -> ActiveThreads:
-    """Reads every live memory of the project once, and holds none for longer than it is looked at."""
+def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
+    """What the strategy would do with the project's threads. Reads every live memory of the project once, and holds
+    none for longer than it is looked at."""
     found = survey(reader, space, now_s)
     last_s = {name: one.last_s for name, one in found.active.items()}
     words: dict[str, Counter[str]] = {name: Counter() for name in found.active}
-    seen: dict[str, list[Seen]] = {name: [] for name in found.active}
+    # What may be archived of each thread, as it was read: a sweep archives it as long as it is still so.
+    seen: dict[str, list[tuple[MemoryId, int, int]]] = {name: [] for name in found.active}
     for subject in Subjects(reader, space).live():
         memory = subject.memory
         name = thread_lookup.root(memory.scope.context_id or "", found.facets)
@@ -85,35 +66,28 @@ def active_threads(reader: StoreReader, space: str, now_s: float) -> ActiveThrea
             last_s[name] = max(last_s[name], active_s(subject))
             topics.count(words[name], f"{memory.title or ''} {memory.content}")
             if not subject.is_protected:
-                seen[name].append(Seen(memory.id, memory.revision, subject.mark))
-    active: list[ActiveThread] = []
-    for name, at_s in last_s.items():
-        weight, pinned = found.weights.get(name, USUAL)
-        active.append(ActiveThread(name, at_s, weight, pinned, topics.topic(words[name])))
-    attention = thread_lookup.facets(reader, ATTENTION, space, last_s)
-    return ActiveThreads(
-        tuple(active), {name: tuple(several) for name, several in seen.items()}, found.facets, attention
-    )
+                seen[name].append((memory.id, memory.revision, subject.mark))
+    known = {
+        name: ActiveThread(name, at_s, *found.weights.get(name, USUAL), topics.topic(words[name]))
+        for name, at_s in last_s.items()
+    }
+    planned = compact(known.values(), how, now_s)
+    attention = thread_lookup.facets(reader, ATTENTION, space, known)
+    notes = []
+    for name, thread_id, said in _notes(planned, known, found.facets):
+        was = (found.facets if name == THREAD else attention).get(thread_id) or None
+        notes.append(FacetChange(name, owner(space, thread_id), was, {**(was or {}), **said}))
+    return CompactionPlan(planned, tuple(_decisions(planned, known, seen)), tuple(notes))
 
 
-def plan(reader: StoreReader, space: str, how: CompactionStrategy, now_s: float) -> CompactionPlan:
-    """What the strategy would do with the project's threads."""
-    found = active_threads(reader, space, now_s)
-    planned = compact(found.active, how, now_s)
-    return CompactionPlan(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, space)))
-
-
-def tally(reader: StoreReader, space: str, now_s: float) -> Tally:
-    """How many threads are active now, and what they weigh."""
-    return Tally.of(active_threads(reader, space, now_s).active)
-
-
-def _decisions(planned: Compaction, found: ActiveThreads) -> Iterator[Decision]:
+def _decisions(
+    planned: Compaction, known: Mapping[str, ActiveThread], seen: Mapping[str, Sequence[tuple[MemoryId, int, int]]]
+) -> Iterator[Decision]:
     """Every memory of an archived thread, and of the thread that it has just taken in."""
-    how, known = planned.strategy, {thread.id: thread for thread in found.active}
-    taken_in = {one.threads[0]: one.threads[1] for one in planned.actions if isinstance(one, MergeThreads)}
+    how, taken_in = planned.strategy, dict[str, str]()
     for action in planned.actions:
-        if not isinstance(action, ArchiveThread):
+        if isinstance(action, MergeThreads):
+            taken_in[action.threads[0]] = action.threads[1]
             continue
         thread = known[action.thread]
         if action.reason is Reason.AGE:
@@ -123,27 +97,26 @@ def _decisions(planned: Compaction, found: ActiveThreads) -> Iterator[Decision]:
             reason = f"more than {how.max_active_threads} threads were active, and its own was among the lightest"
             verdict = Archive(reason, {"weight": thread.weight})
         for thread_id in (action.thread, taken_in.get(action.thread)):
-            for seen in () if thread_id is None else found.memories[thread_id]:
-                yield Decision(seen.memory_id, seen.revision, seen.mark, POLICY, verdict)
+            for one in () if thread_id is None else seen[thread_id]:
+                yield Decision(*one, POLICY, verdict)
 
 
-def _notes(planned: Compaction, found: ActiveThreads, space: str) -> Iterator[FacetChange]:
-    """One for each facet."""
-    facets: dict[str, dict[str, Any]] = {}
-    before = {thread.id: thread for thread in found.active}
+def _notes(
+    planned: Compaction, known: Mapping[str, ActiveThread], facets: Mapping[str, JsonObject]
+) -> Iterator[tuple[str, str, JsonObject]]:
+    """What is said anew of threads: the name of the facet, the thread, and what its facet says then. One for each
+    facet."""
+    said: dict[str, JsonObject] = {}
     for action in planned.actions:
         if isinstance(action, MergeThreads):
             kept, gone = action.threads
-            facets[gone] = {"into": kept}
-            held = texts(found.facets.get(kept, {}), "holds")
-            facets[kept] = {"holds": [*(one for one in held if one != gone), gone]}
+            said[gone] = {"into": kept}
+            held = texts(facets.get(kept, {}), "holds")
+            said[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:
-            facets.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, before[action.thread].last_active)
-    for thread_id, said in facets.items():
-        was = found.facets.get(thread_id) or None
-        becomes = {**(was or {}), "context_id": thread_id, **said}
-        yield FacetChange(THREAD, owner(space, thread_id), was, becomes)
+            said.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, known[action.thread].last_active)
+    for thread_id, more in said.items():
+        yield THREAD, thread_id, {"context_id": thread_id, **more}
     for thread in planned.left:
-        if thread.weight != before[thread.id].weight:
-            was = found.attention.get(thread.id) or None
-            yield FacetChange(ATTENTION, owner(space, thread.id), was, {**(was or {}), "weight": thread.weight})
+        if thread.weight != known[thread.id].weight:
+            yield ATTENTION, thread.id, {"weight": thread.weight}

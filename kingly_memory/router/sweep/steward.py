@@ -130,7 +130,7 @@ class Sweeper:
             done = await self._carry_out(sweep, found.decisions, found.notes)
             if not done.skipped:
                 return found.planned.to_json(dry_run=False)
-            left = await asyncio.to_thread(compaction.tally, self._reader, context.space, context.now_s)
+            left = (await self._compaction(how, context)).planned.before
             return found.planned.to_json(dry_run=False, after=left)
 
     async def undo(self, context: WriteContext) -> Undone:
