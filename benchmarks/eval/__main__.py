@@ -22,7 +22,7 @@ from kingly_memory.api.attention import TOKENS
 from kingly_memory.cli.output import table
 from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject
-from kingly_memory.router.attention.inject import room
+from kingly_memory.router.attention.candidates import room
 from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted
 

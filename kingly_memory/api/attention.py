@@ -61,8 +61,7 @@ class AttentionVerbs(Family):
         what is in focus. A `session` is not told twice of what has not changed. Asks no remote and counts as no use.
         Raises InvalidInput, StoreError, and StoreUntrusted for a home that was neither made here nor trusted since.
         """
-        from kingly_memory.router.attention.candidates import Surroundings
-        from kingly_memory.router.attention.inject import checked, injected
+        from kingly_memory.router.attention.candidates import Surroundings, checked, injected
 
         text, budget, named = checked(prompt, budget_tokens, session)
         engine = self._engine

@@ -227,13 +227,13 @@ class LocalReader(View):
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""
-        from kingly_memory.router.threads.transfer import exported_threads
+        from kingly_memory.router.threads.reading import exported_threads
 
         return exported_threads(self._reader, self._place.space)
 
     def focus(self) -> JsonObject | None:
         """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
-        from kingly_memory.router.threads.transfer import exported_focus
+        from kingly_memory.router.threads.reading import exported_focus
 
         return exported_focus(self._reader, self._place.space)
 

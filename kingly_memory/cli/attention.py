@@ -22,7 +22,7 @@ def inject(options: Options, out: Output) -> Answer:
     from kingly_memory.app import parts
     from kingly_memory.app.reading import open_reader
     from kingly_memory.hosts.hooks import HOST
-    from kingly_memory.router.attention.inject import checked, injected
+    from kingly_memory.router.attention.candidates import checked, injected
 
     place = place_of(options, out)
     if place.agent is None:

@@ -105,10 +105,7 @@ def tiers(value: object) -> frozenset[Tier]:
     """All of them for None. Raises InvalidInput."""
     if value is None:
         return frozenset(Tier)
-    several = (value,) if isinstance(value, str) else value
-    if not isinstance(several, Iterable):
-        raise InvalidInput("tiers", f"expected a list of tiers, not {type(value).__name__}")
-    named = frozenset(validation.choice("tiers", one, Tier) for one in several)
+    named = frozenset(validation.choice("tiers", one, Tier) for one in validation.texts("tiers", value))
     if not named:
         raise InvalidInput("tiers", "is empty; leave it out for all of them")
     return named

@@ -271,7 +271,7 @@ async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
         ("retrieve", {"strategy": "slow_first"}, "strategy: 'slow_first' is unknown; choose one of fast_first"),
         ("retrieve", {"tiers": []}, "tiers: is empty; leave it out for all of them"),
         ("retrieve", {"tiers": ["hot"]}, "tiers: 'hot' is unknown"),
-        ("retrieve", {"tiers": 3}, "tiers: expected a list of tiers, not int"),
+        ("retrieve", {"tiers": 3}, "tiers: expected a list of texts, not int"),
         ("retrieve", {"limit": 0}, "limit: 0 is outside 1"),
         ("retrieve", {"min_similarity": 2}, "min_similarity: 2 is outside 0 to 1"),
         ("update_outcome", {"memory_ids": None}, "memory_ids: expected a list of ids or entries, not NoneType"),

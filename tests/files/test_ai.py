@@ -20,7 +20,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.imported import Beside, ExportedThread, ImportedContext, ImportedFocus
 from kingly_memory.models import JsonObject, Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.threads.transfer import exported_focus, exported_threads
+from kingly_memory.router.threads.reading import exported_focus, exported_threads
 from kingly_memory.testing import ManualClock
 from kingly_memory.validation import Imported
 from tests.cli_runner import Run

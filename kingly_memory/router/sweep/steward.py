@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.compaction import CompactionStrategy
-from kingly_memory.lifecycle.plan import TIERS, Census, Decision, Plan, Policies, plan
+from kingly_memory.lifecycle.plan import Census, Decision, Plan, Policies, plan
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
@@ -23,7 +23,7 @@ from kingly_memory.lifecycle.policies import (
     Summarise,
     Verdict,
 )
-from kingly_memory.models import JsonObject, MemoryType, Tier
+from kingly_memory.models import JsonObject
 from kingly_memory.plain import Plain
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.services import Services
@@ -116,7 +116,7 @@ class Sweeper:
             found = replace(report(planned, done), id=sweep.id)
             if len(done.decisions) == len(planned.decisions) and done.summaries == planned.summaries:
                 return found
-            return replace(found, after=await asyncio.to_thread(self._census, policies, context))
+            return replace(found, after=(await self._plan(policies, context)).before)
 
     async def compact(self, how: CompactionStrategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
@@ -181,16 +181,6 @@ class Sweeper:
 
     async def _compaction(self, how: CompactionStrategy, context: WriteContext) -> CompactionPlan:
         return await asyncio.to_thread(compaction.plan, self._reader, context.space, how, context.now_s)
-
-    def _census(self, policies: Policies, context: WriteContext) -> Census:
-        """How it is now, where it is not what was planned."""
-        reader, tiers = self._reader, Counter[Tier]()
-        is_tiered = TIERS in policies.names
-        for one in Subjects(reader, context.space).live() if is_tiered else ():
-            tiers[one.placed(policies.rules.tiers).tier] += 1
-        counts = reader.counts(context.space)
-        live = sum(counts[kind.value] for kind in MemoryType)
-        return Census(live, counts["archived"], {tier: tiers[tier] for tier in Tier} if is_tiered else {})
 
     # --- carrying out -------------------------------------------------------------------------------------------------
 

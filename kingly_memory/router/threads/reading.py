@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 from kingly_memory.attention import drift, pins
 from kingly_memory.attention.ratings import Ratings, relevance
-from kingly_memory.cognition.owners import owner
+from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import dataclass
+from kingly_memory.ids import MemoryId
+from kingly_memory.imported import FROM_FILE, ExportedThread
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
-from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.models import KEPT, JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Line, Row, StoreReader, Talk
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
@@ -44,6 +46,7 @@ from kingly_memory.router.threads.views import (
     ThreadMessage,
     ThreadView,
 )
+from kingly_memory.router.view import pages
 from kingly_memory.text import topics
 from kingly_memory.text.topics import Topic
 
@@ -323,3 +326,44 @@ def _subjects(reader: StoreReader, space: str, found: Iterator[Row]) -> Iterator
     subjects = Subjects(reader, space)
     while some := list(islice(found, _PAGE)):
         yield from subjects.of(some)
+
+
+# --- threads and the focus as an export to files has them -------------------------------------------------------------
+
+
+def exported_threads(reader: StoreReader, space: str) -> Iterator[ExportedThread]:
+    """Every thread of contexts, archived and merged ones too: each with what was said in its own context, in the order
+    in which they were begun here."""
+    contexts: dict[str, list[MemoryId]] = {}
+    for row in pages(reader, Query("", space)):
+        if row.memory.scope.context_id is not None:
+            contexts.setdefault(row.memory.scope.context_id, []).append(row.memory.id)
+    for thread_id, memory_ids in contexts.items():
+        rows = (reader.row(one) for one in memory_ids)
+        yield _exported(reader, space, thread_id, [row for row in rows if row is not None and row.standing in KEPT])
+
+
+def exported_focus(reader: StoreReader, space: str) -> JsonObject | None:
+    """What the project has in focus; None when it never had a focus."""
+    name = whose_focus(space)
+    return reader.facets("focus", [name]).get(name)
+
+
+def _exported(reader: StoreReader, space: str, thread_id: str, rows: Sequence[Row]) -> ExportedThread:
+    whose = owner(space, thread_id)
+    found = reader.facets_of({name: [whose] for name in FROM_FILE})
+    facets = {name: by_owner[whose] for name, by_owner in found.items() if whose in by_owner}
+    said = [line(row.memory, thread_id) for row in rows]
+    archived_at = number(facets.get(THREAD, {}), "archived_at")
+    # What has ended is live until a sweep sees to it.
+    live = (one for one in Subjects(reader, space).of(rows) if one.standing is Standing.LIVE)
+    return ExportedThread(
+        thread_id,
+        tuple((row.memory, row.standing) for row in rows),
+        facets,
+        title(thread_id, said) if said else thread_id,
+        topics_of(said[-READ_MOST:])[:MOST_TOPICS],
+        drift.history(said[-VIEW_DRIFT_MOST:]),
+        relevance(Ratings.from_json(facets.get(RATINGS))),
+        any(is_in_use(one, archived_at) for one in live),
+    )
