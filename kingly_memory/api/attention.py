@@ -12,7 +12,6 @@ from kingly_memory.validation import MOST_TOKENS
 if TYPE_CHECKING:  # read when they are first used
     from kingly_memory.attention.injection import Injection
     from kingly_memory.router.attention.verbs import Attention
-    from kingly_memory.router.search.local import LocalLayer
     from kingly_memory.router.threads.verbs import Threads
 
 
@@ -68,15 +67,8 @@ class AttentionVerbs(Family):
 
         def look() -> Injection:
             engine.runtime.check_trusted()
-            around = Surroundings(engine.reader, self._prompt_layer, engine.space, engine.station.agent, engine.now_s())
+            around = Surroundings(engine.reader, engine.local, engine.space, engine.station.agent, engine.now_s())
             budget_s, log = engine.settings.local_search_s, engine.injections
             return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log)
 
         return await engine.read(look)
-
-    @cached_property
-    def _prompt_layer(self) -> LocalLayer:
-        from kingly_memory.router.search.local import LocalSearch
-
-        engine = self._engine
-        return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use))

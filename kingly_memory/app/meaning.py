@@ -8,7 +8,6 @@ from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch
 from kingly_memory.settings import Settings
 
@@ -20,15 +19,15 @@ TOO_MANY = f"there are too many to read for one command; {_STAYING} has them"
 UNMADE = f"not all memories have theirs yet; {_STAYING} makes them"
 
 
-def by_meaning(words: LocalSearch, reader: StoreReader, space: str, settings: Settings) -> LocalLayer:
+def by_meaning(reader: StoreReader, space: str, settings: Settings, *, repairs: bool) -> MeaningSearch | None:
     """A local side that finds by meaning too, if anything is there to do that with and to find. Takes up to 0.5 s
     and what the table takes; what is not light is left to routers that stay open."""
     try:
         embedder = parts.meaning(settings) if parts.light_vectors_name(settings) else None
     except InvalidSetting:  # said by `doctor`; words answer all the same
-        return words
+        return None
     if embedder is None or not reader.page(Query("", space), (Standing.LIVE,), 1, None):
-        return words
+        return None
     vectors = VectorSearch(space, embedder, reader.vectors)
     vectors.prepare()
     deadline_s = time.monotonic() + PATIENCE_S
@@ -37,7 +36,7 @@ def by_meaning(words: LocalSearch, reader: StoreReader, space: str, settings: Se
     elif not _complete(vectors, reader, deadline_s):
         vectors.remark = UNMADE
     # Nothing is written down, so nobody needs to know what is out of date; what can be read in time has been read.
-    return MeaningSearch(words, vectors, reader.vectors, words_weight=settings.words_weight)
+    return MeaningSearch(reader, vectors=vectors, words_weight=settings.words_weight, repairs=repairs)
 
 
 def vectors_status(reader: StoreReader, space: str, settings: Settings) -> JsonObject:

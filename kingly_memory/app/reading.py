@@ -17,8 +17,7 @@ from kingly_memory.home.place import Place
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, project_and_user
 from kingly_memory.ports import Transaction
 from kingly_memory.router.lifecycle import usage
-from kingly_memory.router.view import View
-from kingly_memory.router.visible import Visible
+from kingly_memory.router.view import View, Visible
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
@@ -94,8 +93,9 @@ class LocalReader(View):
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
-            layer = by_meaning(words, self._reader, self._place.space, self.settings)
-            answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
+            layer = by_meaning(self._reader, self._place.space, self.settings, repairs=self._repairs)
+            if layer is not None:
+                answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.listed(steps.local_results(asked, answer), request, asked)
         told = steps.shaped(found, asked, request, self, local_s)
         return replace(told, took_ms=(time.monotonic() - began) * 1000)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from kingly_memory.text.stemming import EVER_SHORT, SHARED, stem
-from kingly_memory.text.writing import STOP_WORDS, stems, words
+from kingly_memory.text.writing import EVER_SHORT, SHARED, STOP_WORDS, stem, stems, words
 
 LEAST = 0.25
 """Share of the shorter text's telling words that the other must have, for a memory to be worth a prompt's room."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.adapters.files import foreign, notes, old_home
+from kingly_memory.adapters.files import detect, notes, old_home
 from kingly_memory.adapters.files.detect import FileFormat, FoundFile, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
@@ -86,8 +86,8 @@ def _source(path: Path, options: Options, place: Place) -> FoundFile:
         rows = local_home.rows(path)
         told = old_home.entries(path, rows, project=place.project or "", agent=place.agent, content_limit_bytes=limit)
         return FoundFile(FileFormat.HOME, told)
-    if options.path == "-" and options.format is None and foreign.beginning(path) not in (*foreign.OF_JSON, b""):
-        return FoundFile(FileFormat.TEXT, foreign.text(path, content_limit_bytes=limit))
+    if options.path == "-" and options.format is None and detect.beginning(path) not in (*detect.OF_JSON, b""):
+        return FoundFile(FileFormat.TEXT, detect.text(path, content_limit_bytes=limit))
     return source(path, content_limit_bytes=limit, format_name=options.format, trust=options.trust)
 
 

@@ -20,8 +20,7 @@ from kingly_memory.retrieval.verification import (
     VerificationStatus,
     by_confidence,
 )
-from kingly_memory.text.stemming import stem
-from kingly_memory.text.writing import STOP_WORDS, shared, stems, unbroken_runs, without_unbroken
+from kingly_memory.text.writing import STOP_WORDS, shared, stem, stems, unbroken_runs, without_unbroken
 
 CLAIM_READ = 4_096
 """Characters of a memory that are compared."""

@@ -15,8 +15,16 @@ from typing import NamedTuple
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import Beside, Corpus
 from kingly_memory.text.passages import LONGEST
-from kingly_memory.text.stemming import SHARED, stem, without_marks
-from kingly_memory.text.writing import STOP_WORDS, has_unbroken, unbroken_runs, without_unbroken, words
+from kingly_memory.text.writing import (
+    SHARED,
+    STOP_WORDS,
+    has_unbroken,
+    stem,
+    unbroken_runs,
+    without_marks,
+    without_unbroken,
+    words,
+)
 
 # --- the question ---------------------------------------------------------------------------------------------------
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from kingly_memory.models import Detail, Hit, Memory, Shown
 from kingly_memory.text import passages
-from kingly_memory.text.stemming import stem
 from kingly_memory.text.writing import (
     CHARACTERS_PER_TOKEN,
     STOP_WORDS,
     estimated_tokens,
+    stem,
     unbroken_runs,
     without_unbroken,
     words,

@@ -17,8 +17,7 @@ from heapq import nlargest
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, MemoryType, Origin
-from kingly_memory.text.stemming import stem
-from kingly_memory.text.writing import STOP_WORDS, words
+from kingly_memory.text.writing import STOP_WORDS, stem, words
 
 READ, LOOKED_AT, COMPARED = 400, 20, 6
 """Characters of a memory that are read, since a change is told in a sentence or two; hits of a search that are looked

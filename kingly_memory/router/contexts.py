@@ -22,7 +22,7 @@ from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.lifecycle.usage import UsageBuffer
-from kingly_memory.router.visible import Visible
+from kingly_memory.router.view import Visible
 from kingly_memory.text.writing import token_count, words
 from kingly_memory.validation import Draft
 

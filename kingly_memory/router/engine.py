@@ -24,7 +24,7 @@ from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.linking import Associations
 from kingly_memory.router.runtime import Buffer, Runtime
 from kingly_memory.router.search.embedding import Embedding
-from kingly_memory.router.search.local import LocalLayer, LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.request import AS_FOUND, Request
 from kingly_memory.router.search.search import Search
@@ -61,23 +61,22 @@ class Engine:
         self.injections = None if runtime.injections is None else runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
         self._is_closed = False
-        words = LocalSearch(reader, self.usage.last_use)
-        self._vectors = (
-            None if meaning is None else VectorSearch(station.space, meaning, reader.vectors, runtime.asking)
-        )
-        self.embedding = (
-            None
-            if self._vectors is None
-            else Embedding(self._vectors, store=store, clock=clock, thread=runtime.embedding_thread)
-        )
+        self.local = LocalSearch(reader, self.usage.last_use)
+        """The local side of searches: by meaning too, where there are vectors."""
+        self.embedding: Embedding | None = None
+        if meaning is not None:
+            vectors = VectorSearch(station.space, meaning, reader.vectors, runtime.asking)
+            self.embedding = Embedding(vectors, store=store, clock=clock, thread=runtime.embedding_thread)
+            weight, hurry = settings.words_weight, self.embedding.hurry
+            self.local = MeaningSearch(reader, self.usage.last_use, vectors=vectors, words_weight=weight, hurry=hurry)
         self._is_embedding = False
         sides = runtime.remotes.sides_of(station.space)
-        self.view = View(station, store=store, local=words, clock=clock)
-        self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
+        self.view = View(station, store=store, local=self.local, clock=clock)
+        self.associations = Associations(station, view=self.view, reader=reader, local=self.local, clock=clock)
         self.searching = Search(
             view=self.view,
             reader=reader,
-            local=self.local_layer(words),
+            local=self.local,
             sides=sides,
             embedder=runtime.embedder,
             threads=runtime.threads,
@@ -89,7 +88,7 @@ class Engine:
             station.agent,
             station.context_id,
             reader=reader,
-            local=words,
+            local=self.local,
             clock=clock,
             rules=runtime.context_rules,
             usage=self.usage,
@@ -421,18 +420,6 @@ class Engine:
         """A search has answered with these, which are alive: each was used, and the search found something or not. What
         has ended does not come back by being found."""
         self.usage.note_search(memory_ids, self.now_s())
-
-    def local_layer(self, words: LocalSearch) -> LocalLayer:
-        """The local side of searches: by meaning too, where there are vectors."""
-        if self._vectors is None or self.embedding is None:
-            return words
-        return MeaningSearch(
-            words,
-            self._vectors,
-            self.reader.vectors,
-            words_weight=self.settings.words_weight,
-            hurry=self.embedding.hurry,
-        )
 
     # --- sweeping -----------------------------------------------------------------------------------------------------
 

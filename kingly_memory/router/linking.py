@@ -16,8 +16,7 @@ from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery.moves import receipt_of
-from kingly_memory.router.view import SEEN, Station, View, pages
-from kingly_memory.router.visible import Visible
+from kingly_memory.router.view import SEEN, Station, View, Visible, pages
 from kingly_memory.router.write import Stored, WriteContext
 
 

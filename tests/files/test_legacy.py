@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.adapters.files import legacy
+from kingly_memory.adapters.files import jsonl, programs
 from kingly_memory.models import MemoryType
 from kingly_memory.validation import Imported
 from tests.files.samples import LIMIT, parted
@@ -18,7 +18,9 @@ MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
 def read(content: Any) -> tuple[list[Imported], list[str]]:
-    return parted(legacy.entries(content, FILE, content_limit_bytes=LIMIT))
+    items = programs.legacy_items(content)
+    line, called = programs.legacy_line, programs.LEGACY_CALLED
+    return parted(jsonl.entries(items, FILE, content_limit_bytes=LIMIT, as_line=line, called=called))
 
 
 @pytest.mark.requirement("KNG-087")

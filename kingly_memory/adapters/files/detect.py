@@ -10,18 +10,20 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from kingly_memory.adapters.files import ai, containers, foreign, jsonl, legacy, notes, okf, old_home, programs
-from kingly_memory.adapters.files.reading import Entry, Problem, document, json_value, lines, opened
+from kingly_memory.adapters.files import ai, containers, fields, jsonl, notes, okf, old_home, programs
+from kingly_memory.adapters.files.reading import Entry, Problem, attempt, document, json_value, lines, opened, text_of
 from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import named_id
 from kingly_memory.imported import ImportedNote
+from kingly_memory.validation import Imported, draft
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson")
 FIRST_LINE_BYTES = 1_048_576
 """How much of a line is looked at to tell JSONL from one JSON value."""
 LINES_LOOKED_AT = 20
-_JSON = (*foreign.OF_JSON, b"")
-"""What a file begins with that may be JSON."""
+OF_JSON = (b"{", b"[")
+TEXT = "text"
 
 
 class FileFormat(StrEnum):
@@ -29,16 +31,16 @@ class FileFormat(StrEnum):
 
     JSONL = jsonl.FORMAT
     NOTES = notes.FORMAT
-    LEGACY = legacy.FORMAT
+    LEGACY = programs.LEGACY
     AI = ai.FORMAT
     OKF = okf.FORMAT
-    MEM0 = foreign.MEM0
+    MEM0 = programs.MEM0
     CHATGPT = programs.CHATGPT
     CLAUDE = programs.CLAUDE
     LETTA = programs.LETTA
     CLAUDE_MEM = programs.CLAUDE_MEM
     LANGGRAPH = containers.LANGGRAPH
-    TEXT = foreign.TEXT
+    TEXT = TEXT
     HOME = old_home.FORMAT
     """Read by `adapters.local`, so `source` refuses it."""
 
@@ -79,7 +81,7 @@ def source(
     if (held := _contained(path, content_limit_bytes)) is not None:
         return held
     found, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
-    if found in (FileFormat.LEGACY, *programs.OF_JSON) or (found is None and foreign.beginning(path) in _JSON):
+    if found in (FileFormat.LEGACY, *programs.OF_JSON) or (found is None and beginning(path) in (*OF_JSON, b"")):
         content = document(path)
     found, unknown = found or _by_value(content, path), dict[str, None]()
     entries = _entries(found, content, path, limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
@@ -95,9 +97,16 @@ def _entries(
         case FileFormat.JSONL:
             return jsonl.read(path, content_limit_bytes=limit_bytes, trust=trust, unknown=unknown)
         case FileFormat.TEXT:
-            return foreign.text(path, content_limit_bytes=limit_bytes)
+            return text(path, content_limit_bytes=limit_bytes)
         case FileFormat.LEGACY:
-            return legacy.entries(content, path, content_limit_bytes=limit_bytes)
+            return jsonl.entries(
+                programs.legacy_items(content),
+                path,
+                content_limit_bytes=limit_bytes,
+                format_name=programs.LEGACY,
+                as_line=programs.legacy_line,
+                called=programs.LEGACY_CALLED,
+            )
         case FileFormat.LANGGRAPH:
             raise InvalidInput("file", f"{path} is no database; name the SQLite file of the store")
         case _:
@@ -143,7 +152,7 @@ def _by_name(path: Path) -> FileFormat | None:
         return FileFormat.NOTES
     if name.endswith(JSONL_SUFFIXES):
         return FileFormat.JSONL
-    if name.endswith(".txt") and foreign.beginning(path) not in foreign.OF_JSON:
+    if name.endswith(".txt") and beginning(path) not in OF_JSON:
         return FileFormat.TEXT
     return None
 
@@ -152,7 +161,7 @@ def _by_value(content: Any, path: Path) -> FileFormat:
     """What a file that is one JSON value is. Raises InvalidInput."""
     if name := _program(content):
         return FileFormat(name)
-    if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
+    if programs.is_legacy(content) or (isinstance(content, dict) and path.name == programs.LEGACY_NAME):
         return FileFormat.LEGACY
     if isinstance(content, dict):
         raise InvalidInput(
@@ -201,3 +210,23 @@ def _value(line: bytes) -> Any:
         return json_value(line)
     except InvalidInput:
         return None
+
+
+def beginning(path: Path) -> bytes:
+    """The first byte of a file that says anything; empty where none does."""
+    with opened(path) as file:
+        return file.read(4_096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+
+
+def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem]:
+    """The whole file as one memory, nothing of an empty one: the same text is the same one."""
+
+    def imported() -> Imported:
+        content, _ = text_of(path, content_limit_bytes)
+        found = notes.sections(content)
+        title = fields.title(found[0].heading) if found else None
+        made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
+        return Imported(made, named_id(TEXT, content))
+
+    if beginning(path):
+        yield attempt(path, "", imported)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kingly_memory.adapters.files import fields, foreign
+from kingly_memory.adapters.files import fields, programs
 from kingly_memory.adapters.files.reading import (
     OWN_ID,
     Entry,
@@ -71,7 +71,7 @@ def is_entry(data: Any) -> bool:
     if not isinstance(data, Mapping):
         return False
     try:
-        return isinstance(data.get("content"), str) or (_beside(data) or foreign.as_line(data)) is not None
+        return isinstance(data.get("content"), str) or (_beside(data) or programs.as_line(data)) is not None
     except InvalidInput:
         return True
 
@@ -242,7 +242,7 @@ def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside
     """What a line says. Raises InvalidInput."""
     if not isinstance(data, dict):
         raise InvalidInput("json", "is not an object with a `content`")
-    said = data if "content" in data else _beside(data) or foreign.as_line(data) or data
+    said = data if "content" in data else _beside(data) or programs.as_line(data) or data
     if not isinstance(said, Mapping):
         return said
     return imported(said, content_limit_bytes=content_limit_bytes, trust=trust)

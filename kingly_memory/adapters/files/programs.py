@@ -1,8 +1,10 @@
-"""What other programs write as one JSON value, as lines of ours: exports of ChatGPT, Claude, mem0, Letta, claude-mem.
+"""What other programs write, as lines of ours: exports of ChatGPT, Claude, mem0, Letta, claude-mem, the file of the
+reference memory server, and the key-value file of earlier days.
 
-Each format has a function that answers with the lines, or with None for a value that is not of it. Ids are made of the
-program's own, so that another import of the same changes nothing. What two people said to each other is of significance
-0.3: it is found by searches and stays on this machine. A conversation is a context, and so a thread with its title.
+Each format of one JSON value has a function that answers with the lines, or with None for a value that is not of it.
+Ids are made of the program's own, so that another import of the same changes nothing. What two people said to each
+other is of significance 0.3: it is found by searches and stays on this machine. A conversation is a context, and so a
+thread with its title.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kingly_memory.adapters.files import fields, foreign
-from kingly_memory.adapters.files.reading import canonical
+from kingly_memory import graph
+from kingly_memory.adapters.files import fields
+from kingly_memory.adapters.files.reading import are_pairs, canonical
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import named_id
 from kingly_memory.models import JsonObject
 
+MEM0, LEGACY = "mem0", "legacy"
 CHATGPT, CLAUDE, LETTA, CLAUDE_MEM = "chatgpt", "claude", "letta", "claude-mem"
 SAID = 0.3
 """The significance of what was only said."""
@@ -164,12 +169,18 @@ def _session_note(
 
 
 def mem0(content: Any) -> Iterator[JsonObject] | None:
-    found = foreign.mem0_items(content)
-    return None if found is None else iter(found)
+    """What it answers to `get_all` and writes as an export. `as_line` reads each memory."""
+    held = content.get("results", content.get("memories")) if isinstance(content, Mapping) else content
+    is_mem0 = isinstance(held, list) and held and all(_is_mem0(one) for one in held)
+    return iter(held) if is_mem0 else None
+
+
+def _is_mem0(data: Any) -> bool:
+    return isinstance(data, Mapping) and isinstance(data.get("memory"), str) and "content" not in data
 
 
 OF_JSON: Mapping[str, Callable[[Any], Iterator[JsonObject] | None]] = {
-    foreign.MEM0: mem0,
+    MEM0: mem0,
     CHATGPT: chatgpt,
     CLAUDE: claude,
     LETTA: letta,
@@ -236,3 +247,75 @@ def _json(text: Any) -> Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+# --- lines, and the key-value file -----------------------------------------------------------------------------------
+
+
+def as_line(data: Mapping[str, Any]) -> JsonObject | None:
+    """A line of mem0 or of the reference memory server as a line of ours; None for another one. Raises InvalidInput."""
+    if _is_mem0(data):
+        said = {name: data[name] for name in ("created_at", "updated_at", "metadata") if data.get(name) is not None}
+        kept = {name: data[name] for name in ("user_id", "actor_id", "role") if data.get(name) is not None}
+        metadata = {**fields.mapping("metadata", said.get("metadata") or {}), **kept}
+        scope = {"user": data.get("user_id"), "agent": data.get("agent_id"), "context_id": data.get("run_id")}
+        tags = fields.texts("categories", data.get("categories"), most=64)
+        return {
+            **said,
+            "id": data.get("id"),
+            "content": data["memory"],
+            "metadata": metadata,
+            "tags": tags,
+            "scope": scope,
+        }
+    part = graph.from_json(data)
+    if part is None:
+        return None
+    called = (part.name,) if isinstance(part, graph.Entity) else part
+    return {"id": named_id("server-memory", *called), **part.to_store()}  # the same one on every import
+
+
+LEGACY_NAME = "memory.json"
+LEGACY_CALLED = {"content": "value", "title": "key", "tags": "category", "created_at": "timestamp"}
+"""What the key-value file calls the fields of a memory."""
+
+
+def is_legacy(content: Any) -> bool:
+    """True for a list, and for an object that says which are its values. One of bare values by key may be anything,
+    and each of its names would write over the memory that has it for a key."""
+    if not isinstance(content, Mapping):
+        return isinstance(content, list)
+    return isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content) or are_pairs(content)
+
+
+def legacy_items(content: Any) -> Any:
+    """The pairs of the key-value file, `./.kingly/memory.json`, in its order. Of several with one key the last one
+    stands, as it did there.
+
+    Accepts a list of `{key, value, category, timestamp}`, the same under `memories`, a single one, or an object of
+    values by key.
+    """
+    if isinstance(content, Mapping) and isinstance(content.get("memories"), list | dict):
+        content = content["memories"]
+    if not isinstance(content, Mapping):
+        return content
+    if {"key", "value"} <= set(content):
+        return [content]
+    is_pair = {key: isinstance(value, Mapping) and "value" in value for key, value in content.items()}
+    return [{"key": key, **(one if is_pair[key] else {"value": one})} for key, one in content.items()]
+
+
+def legacy_line(item: Any) -> JsonObject:
+    """A pair as a line: every one becomes a semantic memory with that key."""
+    if not isinstance(item, Mapping) or "value" not in item:
+        raise InvalidInput("item", "is not an object with key and value")
+    value, category = item["value"], item.get("category")
+    key = None if item.get("key") in (None, "") else str(item["key"])
+    return {
+        "content": value if isinstance(value, str) else canonical(value),
+        "key": key,
+        "title": key,  # such files say in the key what the value is about
+        "tags": () if category in (None, "") else (category,),
+        "created_at": item.get("timestamp"),
+        "metadata": {name: one for name, one in item.items() if name not in LEGACY_CALLED.values()},
+    }

@@ -25,7 +25,7 @@ from kingly_memory.text.writing import CHARACTERS_PER_TOKEN
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus, Thread
     from kingly_memory.ports import InjectionLog, Row, StoreReader
-    from kingly_memory.router.search.local import LocalLayer
+    from kingly_memory.router.search.local import LocalSearch
 
 LOOKED_AT = 20
 """Memories that are looked at for one prompt."""
@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
     """Where candidates are looked for, for whom, and when (Unix seconds)."""
 
     reader: StoreReader
-    layer: LocalLayer
+    layer: LocalSearch
     space: str
     agent: str | None
     now_s: float

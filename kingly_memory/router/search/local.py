@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import Hit, Query
@@ -16,10 +16,9 @@ from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, lends, loans, other_forms, terms
 from kingly_memory.retrieval.spelling import Meant
-from kingly_memory.router.visible import Visible
+from kingly_memory.router.view import Visible
 from kingly_memory.text.passages import PASSAGE
-from kingly_memory.text.stemming import stem, without_marks
-from kingly_memory.text.writing import words
+from kingly_memory.text.writing import stem, without_marks, words
 
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""
@@ -100,18 +99,6 @@ def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
     return replace(query, text=text, remote_text=said)
 
 
-class LocalLayer(Protocol):
-    """The local side of searches, by words alone or by meaning too. Safe from any thread."""
-
-    def word(self, query: Query, *, budget_s: float) -> Wording: ...
-
-    def search(
-        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
-    ) -> LocalAnswer: ...
-
-    def is_alive(self, row: Row, now_s: float) -> bool: ...
-
-
 @dataclass(slots=True)
 class _Candidate:
     """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears. `held` and
@@ -132,7 +119,8 @@ class _Candidate:
 
 
 class LocalSearch(Visible):
-    """Finds memories by words."""
+    """The local side of searches: finds memories by words. `meaning.MeaningSearch` finds them by meaning too. Safe from
+    any thread."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.errors import EmbedderFailed
 from kingly_memory.models import Hit, Memory, Query
-from kingly_memory.ports import Embedder, Row, Vector, VectorRows
+from kingly_memory.ports import Embedder, Row, StoreReader, Vector, VectorRows
 from kingly_memory.retrieval.fusion import NAMED, VECTORS, WORDS, blended
 from kingly_memory.retrieval.vectors import levels, parts
 from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch, Wording, spelt
@@ -232,38 +232,36 @@ ROWS_AT_ONCE = 8
 NO_TIME = "there was no time to ask them"
 
 
-class MeaningSearch:
-    """A LocalLayer: LocalSearch, with what the vectors find as well."""
+class MeaningSearch(LocalSearch):
+    """The local side of searches, with what the vectors find as well."""
 
     def __init__(
         self,
-        words: LocalSearch,
-        vectors: VectorSearch,
-        rows: VectorRows,
+        reader: StoreReader,
+        last_use: Callable[[str], float | None] = lambda _: None,
         *,
+        vectors: VectorSearch,
         words_weight: float,
         hurry: Callable[[], None] = lambda: None,
+        repairs: bool = True,
     ) -> None:
         """`hurry` hears that a search waits for the vectors to be read."""
-        self._words = words
+        super().__init__(reader, last_use, repairs=repairs)
         self._vectors = vectors
-        self._rows = rows
         self._words_weight = words_weight
         self._hurry = hurry
-        self.word = words.word
-        self.is_alive = words.is_alive
 
     def search(
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
     ) -> LocalAnswer:
         """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
         if not query.by_meaning or query.space != self._vectors.space:
-            return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+            return super().search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
         began, wanted = time.monotonic(), most or query.limit
-        wording = wording or self._words.word(query, budget_s=budget_s)
+        wording = wording or self.word(query, budget_s=budget_s)
         asked = self._vectors.asked(spelt(query, wording.repaired).text) if self._vectors.is_loaded else None
         left_s = max(began + budget_s - time.monotonic(), 0.0)
-        words = self._words.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
+        words = super().search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
         if not self._vectors.is_loaded:
             self._hurry()  # not before: what is read for it would take the time of the words
         near: Near | str | None = None
@@ -304,10 +302,10 @@ class MeaningSearch:
             some = others[start : start + ROWS_AT_ONCE]
             if cut or shown >= wanted - bisect_right(better, -worth[some[0]]):
                 break
-            rows = self._rows.rows(some, deadline_s)
+            rows = self._reader.vectors.rows(some, deadline_s)
             current = [row for row in rows.values() if row is not None and near.is_of(row.memory)]
             self._drop(near, rows.keys() - {row.memory.id for row in current})
-            for row in self._words.shown(current, query, now_s):
+            for row in self.shown(current, query, now_s):
                 one, shown = row.memory.id, shown + 1
                 found.append(Hit(row.memory, worth[one], HERE, {VECTORS: near.similarities[one], **near.passage(row)}))
             cut = len(rows) < len(some)

@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import short_id
 from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, RetrievalMode, Source
-from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.modes import ModePlan
@@ -141,7 +141,7 @@ def continuing(query: Query, request: Request, after: object) -> Query:
 
 
 def look(
-    layer: LocalLayer,
+    layer: LocalSearch,
     query: Query,
     request: Request,
     *,

@@ -15,7 +15,7 @@ from kingly_memory.errors import RemoteError
 from kingly_memory.models import DeliveryState, Hit, JsonObject, LayerReport, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, Embedder, RemoteHit, Row, StoreReader
 from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
-from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording, spelt
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch, Wording, spelt
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look, relevant, shaped
 from kingly_memory.router.view import View
@@ -56,7 +56,7 @@ class Search:
         *,
         view: View,
         reader: StoreReader,
-        local: LocalLayer,
+        local: LocalSearch,
         sides: Sequence[RemoteSide],
         embedder: Callable[[], Embedder] | None,
         threads: Executor,

@@ -17,7 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.search.local import LocalSearch
-from kingly_memory.text.stemming import stem
+from kingly_memory.text.writing import stem
 from tests.store_samples import (
     NOON_S,
     ask,

@@ -22,7 +22,7 @@ from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.ports import Corpus
 from kingly_memory.retrieval.lexical import rarity
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
-from kingly_memory.text.stemming import stem
+from kingly_memory.text.writing import stem
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet, soon
 
 

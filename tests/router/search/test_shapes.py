@@ -20,7 +20,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place
 from kingly_memory.models import Detail, Hit, Query
 from kingly_memory.retrieval import snippets
-from kingly_memory.router.search.local import HERE, LocalAnswer, LocalLayer
+from kingly_memory.router.search.local import HERE, LocalAnswer, LocalSearch
 from kingly_memory.router.search.request import Request, look
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
@@ -137,7 +137,7 @@ def looked(
             return next(waiting)
 
     deadline_s = time.monotonic() + (60 if is_time else 0)
-    layer = cast("LocalLayer", Layer())
+    layer = cast("LocalSearch", Layer())
     return look(layer, Query("deploy", "app", limit=limit), request, now_s=0.0, deadline_s=deadline_s), asked
 
 
