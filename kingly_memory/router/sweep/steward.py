@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.compaction import CompactionStrategy
-from kingly_memory.lifecycle.plan import Census, Decision, Plan, Policies, plan
+from kingly_memory.lifecycle.plan import Decision, Plan, Policies, plan
 from kingly_memory.lifecycle.policies import (
     Archive,
     Demote,
@@ -74,8 +74,6 @@ class SweepReport(Plain):
     dry_run: bool = False
     policies: tuple[str, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
-    before: Census = field(default_factory=Census)
-    after: Census = field(default_factory=Census)
     actions: tuple[JsonObject, ...] = ()
     id: str = field(default="", repr=False)
 
@@ -113,10 +111,7 @@ class Sweeper:
                 await self._write(partial(sweep_changes.note_time, sweep=sweep))
                 return report(planned, Done())
             done = await self._carry_out(sweep, planned.decisions)
-            found = replace(report(planned, done), id=sweep.id)
-            if len(done.decisions) == len(planned.decisions) and done.summaries == planned.summaries:
-                return found
-            return replace(found, after=(await self._plan(policies, context)).before)
+            return replace(report(planned, done), id=sweep.id)
 
     async def compact(self, how: CompactionStrategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
@@ -175,7 +170,7 @@ class Sweeper:
 
         def make() -> Plan:
             ended, live = subjects.ended(context.now_s), subjects.live()
-            return plan(policies, context.now_s, space, counts=reader.counts(space), ended=ended, live=live)
+            return plan(policies, context.now_s, space, ended=ended, live=live)
 
         return await asyncio.to_thread(make)
 
@@ -278,7 +273,5 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
         elsewhere=len(done.decisions) - len(own),
         policies=planned.policies,
         reasons=dict(Counter(one.verdict.reason for one, _ in own)),
-        before=planned.before,
-        after=planned.after,
         actions=tuple(actions),
     )
