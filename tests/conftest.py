@@ -29,8 +29,8 @@ settings.register_profile(
 settings.register_profile("long", max_examples=250, deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-# Nor is a search cut, unless a test says when: others use the machine too.
-PATIENCE = {"local_search_s": 30.0}
+# Nor is a search cut or a remote given up, unless a test says when: others use the machine too.
+PATIENCE = {"local_search_s": 30.0, "remote_search_s": 30.0}
 Settings()  # the first one has `__init__` compiled
 vars(Settings)["__init__"].__kwdefaults__.update(PATIENCE)
 

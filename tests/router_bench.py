@@ -36,6 +36,7 @@ CALM = Settings(
     durability="process",
     pace=Pace(closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0, send_tries=1, sends_at_once=4),
     local_search_s=60.0,
+    remote_search_s=0.15,
 )
 """Looks seldom, so that hours pass in few steps, tries once, and sends four at once. A search here takes its time."""
 

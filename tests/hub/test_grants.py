@@ -43,7 +43,7 @@ def token_of(home: Path, name: str, role: str, *projects: str) -> str:
 
 def reply(hub: HubProcess, token: str, method: str, project: str = "app", **params: Any) -> httpx.Response:
     headers = {"Kingly-Project": project} | ({"Authorization": f"Bearer {token}"} if token else {})
-    with httpx.Client(base_url=hub.url, trust_env=False, headers=headers) as web:
+    with httpx.Client(base_url=hub.url, trust_env=False, timeout=60, headers=headers) as web:
         return web.post("/mcp/call", json={"method": method, "params": params})
 
 

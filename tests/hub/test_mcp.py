@@ -67,7 +67,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
 async def connected(hub: HubProcess, mode: str, project: str = "app", **headers: str) -> AsyncIterator[Session]:
     headers = {"Kingly-Project": quote(project, safe=""), **headers}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(f"{hub.url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield Session(client)
@@ -77,7 +77,7 @@ def json_call(
     hub: HubProcess, method: str, project: str = "app", token: str | None = None, **params: object
 ) -> JsonObject:
     """The other dialect."""
-    with httpx.Client(trust_env=False) as web:
+    with httpx.Client(trust_env=False, timeout=60) as web:
         headers = {"Kingly-Project": quote(project, safe=""), **({"Authorization": f"Bearer {token}"} if token else {})}
         reply = web.post(f"{hub.url}/mcp/call", json={"method": method, "params": params}, headers=headers)
     assert reply.status_code == 200, reply.text
@@ -86,7 +86,7 @@ def json_call(
 
 
 def post(hub: HubProcess, body: bytes | str | Iterator[bytes], verb: str = "POST", **headers: str) -> httpx.Response:
-    with httpx.Client(trust_env=False) as web:
+    with httpx.Client(trust_env=False, timeout=60) as web:
         return web.request(verb, f"{hub.url}/mcp", content=body, headers={**ACCEPT, **headers})
 
 
@@ -361,7 +361,7 @@ def test_a_message_that_makes_no_sense_is_an_error_of_the_protocol(hub: HubProce
 
 
 def test_a_slash_at_the_end_leads_to_the_same_and_to_no_redirect(hub: HubProcess) -> None:
-    with httpx.Client(trust_env=False) as web:
+    with httpx.Client(trust_env=False, timeout=60) as web:
         url, body = f"{hub.url}/mcp/", call("initialize_memory_system", "{}")
         assert web.post(url, content=body, headers=ACCEPT).status_code == 200
         assert web.post(url, content=body, headers={**ACCEPT, "Host": "evil.example"}).status_code == 421

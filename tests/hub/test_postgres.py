@@ -408,7 +408,7 @@ def test_two_hubs_of_the_command_line_serve_one_database(postgres: Server, tmp_p
             assert process.stdout is not None
             assert select.select([process.stdout], [], [], 30)[0]
             urls.append(json.loads(process.stdout.readline())["url"])
-        with httpx.Client(trust_env=False) as web:
+        with httpx.Client(trust_env=False, timeout=60) as web:
             stored = {"method": "store_memory", "params": {"content": "tea at four"}}
             assert web.post(f"{urls[0]}/mcp/call", json=stored).status_code == 200
             asked = {"method": "list_changes", "params": {}}

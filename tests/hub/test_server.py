@@ -22,7 +22,7 @@ from tests.cli_runner import Run
 
 
 def client(hub: HubProcess) -> httpx.Client:
-    return httpx.Client(base_url=hub.url, trust_env=False)
+    return httpx.Client(base_url=hub.url, trust_env=False, timeout=60)
 
 
 def call(web: httpx.Client, method: str, headers: dict[str, str] | None = None, **params: object) -> JsonObject:
@@ -193,7 +193,7 @@ def test_a_hub_ends_with_whoever_started_it_even_by_a_kill(tmp_path: Path) -> No
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         port = int(starter.stdout.readline())
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             starter.kill()
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""  # the hub hangs up: it is about to end

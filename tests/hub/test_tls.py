@@ -35,7 +35,7 @@ def test_a_hub_with_a_certificate_answers_https_and_nothing_else(tmp_path: Path,
         url = hub.url
         assert url.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(files[0]))
-        with httpx.Client(verify=trusting, trust_env=False) as web:
+        with httpx.Client(verify=trusting, trust_env=False, timeout=60) as web:
             stored = {"method": "store_memory", "params": {"content": "tea at four"}}
             assert web.post(f"{url}/mcp/call", json=stored).status_code == 200
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):

@@ -15,7 +15,7 @@ def test_the_link_works_once_and_gives_its_browser_alone_a_cookie(page: Served) 
         first = fresh.web.get(fresh.link)
         assert {"HttpOnly", "SameSite=Strict"} <= set(first.headers["set-cookie"].split("; "))
         assert fresh.get("/").status_code == 200
-        with httpx.Client(trust_env=False) as other:
+        with httpx.Client(trust_env=False, timeout=60) as other:
             again = other.get(fresh.link)
             assert (again.status_code, "set-cookie" in again.headers) == (401, False)
             assert "each link works once" in again.text

@@ -30,7 +30,7 @@ class Face:
     is_rpc: bool
 
     def post(self, body: bytes | str | Iterator[bytes], verb: str = "POST", **headers: str) -> httpx.Response:
-        with httpx.Client(trust_env=False) as web:
+        with httpx.Client(trust_env=False, timeout=60) as web:
             return web.request(verb, self.url, content=body, headers={**ACCEPT, **BEARER, **headers})
 
     def called(self, name: str, arguments: str) -> str:

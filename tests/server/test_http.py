@@ -35,7 +35,7 @@ class Served:
     process: subprocess.Popen[str]
 
     def post(self, body: bytes | str, **headers: str) -> httpx.Response:
-        with httpx.Client(trust_env=False) as web:
+        with httpx.Client(trust_env=False, timeout=60) as web:
             return web.post(self.url, content=body, headers={**ACCEPT, **BEARER, **headers})
 
 
@@ -62,7 +62,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @asynccontextmanager
 async def connected(url: str, mode: str, token: str = TOKEN) -> AsyncIterator[Session]:
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, trust_env=False) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield Session(client)
@@ -143,7 +143,7 @@ def test_nobodys_context_is_given_to_anybody_over_http(web: Served) -> None:
 
 async def test_metrics_count_calls_by_tool_and_say_what_the_memory_holds(tmp_path: Path) -> None:
     def metrics(web: Served, **headers: str) -> httpx.Response:
-        with httpx.Client(trust_env=False) as asking:
+        with httpx.Client(trust_env=False, timeout=60) as asking:
             return asking.get(web.url.replace("/mcp", "/metrics"), headers=headers)
 
     with served(tmp_path / "home", KINGLY_MCP_TOKEN=TOKEN) as web:

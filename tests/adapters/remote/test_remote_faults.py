@@ -156,7 +156,7 @@ async def test_an_effect_whose_reply_was_lost_is_not_repeated(kind: str, fault: 
     speaks, style = KINDS[kind]
     with ScriptedRemote(mcp=style, honours_keys=honours_keys) as server:
         server.script(fault, method="store_memory")
-        remote = remote_at(server.url, speaks=speaks, call_timeout_s=SOON_S)
+        remote = remote_at(server.url, speaks=speaks, call_timeout_s=5 * SOON_S)
         await remote.connect()
         assert await brought(remote) == "remote-1"
         assert len(server.effects) == 1
@@ -205,7 +205,7 @@ async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote,
 
 
 async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote) -> None:
-    remote = remote_at(server.url, call_timeout_s=SOON_S)
+    remote = remote_at(server.url)
     server.always("hang")
     searches = (remote.search("fog", space="Küste", limit=1, types=None, timeout_s=SOON_S) for _ in range(120))
     outcomes = await asyncio.gather(*searches, return_exceptions=True)

@@ -157,9 +157,9 @@ async def test_two_stores_of_one_key_at_the_same_time_have_one_effect(server: Ul
 
 
 async def test_a_store_that_takes_longer_than_we_wait_is_perhaps_there_and_is_once(server: UltimateServer) -> None:
-    remote = ultimate_at(server.url, call_timeout_s=0.3)
+    remote = ultimate_at(server.url, call_timeout_s=2.0)
     await remote.connect()
-    server.manners.slow_s = 0.6
+    server.manners.slow_s = 2.5
     with pytest.raises(RemoteUnavailable) as late:
         await stored(remote)
     assert late.value.timed_out
@@ -299,7 +299,7 @@ async def test_a_memory_without_an_embedding_gets_one_once_the_server_can_make_i
 
 
 async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embedding(server: UltimateServer) -> None:
-    remote = ultimate_at(server.url, call_timeout_s=0.7)
+    remote = ultimate_at(server.url, call_timeout_s=2.0)
     await remote.connect()
     server.manners.slow_s = 5.0
     remote_id = await brought(remote)

@@ -32,7 +32,7 @@ from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.router_bench import PromptStore, router_over
 
-SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0))
+SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0), remote_search_s=0.15, local_search_s=0.1)
 
 
 class Bench:
