@@ -252,7 +252,7 @@ def query(
     if needs_words and not text.strip():
         raise InvalidInput("query", "is empty; say what to look for")
     said = text
-    if not is_short(text):
+    if text and not is_short(text):
         from kingly_memory.text.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
 
         said = extract_query(text)

@@ -608,7 +608,8 @@ class MemoryVerbs(Family):
             origin=origin,
             filter=filter,
         )
-        query = replace(query, context_id=engine.contexts.resolve(query.context_id))
+        if query.context_id is not None:
+            query = replace(query, context_id=engine.contexts.resolve(query.context_id))
         return await engine.read(lambda: engine.view.page(query, before, forgotten=forgotten))
 
     @verb("forget", "memory_forget", "memory", "Forget a memory", destroys=True)

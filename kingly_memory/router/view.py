@@ -4,7 +4,7 @@ read-only."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
@@ -91,9 +91,12 @@ class Visible:
         return {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
-        """Of those that have one. A use that is not written down yet may have renewed it."""
-        found = self._reader.facets("lifetime", memory_ids) if memory_ids else {}
-        lifetimes = {one: Lifetime.from_json(facet) for one, facet in found.items()}
+        """Of those that have one."""
+        return self.counted(self._reader.facets("lifetime", memory_ids)) if memory_ids else {}
+
+    def counted(self, facets: Mapping[str, JsonObject]) -> dict[str, Lifetime]:
+        """The lifetimes in those facets, by memory. A use that is not written down yet may have renewed one."""
+        lifetimes = {one: Lifetime.from_json(facet) for one, facet in facets.items()}
         used = {one: used_s for one in lifetimes if (used_s := self._last_use(one)) is not None}
         return lifetimes | {one: lifetimes[one].used(used_s) for one, used_s in used.items()}
 
@@ -157,9 +160,10 @@ class View:
         row = self.readable(key_or_id)
         if row is None:
             self._check_whole(key_or_id)
-        if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
+        if row is None or row.standing not in SEEN:
             return None
-        return self._ending([row.memory])[0]
+        [memory] = self._ending([row.memory])
+        return memory if memory.ends_at is None or memory.ends_at > self._clock.now() else None
 
     def _check_whole(self, key_or_id: str) -> None:
         """Nothing was found under that name: raise RecordDamaged where there is something."""
@@ -240,11 +244,12 @@ class View:
     def _ending(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         """The memories with when they end and how often they were stored."""
         ids = [memory.id for memory in memories]
+        found = self._store.reader.facets_of({"lifetime": ids, "usage": ids})
         told: dict[str, dict[str, Any]] = {
             one: {"ends_at": lifetime.ends_at, "lifetime_s": lifetime.sliding_s}
-            for one, lifetime in self._local.lifetimes(ids).items()
+            for one, lifetime in self._local.counted(found["lifetime"]).items()
         }
-        for one, used in self._store.reader.facets("usage", ids).items():
+        for one, used in found["usage"].items():
             if "sightings" in used:
                 told.setdefault(one, {})["sightings"] = used["sightings"]
         return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
@@ -269,9 +274,13 @@ class View:
     def readable(self, key_or_id: str) -> Row | None:
         """The row of the project under that name, else that which its user keeps for every project; a forgotten one
         only where there is no other."""
-        found = (self.find(key_or_id, space) for space in spaces_read(self._station.space))
-        there = [row for row in found if row is not None]
-        return next((row for row in there if row.standing is not Standing.FORGOTTEN), next(iter(there), None))
+        forgotten: Row | None = None
+        for space in spaces_read(self._station.space):
+            row = self.find(key_or_id, space)
+            if row is not None and row.standing is not Standing.FORGOTTEN:
+                return row
+            forgotten = forgotten or row
+        return forgotten
 
     def find(self, key_or_id: str, space: str | None = None) -> Row | None:
         """The space's row under that key, else under that id, whatever its standing."""

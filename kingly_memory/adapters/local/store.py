@@ -62,7 +62,7 @@ class DiskStore:
         self._synchronous = sql.SYNCHRONOUS[durability]
         self._lock_wait_s = lock_wait_s
         self._connections = Connections(self._folder, self._recover, self._upgrade)
-        self._reader = Reader(self._connections)
+        self.reader = Reader(self._connections)
         self._mended: Inode | None = None
         self._closed = False
         self._begin()
@@ -77,10 +77,6 @@ class DiskStore:
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
-
-    @property
-    def reader(self) -> Reader:
-        return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
         from concurrent.futures import Future  # loads logging, which a command that only reads does without
@@ -141,14 +137,14 @@ class DiskStore:
         return self.write(change).result()
 
     def note_damaged(self, memory_ids: Sequence[str]) -> None:
-        noted = self._reader.facets(HOME, [READ]).get(READ, _UNREAD)
+        noted = self.reader.facets(HOME, [READ]).get(READ, _UNREAD)
         known = dict.fromkeys([*noted["damaged"], *(f"memory {one}" for one in memory_ids)])
         if len(known) > len(noted["damaged"]):
             noted = {**noted, "damaged": list(known)[:MOST_DAMAGED]}
             self.write(lambda transaction: transaction.set_facet(HOME, READ, noted)).result()
 
     def read_share(self, now_s: float) -> None:
-        noted = self._reader.facets(HOME, [READ]).get(READ, _UNREAD)
+        noted = self.reader.facets(HOME, [READ]).get(READ, _UNREAD)
         if 0 <= now_s - noted["at"] < A_DAY_S:
             return
         share = noted["share"]
