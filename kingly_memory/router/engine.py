@@ -109,6 +109,7 @@ class Engine:
         self.check_open()
         runtime = self.runtime
         runtime.unwritten.add(self)
+        self.services.callers.call()
         if not runtime.is_open or runtime.loop is not asyncio.get_running_loop():
             await runtime.open()
 

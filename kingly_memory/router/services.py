@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from kingly_memory.dataclass import dataclass
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import Memory
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, StoreReader, Transaction
+from kingly_memory.router.callers import Callers
 from kingly_memory.router.delivery.routes import UNNAMED, Route
 from kingly_memory.settings import Settings
 
@@ -28,6 +29,7 @@ class Services:
     events: Events
     chance: Callable[[], float]
     erase_records: Callable[[Sequence[str]], int] = lambda _: 0
+    callers: Callers = field(default_factory=Callers)
 
     @property
     def reader(self) -> StoreReader:

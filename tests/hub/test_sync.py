@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,14 @@ import pytest
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.audit import AuditFiles, erase_records
+from kingly_memory.adapters.remote.hub import CHANGES_AT_ONCE
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteRefused, StoreBusy
 from kingly_memory.hub import feed
 from kingly_memory.models import DeliveryState, JsonObject, Origin
 from kingly_memory.ports import Remote
-from kingly_memory.router.search.remote_side import PAGES_A_ROUND, RemoteSide
+from kingly_memory.router.callers import CalledMeanwhile
+from kingly_memory.router.search.remote_side import PAGES_A_ROUND, Feeds, RemoteSide
 from tests.hub.machines import Team, Wire
 from tests.hub.stores import STORES, opener
 from tests.router_bench import PromptStore, facet_of, router_over
@@ -281,6 +284,76 @@ async def test_a_sync_that_was_cut_off_goes_on_where_it_was(team: Team, monkeypa
             assert (link.source, link.target, link.link_type.value) == (stored[0].id, stored[7].id, "supports")
 
 
+@pytest.mark.requirement("N7")
+async def test_a_page_that_somebody_calls_a_verb_beside_is_undone_and_taken_in_after_that_call(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, waited = list[int](), list[int]()
+    call = Wire.call
+
+    async def counted(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+        if tool == "list_changes" and not params.get("documents"):
+            asked.append(params["limit"])
+        return await call(wire, tool, params, **how)
+
+    monkeypatch.setattr(Wire, "call", counted)
+    async with team.machine("laptop") as laptop:
+        await laptop.store_many([f"Fact number {number}" for number in range(CHANGES_AT_ONCE + 7)])
+        await laptop.sync(timeout=5)
+    async with team.machine("desktop", is_synced=False) as desktop:
+        callers, checked = desktop._engine.services.callers, list[None]()
+
+        def check() -> None:
+            checked.append(None)
+            if len(checked) > 20:  # also when the change is run once more, by itself
+                raise CalledMeanwhile
+
+        async def let_pass(_: float) -> None:
+            waited.append(sum(desktop._engine.reader.counted_spaces().values()))
+
+        monkeypatch.setattr(callers, "are_there", lambda: False)
+        monkeypatch.setattr(callers, "check", check)
+        monkeypatch.setattr(callers, "let_pass", let_pass)
+        assert (await desktop.sync(timeout=5)).received == CHANGES_AT_ONCE + 7
+        assert waited[0] == 0
+        assert len(await desktop.list(limit=99)) == CHANGES_AT_ONCE + 7
+    assert set(asked) == {CHANGES_AT_ONCE}
+
+
+@pytest.mark.requirement("N7")
+async def test_every_verb_goes_before_what_is_taken_in(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with team.machine("laptop") as laptop:
+        calls = list[None]()
+        monkeypatch.setattr(laptop._engine.services.callers, "call", lambda: calls.append(None))
+        for verb in (laptop.store("The port is 1"), laptop.search("port"), laptop.list(), laptop.status()):
+            calls.clear()
+            await verb
+            assert calls
+
+
+@pytest.mark.requirement("N7")
+async def test_a_search_does_not_wait_for_a_long_list_of_changes_that_is_being_taken_in(team: Team) -> None:
+    reads, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def pull(remote: Remote, timeout_s: float, feeds: Feeds) -> tuple[int, Feeds]:
+        if feeds:
+            reads.set()
+            await goes_on.wait()
+            return 1, ()
+        return 1, [("app", "app")]
+
+    async with team.machine("laptop") as laptop:
+        known = laptop._engine.remotes.connections[0].side
+        side = RemoteSide(known.name, known._remote, known.link, known.cache, pull=pull)
+        syncing = asyncio.create_task(side.catch_up(60, at_once=True))
+        await reads.wait()
+        await side.catch_up(60)
+        assert not syncing.done()
+        goes_on.set()
+        await syncing
+        assert side.news == 2
+
+
 @pytest.mark.requirement("A3")
 @pytest.mark.parametrize("is_forgotten", [False, True], ids=["linked there", "forgotten there before"])
 async def test_a_text_that_the_hub_refused_stays_dead_when_another_machine_changes_the_memory(
@@ -370,9 +443,9 @@ async def test_no_text_of_a_hub_becomes_the_users_word_in_a_prompt(team: Team) -
 async def test_a_hub_that_always_has_more_is_asked_for_so_many_pages_a_minute(team: Team) -> None:
     asked: list[float] = []
 
-    async def pull(remote: Remote, timeout_s: float) -> tuple[bool, bool]:
+    async def pull(remote: Remote, timeout_s: float, feeds: Feeds) -> tuple[int, Feeds]:
         asked.append(timeout_s)
-        return False, True
+        return 0, [("app", "app")]
 
     async with team.machine("laptop") as laptop:
         known = laptop._engine.remotes.connections[0].side

@@ -19,6 +19,9 @@ STORE_MANY, PUT_DOCUMENTS = "store_many", "put_documents"
 MOST_AT_ONCE = 100
 """Memories or documents in one call."""
 
+CHANGES_AT_ONCE = 50
+"""Changes in one answer. They are written in one transaction, for which whatever else is written here waits."""
+
 PARTS_TOGETHER = 8
 """Of a document, in calls at the same time."""
 
@@ -93,7 +96,7 @@ class HubRemote(ToolRemote):
         if "list_changes" not in self._features:
             return None
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
-        return wire.changes(await ask("list_changes", {"since": since}))
+        return wire.changes(await ask("list_changes", {"since": since, "limit": CHANGES_AT_ONCE}))
 
     async def put_document(self, document: RemoteDocument) -> None:
         for params in wire.document_params(document) if "put_document" in self._features else ():
@@ -110,7 +113,8 @@ class HubRemote(ToolRemote):
         if "put_document" not in self._features:
             return None
         ask = partial(self._dialect.call, space=space, timeout_s=timeout_s, reads=True)
-        listed, until, is_more = wire.listed_documents(await ask("list_changes", {"since": since, "documents": True}))
+        params = {"since": since, "limit": CHANGES_AT_ONCE, "documents": True}
+        listed, until, is_more = wire.listed_documents(await ask("list_changes", params))
         # A hub of ours ends a page with a long one: more of them together would fill the memory.
         usable = [one for one in listed if one is not None and (one.parts <= 1 or one is listed[-1])]
         found = [await self._document(one, ask, space) for one in usable]

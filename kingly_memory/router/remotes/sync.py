@@ -18,7 +18,7 @@
 Nothing of this is sent back. A delivery comes to rest where the memory is here then as the hub has it. Else one that
 was refused stays dead, and a memory without one is `local_only` until it is stored again or earlier memories are sent.
 
-Documents that are shared have a feed of their own (`document_intake`).
+Documents that are shared have a feed of their own (`pulled_documents`).
 
 The facet `remote:<name>` has in `read` how far each feed of each space was read; a page and that are one transaction,
 and a page that is taken in again changes nothing. The facet `unscrubbed` of what a page purged is part of that
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -45,6 +46,7 @@ from kingly_memory.models import (
     KEPT,
     REMOTE_ABOVE,
     DeliveryState,
+    JsonObject,
     Memory,
     MemoryType,
     Origin,
@@ -66,13 +68,15 @@ from kingly_memory.ports import (
     Transaction,
 )
 from kingly_memory.router import purging, write
+from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.delivery import shared
 from kingly_memory.router.delivery.moves import outbox_of_links
 from kingly_memory.router.delivery.outbox import link_item
 from kingly_memory.router.erasing import erase
 from kingly_memory.router.lifecycle import lifetimes, summaries
-from kingly_memory.router.remotes import document_intake
+from kingly_memory.router.remotes import pulled_documents
 from kingly_memory.router.search.remote_cache import drafted
+from kingly_memory.router.search.remote_side import Feeds
 from kingly_memory.router.services import Services
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
 from kingly_memory.router.write import WriteContext
@@ -91,17 +95,17 @@ class Reading:
         self._remote = remote
         self._space = space
         self._services = services
+        self._worked_s = 0.0
 
-    async def pull(self, remote: Remote, timeout_s: float) -> tuple[int, bool]:
-        """Take in a page of each feed: how many memories and documents are new or other here, and whether there is
-        more. Only where the project was added to the remote, which else answers questions alone. Raises RemoteError and
-        StoreError."""
-        news, is_more = 0, False
+    async def pull(self, remote: Remote, timeout_s: float, feeds: Feeds = ()) -> tuple[int, Feeds]:
+        """Take in a page of each of these feeds, or of all: how many memories and documents are new or other here, and
+        which feeds have more. Only where the project was added to the remote, which else answers questions alone.
+        Raises RemoteError and StoreError."""
+        if feeds:
+            await self._services.callers.let_pass(self._worked_s)
+        news, more, began_s = 0, list[tuple[str, str]](), time.monotonic()
         known = self._services.reader.facets("remote", [self._remote]).get(self._remote)
-        spaces = spaces_read(self._space) if known is not None and self._space in known["projects"] else ()
-        feeds = [(space, space) for space in spaces]
-        feeds += [(space, shared.cursor_of(space)) for space in spaces if shared.prefixes(known, space)]
-        for space, cursor in feeds:
+        for space, cursor in feeds or self._feeds(known):
             since = known["read"].get(cursor) if known is not None else None
             call_s = min(timeout_s, self._services.settings.call_timeout_s)
             ask = remote.changes if cursor == space else remote.document_changes
@@ -117,18 +121,40 @@ class Reading:
                 await self._note(None)
             if page is None or page.until == since:
                 continue
-            services = self._services
-            context = WriteContext(
-                space, None, None, usual_lifetimes(services.settings.lifetimes), services.clock.now()
-            )
-            intake = Intake(self._remote, context, services.reader, services.settings.content_limit_bytes)
-            change = intake.documents(page, since) if isinstance(page, DocumentChanges) else intake.page(page)
-            news += await services.write(change)
-            await services.purged(intake.purged)
-            is_more |= page.more
-        if not is_more:  # a scrub looks through the whole store: one for all pages
+            news += await self._take_in(page, space, since)
+            if page.more:
+                more.append((space, cursor))
+        self._worked_s = time.monotonic() - began_s
+        if not more:  # a scrub looks through the whole store: one for all pages
             await self._scrub()
-        return news, is_more
+        return news, more
+
+    def _feeds(self, known: JsonObject | None) -> Feeds:
+        spaces = spaces_read(self._space) if known is not None and self._space in known["projects"] else ()
+        shares = [(space, shared.cursor_of(space)) for space in spaces if shared.prefixes(known, space)]
+        return [*((space, space) for space in spaces), *shares]
+
+    async def _take_in(self, page: Changes | DocumentChanges, space: str, since: str | None) -> int:
+        """Write down a page: how much of it is news. What was begun while nobody called a verb is undone when somebody
+        does, and written once that call has had its time."""
+        callers, began_s = self._services.callers, time.monotonic()
+        if not callers.are_there():
+            with suppress(CalledMeanwhile):
+                return await self._write(page, space, since, callers.check)
+            await callers.let_pass(time.monotonic() - began_s)
+        return await self._write(page, space, since, lambda: None)
+
+    async def _write(
+        self, page: Changes | DocumentChanges, space: str, since: str | None, check: Callable[[], None]
+    ) -> int:
+        services = self._services
+        lifetimes_of_types = usual_lifetimes(services.settings.lifetimes)
+        context = WriteContext(space, None, None, lifetimes_of_types, services.clock.now())
+        pulled = Pulled(self._remote, context, services.reader, services.settings.content_limit_bytes, check)
+        change = pulled.documents(page, since) if isinstance(page, DocumentChanges) else pulled.page(page)
+        news = await services.write(change)
+        await services.purged(pulled.purged)
+        return news
 
     async def _note(self, refused: str | None) -> None:
         """Keep why nothing is taken in, for `sync` and `status` of every process."""
@@ -156,13 +182,15 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class Pulled:
     """What a remote says of the memories of a space, as changes on the store."""
 
     remote: str
     context: WriteContext
     reader: StoreReader
     content_limit_bytes: int
+    check: Callable[[], None]
+    """Asked before each entry of a page; what it raises undoes the page."""
     purged: list[Memory] = field(default_factory=list)
     """What a page has purged here, as it was."""
 
@@ -174,7 +202,11 @@ class Intake:
             if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
                 return 0
             here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
-            news = {one.remote_id for one in page.found if self._take(transaction, one, here)}
+            news = set[str]()
+            for one in page.found:
+                self.check()
+                if self._take(transaction, one, here):
+                    news.add(one.remote_id)
             for link in (link for one in page.found for link in one.links):
                 self._join(transaction, link, here)
             news |= {one.remote_id for one in page.found if self._mark(transaction, one, here)}
@@ -190,12 +222,15 @@ class Intake:
         def change(transaction: Transaction) -> int:
             if (transaction.facet("remote", self.remote) or {"read": {}})["read"].get(cursor) != since:
                 return 0
-            news = [one for one in page.found if document_intake.take(transaction, self.remote, one, self.context.now)]
-            for one in news:
-                if one.purged:
-                    transaction.set_facet(_UNSCRUBBED, one.name, {})
+            news = 0
+            for one in page.found:
+                self.check()
+                if pulled_documents.take(transaction, self.remote, one, self.context.now):
+                    news += 1
+                    if one.purged:
+                        transaction.set_facet(_UNSCRUBBED, one.name, {})
             self._read(transaction, cursor, page)
-            return len(news)
+            return news
 
         return change
 

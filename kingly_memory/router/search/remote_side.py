@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
 
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
@@ -18,14 +18,16 @@ from kingly_memory.router.search.remote_cache import RemoteCache
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
 
-Pull = Callable[[Remote, float], Awaitable[tuple[int, bool]]]
-"""Takes in a part of what has changed there, in so many seconds: whether anything is new here, and whether there is
-more."""
+Feeds = Sequence[tuple[str, str]]
+"""Each is a space, and the cursor of its memories or of its documents."""
+Pull = Callable[[Remote, float, Feeds], Awaitable[tuple[int, Feeds]]]
+"""Takes in a part of what has changed in some feeds, or in all, in so many seconds: how much is new here, and which
+feeds have more."""
 
 NOTE_S = 0.02
 CAUGHT_UP_FOR_S = 60.0
 """How old an answer may be by what others have said or forgotten (decision D5)."""
-PAGES_A_ROUND = 100
+PAGES_A_ROUND = 1_000
 """How much is taken in before the next minute, so that a hub that always says that there is more keeps nobody busy."""
 
 
@@ -87,15 +89,18 @@ class RemoteSide:
     async def catch_up(self, timeout_s: float, *, at_once: bool = False) -> None:
         """Take in what has changed there. The remote is asked once a minute, for `PAGES_A_ROUND` at most, or `at_once`,
         for as much as there is time for; one that cannot answer, or has more to say than there was time for, is asked
-        again next time."""
+        again next time. Nobody waits for what somebody else is taking in of more than a page."""
+        if self._catching_up.locked() and self._pages and not at_once:
+            return
         try:
             async with asyncio.timeout(timeout_s), self._catching_up:
                 is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
+                more: Feeds = ()
                 while is_due and self._pull is not None:
-                    news, is_more = await self._pull(self._remote, timeout_s)
+                    news, more = await self._pull(self._remote, timeout_s, more)
                     self.news += news
                     self._pages += 1
-                    is_due = is_more and (at_once or self._pages < PAGES_A_ROUND)
+                    is_due = bool(more) and (at_once or self._pages < PAGES_A_ROUND)
                     if not is_due:
                         self._caught_up_s, self._pages, self.not_read = self.link.monotonic_s(), 0, None
         except TimeoutError:
