@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from kingly_memory.dataclass import dataclass
 from kingly_memory.digests import content_digest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kingly_memory.documents import Document, LogSession, Namespace, Place
     from kingly_memory.errors import RemoteRefused
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -421,6 +423,17 @@ class Transaction(Protocol):
         """Live or archived memories of the project above that significance without a delivery for this remote,
         or with one that is `local_only`, by id, from the first one beyond the id `after`."""
         ...
+
+
+def in_transaction(work: Callable[Concatenate[Transaction, P], T]) -> Callable[P, Callable[[Transaction], T]]:
+    """For a function that changes the store: it takes the transaction first, and is called without. What that call
+    returns is the change, which `LocalStore.write` runs."""
+
+    @wraps(work)
+    def made(*said: P.args, **named: P.kwargs) -> Callable[[Transaction], T]:
+        return lambda transaction: work(transaction, *said, **named)
+
+    return made
 
 
 class MemoryReader(Protocol):

@@ -62,13 +62,15 @@ class SessionLog(Family):
         if other == self.session:
             raise InvalidInput("to", "is this session itself; name another one")
         last, engine = validation.label("until", until), self._engine
-        return await self._engine.write(documents.copy(engine.space, self.session, other, last, engine.clock.now()))
+        return await self._engine.write(
+            documents.copy(engine.space, self.session, other, until=last, now=engine.clock.now())
+        )
 
     async def _append(self, items: Iterable[object], first: str | None) -> tuple[str, ...]:
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise InvalidInput("items", "are no list; put one item into a list: [item]")
         added, engine = [json_text("items", one) for one in items], self._engine
-        change = documents.append(engine.space, self.session, added, engine.clock.now(), first)
+        change = documents.append(engine.space, self.session, added, engine.clock.now(), first=first)
         return tuple(await self._engine.write(change))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kingly_memory.cognition.context import (
@@ -20,7 +19,7 @@ from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, Standing
-from kingly_memory.ports import Now, Row, StoreReader, Transaction
+from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router.lifecycle.usage import UsageBuffer
 from kingly_memory.router.view import Visible
 from kingly_memory.text.writing import token_count, words
@@ -121,17 +120,14 @@ def advance(transaction: Transaction, space: str, due: Due) -> bool:
     return True
 
 
-def tidy(now_s: float, rules: ContextRules) -> Callable[[Transaction], int]:
+@in_transaction
+def tidy(transaction: Transaction, now_s: float, rules: ContextRules) -> int:
     """A change that drops what is known of contexts that are over; their memories have lifetimes of their own."""
-
-    def change(transaction: Transaction) -> int:
-        facets = ((name, transaction.facet(FACET, name)) for name in transaction.owners(FACET))
-        over = [name for name, one in facets if one and Context.from_json(one).is_over(now_s, rules.lifetime_s)]
-        for name in over:
-            transaction.set_facet(FACET, name, None)
-        return len(over)
-
-    return change
+    facets = ((name, transaction.facet(FACET, name)) for name in transaction.owners(FACET))
+    over = [name for name, one in facets if one and Context.from_json(one).is_over(now_s, rules.lifetime_s)]
+    for name in over:
+        transaction.set_facet(FACET, name, None)
+    return len(over)
 
 
 class Contexts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from kingly_memory.documents import (
     namespace_of,
 )
 from kingly_memory.filters import Filter, admits
-from kingly_memory.ports import DocumentReader, DocumentRows, Transaction
+from kingly_memory.ports import DocumentReader, DocumentRows, Transaction, in_transaction
 from kingly_memory.retrieval.lexical import terms
 from kingly_memory.router.delivery import shared
 from kingly_memory.validation import mended
@@ -52,34 +52,29 @@ Outcome = Document | None
 """The document as it was written; for a removal the one that was there."""
 
 
+@in_transaction
 def write(
-    space: str, writes: Sequence[Write], now: datetime, operation: str | None
-) -> Callable[[Transaction], list[Outcome]]:
+    transaction: Transaction, space: str, writes: Sequence[Write], now: datetime, operation: str | None
+) -> list[Outcome]:
     """All of the changes or none of them. An operation that was done before is not done again: its outcome is told.
 
     The change raises VersionConflict."""
-
-    def change(transaction: Transaction) -> list[Outcome]:
-        rows = transaction.documents
-        if operation is None:
-            return [_write(transaction, space, one, now) for one in writes]
-        told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
-        digest = sha256(json.dumps(told).encode()).hexdigest()
-        known = rows.operation(space, operation)
-        if known is None:
-            outcomes = [_write(transaction, space, one, now) for one in writes]
-            rows.note_operation(
-                space, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp()
-            )
-            return outcomes
-        if known["of"] != digest:
-            raise VersionConflict(
-                f"operation {operation[:80]!r} was done before with other contents; nothing was changed. "
-                "Give what is new an operation id of its own"
-            )
-        return [_replayed(one, noted) for one, noted in zip(writes, known["outcomes"], strict=True)]
-
-    return change
+    rows = transaction.documents
+    if operation is None:
+        return [_write(transaction, space, one, now) for one in writes]
+    told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
+    digest = sha256(json.dumps(told).encode()).hexdigest()
+    known = rows.operation(space, operation)
+    if known is None:
+        outcomes = [_write(transaction, space, one, now) for one in writes]
+        rows.note_operation(space, operation, {"of": digest, "outcomes": list(map(_noted, outcomes))}, now.timestamp())
+        return outcomes
+    if known["of"] != digest:
+        raise VersionConflict(
+            f"operation {operation[:80]!r} was done before with other contents; nothing was changed. "
+            "Give what is new an operation id of its own"
+        )
+    return [_replayed(one, noted) for one, noted in zip(writes, known["outcomes"], strict=True)]
 
 
 def there(rows: DocumentRows, space: str, namespace: Namespace, key: str, now: datetime) -> Document | None:
@@ -140,40 +135,29 @@ def _replayed(write: Write, noted: list[Any] | None) -> Outcome:
 # --- logs -------------------------------------------------------------------------------------------------------------
 
 
+@in_transaction
 def append(
-    space: str, session: str, items: Sequence[str], now: datetime, first: str | None = None
-) -> Callable[[Transaction], list[str]]:
+    transaction: Transaction, space: str, session: str, items: Sequence[str], now: datetime, *, first: str | None = None
+) -> list[str]:
     """Append items, each as JSON; with `first` in the place of those from that id on. Returns their ids."""
-
-    def change(transaction: Transaction) -> list[str]:
-        if first is not None:
-            cut(transaction, space, session, first, now)
-        return _append(transaction, space, session, [(one, now) for one in items], now)
-
-    return change
+    if first is not None:
+        cut(transaction, space, session, first, now)
+    return _append(transaction, space, session, [(one, now) for one in items], now)
 
 
-def copy(space: str, session: str, to: str, until: str | None, now: datetime) -> Callable[[Transaction], int]:
+@in_transaction
+def copy(transaction: Transaction, space: str, session: str, to: str, *, until: str | None, now: datetime) -> int:
     """Append the items of a session, up to that id, to another one."""
-
-    def change(transaction: Transaction) -> int:
-        found = transaction.documents.log(space, session, None if until is None else f"{until}\0", None)
-        return len(
-            _append(transaction, space, to, [(as_json(one.value), one.created_at) for one in reversed(found)], now)
-        )
-
-    return change
+    found = transaction.documents.log(space, session, None if until is None else f"{until}\0", None)
+    return len(_append(transaction, space, to, [(as_json(one.value), one.created_at) for one in reversed(found)], now))
 
 
-def pop(space: str, session: str, now: datetime) -> Callable[[Transaction], Any | None]:
+@in_transaction
+def pop(transaction: Transaction, space: str, session: str, now: datetime) -> Any | None:
     """Take off the last item that can be read, with those behind it."""
-
-    def change(transaction: Transaction) -> Any | None:
-        found = transaction.documents.log(space, session, None, 1)
-        cut(transaction, space, session, found[0].key if found else "", now)
-        return found[0].value if found else None
-
-    return change
+    found = transaction.documents.log(space, session, None, 1)
+    cut(transaction, space, session, found[0].key if found else "", now)
+    return found[0].value if found else None
 
 
 def cut(transaction: Transaction, space: str, session: str, first: str, now: datetime) -> int:
@@ -195,22 +179,16 @@ def _append(
     return ids
 
 
-def tidy(now_s: float) -> Callable[[Transaction], int]:
+@in_transaction
+def tidy(transaction: Transaction, now_s: float) -> int:
     """Remove some documents that have ended, and what was noted of old operations. Returns how many documents."""
-
-    def change(transaction: Transaction) -> int:
-        return shared.end(transaction, transaction.documents.tidy(now_s, now_s - OPERATIONS_KEPT_S), now_s)
-
-    return change
+    return shared.end(transaction, transaction.documents.tidy(now_s, now_s - OPERATIONS_KEPT_S), now_s)
 
 
-def sweep(space: str, prefix: Namespace, now_s: float) -> Callable[[Transaction], int]:
+@in_transaction
+def sweep(transaction: Transaction, space: str, prefix: Namespace, now_s: float) -> int:
     """The same for some documents of those namespaces."""
-
-    def change(transaction: Transaction) -> int:
-        return shared.end(transaction, transaction.documents.sweep(space, prefix, now_s), now_s)
-
-    return change
+    return shared.end(transaction, transaction.documents.sweep(space, prefix, now_s), now_s)
 
 
 def search(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
@@ -10,7 +10,7 @@ from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import Memory, Standing
-from kingly_memory.ports import Row, Transaction
+from kingly_memory.ports import Row, Transaction, in_transaction
 from kingly_memory.router import experiences, write
 from kingly_memory.router.lifecycle import lifetimes, usage
 from kingly_memory.router.lifecycle.archive import Archived, move_to_archive
@@ -19,71 +19,59 @@ from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Tiers
 
 
-def reinforce(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Subject]:
+@in_transaction
+def reinforce(transaction: Transaction, key_or_id: str, context: WriteContext) -> Subject:
     """Hold a memory against fading, and begin its lifetime anew. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> Subject:
-        memory = _live(transaction, "key_or_id", key_or_id, context)
-        stronger = _subject(transaction, memory).strength.reinforce(context.now_s)
-        transaction.set_facet("strength", memory.id, stronger.to_json())
-        lifetimes.begin_again(transaction, memory, context.now_s)
-        return _subject(transaction, memory)
-
-    return change
+    memory = _live(transaction, "key_or_id", key_or_id, context)
+    stronger = _subject(transaction, memory).strength.reinforce(context.now_s)
+    transaction.set_facet("strength", memory.id, stronger.to_json())
+    lifetimes.begin_again(transaction, memory, context.now_s)
+    return _subject(transaction, memory)
 
 
+@in_transaction
 def used(
-    keys_or_ids: Sequence[str], context: WriteContext, rules: Tiers, *, succeeded: bool
-) -> Callable[[Transaction], int]:
+    transaction: Transaction, keys_or_ids: Sequence[str], context: WriteContext, rules: Tiers, *, succeeded: bool
+) -> int:
     """Note that memories were of use in something, which `succeeded`. Says how many. Raises InvalidInput, and then
     notes nothing."""
-
-    def change(transaction: Transaction) -> int:
-        found = [_live(transaction, "keys_or_ids", name, context) for name in dict.fromkeys(keys_or_ids)]
-        memories = {memory.id: memory for memory in found}
-        for memory in memories.values():
-            usage.note(transaction, memory.id, context.now_s)
-            if succeeded:
-                after = tiers.succeeded(_subject(transaction, memory).placed(rules), context.now_s)
-                transaction.set_facet("tier", memory.id, after.to_json())
-        return len(memories)
-
-    return change
+    found = [_live(transaction, "keys_or_ids", name, context) for name in dict.fromkeys(keys_or_ids)]
+    memories = {memory.id: memory for memory in found}
+    for memory in memories.values():
+        usage.note(transaction, memory.id, context.now_s)
+        if succeeded:
+            after = tiers.succeeded(_subject(transaction, memory).placed(rules), context.now_s)
+            transaction.set_facet("tier", memory.id, after.to_json())
+    return len(memories)
 
 
+@in_transaction
 def judged(
-    key_or_id: str, context: WriteContext, rules: Tiers, *, predicted: float, actual: float
-) -> Callable[[Transaction], Placement]:
+    transaction: Transaction, key_or_id: str, context: WriteContext, rules: Tiers, *, predicted: float, actual: float
+) -> Placement:
     """Note how useful a memory was against what had been predicted. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> Placement:
-        memory = _live(transaction, "key_or_id", key_or_id, context)
-        before = _subject(transaction, memory).placed(rules)
-        after = tiers.surprised(before, context.now_s, predicted=predicted, actual=actual)
-        transaction.set_facet("tier", memory.id, after.to_json())
-        return after
-
-    return change
+    memory = _live(transaction, "key_or_id", key_or_id, context)
+    before = _subject(transaction, memory).placed(rules)
+    after = tiers.surprised(before, context.now_s, predicted=predicted, actual=actual)
+    transaction.set_facet("tier", memory.id, after.to_json())
+    return after
 
 
-def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Callable[[Transaction], Memory]:
+@in_transaction
+def put_away(transaction: Transaction, key_or_id: str, reason: str | None, context: WriteContext) -> Memory:
     """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> Memory:
-        row = _found(transaction, "key_or_id", key_or_id, context)
-        memory = row.memory
-        if row.standing is Standing.ARCHIVED:
-            return memory
-        if row.standing is Standing.CACHED:
-            raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is only a copy of what the remote holds")
-        if _subject(transaction, memory).pinned:
-            raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
-        why = Archived(context.now_s, "request", reason or "somebody asked for it to rest")
-        move_to_archive(transaction, {memory.id: why})
-        experiences.let_go(transaction, memory)
+    row = _found(transaction, "key_or_id", key_or_id, context)
+    memory = row.memory
+    if row.standing is Standing.ARCHIVED:
         return memory
-
-    return change
+    if row.standing is Standing.CACHED:
+        raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is only a copy of what the remote holds")
+    if _subject(transaction, memory).pinned:
+        raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
+    why = Archived(context.now_s, "request", reason or "somebody asked for it to rest")
+    move_to_archive(transaction, {memory.id: why})
+    experiences.let_go(transaction, memory)
+    return memory
 
 
 def _found(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Row:

@@ -12,7 +12,7 @@ from kingly_memory.documents import LOG, json_text, text_of
 from kingly_memory.ids import derived_id
 from kingly_memory.imported import Beside, ImportedContext, ImportedDocument, ImportedFocus, ImportedLink
 from kingly_memory.models import Standing, Taken, project_and_user, space_of
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import Transaction, in_transaction
 from kingly_memory.router import documents, linking, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.delivery import shared
@@ -39,26 +39,24 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
     return change
 
 
-def _take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callable[[Transaction], Counter[str]]:
-    def change(transaction: Transaction) -> Counter[str]:
-        for one in entries:
-            if isinstance(one, ImportedContext):
-                _note_context(transaction, one, context)
-        memories = [one for one in entries if isinstance(one, Imported)]
-        news = [one for one in memories if not one.is_message or not _is_here(transaction, one, context.space)]
-        items = [_message(transaction, one, context.space) if one.is_message else one for one in news]
-        counts = Counter(fate for _, fate in write.import_all(items, context)(transaction))
-        counts["unchanged"] += len(memories) - len(news)
-        for one in entries:
-            if isinstance(one, ImportedLink):
-                counts.update(_link(transaction, one, context))
-            elif isinstance(one, ImportedDocument):
-                counts["items" if one.document.namespace[0] == LOG else "documents"] += _put(transaction, one, context)
-            elif isinstance(one, ImportedFocus):
-                counts["topics"] += _set_focus(transaction, one, context.space)
-        return counts
-
-    return change
+@in_transaction
+def _take(transaction: Transaction, entries: Sequence[Imported | Beside], context: WriteContext) -> Counter[str]:
+    for one in entries:
+        if isinstance(one, ImportedContext):
+            _note_context(transaction, one, context)
+    memories = [one for one in entries if isinstance(one, Imported)]
+    news = [one for one in memories if not one.is_message or not _is_here(transaction, one, context.space)]
+    items = [_message(transaction, one, context.space) if one.is_message else one for one in news]
+    counts = Counter(fate for _, fate in write.import_all(items, context)(transaction))
+    counts["unchanged"] += len(memories) - len(news)
+    for one in entries:
+        if isinstance(one, ImportedLink):
+            counts.update(_link(transaction, one, context))
+        elif isinstance(one, ImportedDocument):
+            counts["items" if one.document.namespace[0] == LOG else "documents"] += _put(transaction, one, context)
+        elif isinstance(one, ImportedFocus):
+            counts["topics"] += _set_focus(transaction, one, context.space)
+    return counts
 
 
 def _is_here(transaction: Transaction, one: Imported, space: str) -> bool:

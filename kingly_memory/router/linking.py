@@ -12,7 +12,7 @@ from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Now, Row, StoreReader, Transaction
+from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery.moves import receipt_of
@@ -45,18 +45,15 @@ def linked(
     return link, is_news
 
 
-def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[Transaction], tuple[Thought, Stored]]:
+@in_transaction
+def record(transaction: Transaction, said: Step, context: WriteContext, found: Chain | None) -> tuple[Thought, Stored]:
     """Store a thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> tuple[Thought, Stored]:
-        draft = thoughts.placed(transaction, said, context.space, context.now, found)
-        stored = write.store(draft, context)(transaction)
-        receipt = stored.receipt
-        memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
-        thoughts.note(transaction, context.space, memory)
-        return thoughts.thought(memory, receipt), stored
-
-    return change
+    draft = thoughts.placed(transaction, said, context.space, context.now, found)
+    stored = write.store(draft, context)(transaction)
+    receipt = stored.receipt
+    memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
+    thoughts.note(transaction, context.space, memory)
+    return thoughts.thought(memory, receipt), stored
 
 
 def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:

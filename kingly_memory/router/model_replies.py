@@ -14,7 +14,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import KinglyMemoryError, LanguageModelError
 from kingly_memory.model_calls import answer
 from kingly_memory.models import JsonObject
-from kingly_memory.ports import LanguageModel, Transaction
+from kingly_memory.ports import LanguageModel, Transaction, in_transaction
 from kingly_memory.router.access import Access
 from kingly_memory.validation import mended
 
@@ -68,12 +68,10 @@ def _lines(reply: str, read: Callable[[str], Sequence[str]]) -> Sequence[str] | 
     return lines if lines or reply.strip(" \n\t.\"'`*").casefold() == NONE else None
 
 
-def _keep(owner: str, mark: str, said: str) -> Callable[[Transaction], None]:
-    def change(transaction: Transaction) -> None:
-        replies = {**_replies(transaction.facet(FACET, owner)), mark: said}
-        transaction.set_facet(FACET, owner, {"replies": dict([*replies.items()][-KEPT:])})
-
-    return change
+@in_transaction
+def _keep(transaction: Transaction, owner: str, mark: str, said: str) -> None:
+    replies = {**_replies(transaction.facet(FACET, owner)), mark: said}
+    transaction.set_facet(FACET, owner, {"replies": dict([*replies.items()][-KEPT:])})
 
 
 def _replies(facet: JsonObject | None) -> JsonObject:

@@ -20,7 +20,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.imported import FoundNotes, ImportedNote, NoteLinks, NotesPlan, NoteStep, SameFolder
 from kingly_memory.models import JsonObject, Origin, Standing, Taken
-from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import linking, write
 from kingly_memory.router.thread_lookup import all_facets
 from kingly_memory.router.write import WriteContext
@@ -230,23 +230,21 @@ def _is_written(link: links.Link, memory_id: str) -> bool:
 # --- doing it ---------------------------------------------------------------------------------------------------------
 
 
+@in_transaction
 def carry_out(
-    steps: Sequence[NoteStep | NoteLinks | SameFolder], context: WriteContext
-) -> Callable[[Transaction], Taken]:
-    def change(transaction: Transaction) -> Taken:
-        counts = dict.fromkeys(Taken._fields, 0)
-        for step in steps:
-            if isinstance(step, NoteLinks):
-                counts["links"] += _set_links(transaction, step, context)
-            elif isinstance(step, SameFolder):
-                whose = digest(context.space)
-                names = transaction.facet(FOLDERS, whose) or {}
-                transaction.set_facet(FOLDERS, whose, {**names, step.folder: step.known})
-            else:
-                counts[_carry_out(transaction, step, context)] += 1
-        return Taken(**counts)
-
-    return change
+    transaction: Transaction, steps: Sequence[NoteStep | NoteLinks | SameFolder], context: WriteContext
+) -> Taken:
+    counts = dict.fromkeys(Taken._fields, 0)
+    for step in steps:
+        if isinstance(step, NoteLinks):
+            counts["links"] += _set_links(transaction, step, context)
+        elif isinstance(step, SameFolder):
+            whose = digest(context.space)
+            names = transaction.facet(FOLDERS, whose) or {}
+            transaction.set_facet(FOLDERS, whose, {**names, step.folder: step.known})
+        else:
+            counts[_carry_out(transaction, step, context)] += 1
+    return Taken(**counts)
 
 
 def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) -> str:

@@ -21,7 +21,7 @@ from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.lifecycle.lifetimes import later_of
 from kingly_memory.models import DeliveryState, Memory, Query, Scope, Standing, project_and_user
 from kingly_memory.plain import Plain
-from kingly_memory.ports import Row, Space, StoreReader, Transaction
+from kingly_memory.ports import Row, Space, StoreReader, Transaction, in_transaction
 from kingly_memory.router import activity, write
 from kingly_memory.router.delivery import known_remotes, shared
 from kingly_memory.router.delivery import moves as delivery
@@ -124,20 +124,17 @@ def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -
     return change
 
 
-def move_rest(start: str, end: str, now: datetime) -> Callable[[Transaction], int]:
+@in_transaction
+def move_rest(transaction: Transaction, start: str, end: str, now: datetime) -> int:
     """Move documents, logs, and what is known of the space as a whole. Returns how many documents and items."""
-
-    def change(transaction: Transaction) -> int:
-        for name in (partial(current_owner, agent=None), latest_owner, activity.owner):
-            transaction.move_facets(name(start), name(end))
-        known_remotes.add_like(transaction, start, end)
-        shared.leave(transaction, start, now)
-        known_remotes.part(transaction, start)
-        moved = transaction.documents.move(start, end, f" ({project_and_user(start)[0]})")
-        shared.arrive(transaction, end, now.timestamp())
-        return moved
-
-    return change
+    for name in (partial(current_owner, agent=None), latest_owner, activity.owner):
+        transaction.move_facets(name(start), name(end))
+    known_remotes.add_like(transaction, start, end)
+    shared.leave(transaction, start, now)
+    known_remotes.part(transaction, start)
+    moved = transaction.documents.move(start, end, f" ({project_and_user(start)[0]})")
+    shared.arrive(transaction, end, now.timestamp())
+    return moved
 
 
 def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:

@@ -15,7 +15,7 @@ from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Query, Scope, Standing
-from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction
+from kingly_memory.ports import InjectionLog, Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import contexts, model_replies, write
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery import shared
@@ -113,47 +113,41 @@ def _name_among_projects(memory: Memory) -> str:
     return f"{memory.key or memory.id}, {'every project' if project is None else f'project {project}'}"
 
 
-def purge(ids: Sequence[MemoryId], context: WriteContext) -> Callable[[Transaction], Erased]:
+@in_transaction
+def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteContext) -> Erased:
     """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up. Of
     what another home keeps only the copy goes, and no remote is told."""
-
-    def change(transaction: Transaction) -> Erased:
-        gone, told, copies = list[Memory](), dict[str, int](), 0
-        for memory_id in ids:
-            row = transaction.row(memory_id) or _repaired(transaction, memory_id)
-            if row is not None and row.standing is Standing.CACHED:
-                _drop_copy(transaction, row.memory)
+    gone, told, copies = list[Memory](), dict[str, int](), 0
+    for memory_id in ids:
+        row = transaction.row(memory_id) or _repaired(transaction, memory_id)
+        if row is not None and row.standing is Standing.CACHED:
+            _drop_copy(transaction, row.memory)
+            gone.append(row.memory)
+            copies += 1
+            continue
+        for row in _family(transaction, memory_id, context):
+            if row.standing is Standing.FORGOTTEN:
                 gone.append(row.memory)
-                copies += 1
-                continue
-            for row in _family(transaction, memory_id, context):
-                if row.standing is Standing.FORGOTTEN:
-                    gone.append(row.memory)
-                    for endpoint in _bury(transaction, row.memory, context):
-                        told[endpoint] = told.get(endpoint, 0) + 1
-                else:  # a summary that told of it, as its earlier revisions do, and tells of others still
-                    transaction.drop_revisions(row.memory.id)
-        clean_up(transaction, gone, erased=True)
-        model_replies.drop(transaction)
-        for memory in gone:
-            contexts.purged(transaction, memory)
-        return Erased(gone, told, copies)
-
-    return change
+                for endpoint in _bury(transaction, row.memory, context):
+                    told[endpoint] = told.get(endpoint, 0) + 1
+            else:  # a summary that told of it, as its earlier revisions do, and tells of others still
+                transaction.drop_revisions(row.memory.id)
+    clean_up(transaction, gone, erased=True)
+    model_replies.drop(transaction)
+    for memory in gone:
+        contexts.purged(transaction, memory)
+    return Erased(gone, told, copies)
 
 
-def purge_rest(space: str, agents: Iterable[str | None], now: datetime) -> Callable[[Transaction], int]:
+@in_transaction
+def purge_rest(transaction: Transaction, space: str, agents: Iterable[str | None], now: datetime) -> int:
     """Purge what lies beside the memories of a whole space: what these agents, or nobody in particular, had in focus
     and worked in, documents and logs. Returns how many documents and items."""
-
-    def change(transaction: Transaction) -> int:
-        for whose in (latest_owner(space), *(current_owner(space, agent) for agent in {None, *agents})):
-            transaction.drop_facets(whose)
-        model_replies.drop(transaction)
-        shared.leave(transaction, space, now, purged=True)
-        return transaction.documents.purge(space)
-
-    return change
+    for whose in (latest_owner(space), *(current_owner(space, agent) for agent in {None, *agents})):
+        transaction.drop_facets(whose)
+    model_replies.drop(transaction)
+    shared.leave(transaction, space, now, purged=True)
+    return transaction.documents.purge(space)
 
 
 def purge_told(

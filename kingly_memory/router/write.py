@@ -27,7 +27,7 @@ from kingly_memory.models import (
     Standing,
     spaces_read,
 )
-from kingly_memory.ports import Delivery, Row, Transaction
+from kingly_memory.ports import Delivery, Row, Transaction, in_transaction
 from kingly_memory.router import contexts, experiences
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import moves as delivery
@@ -262,20 +262,17 @@ def update(
     return change
 
 
-def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
+@in_transaction
+def whisper(transaction: Transaction, due: Due, context: WriteContext) -> bool:
     """Store the whispers that are due, unless the context has moved on meanwhile: then False, and nothing is stored."""
-
-    def change(transaction: Transaction) -> bool:
-        if not contexts.advance(transaction, context.space, due):
-            return False
-        for draft in due.drafts:
-            memory = _memory(draft, None, context)
-            own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            lifetime = context.lifetimes[memory.type]
-            _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
-        return True
-
-    return change
+    if not contexts.advance(transaction, context.space, due):
+        return False
+    for draft in due.drafts:
+        memory = _memory(draft, None, context)
+        own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
+        lifetime = context.lifetimes[memory.type]
+        _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
+    return True
 
 
 def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
@@ -510,57 +507,51 @@ def repair(transaction: Transaction, space: str, key_or_id: str, revision: int |
 # --- forgetting and restoring -----------------------------------------------------------------------------------------
 
 
-def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Forgotten | None]:
+@in_transaction
+def forget(transaction: Transaction, key_or_id: str, context: WriteContext) -> Forgotten | None:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
     Summaries tell no more of it; a text that was learned is forgotten whole."""
-
-    def change(transaction: Transaction) -> Forgotten | None:
-        row = find_own(transaction, context.space, key_or_id) or repair(transaction, context.space, key_or_id)
-        if row is None or row.standing is Standing.FORGOTTEN:
-            return None
-        memory = row.memory
-        _hide(transaction, memory, context)
-        counterparts = [
-            one.memory for one in summaries.counterparts(transaction, memory) if one.standing is not Standing.FORGOTTEN
-        ]
-        for counterpart in counterparts:
-            _hide(transaction, counterpart, context)
-        gone = [memory, *counterparts]
-        redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
-        return Forgotten(memory, (*(one.id for one in gone[1:]), *redacted))
-
-    return change
+    row = find_own(transaction, context.space, key_or_id) or repair(transaction, context.space, key_or_id)
+    if row is None or row.standing is Standing.FORGOTTEN:
+        return None
+    memory = row.memory
+    _hide(transaction, memory, context)
+    counterparts = [
+        one.memory for one in summaries.counterparts(transaction, memory) if one.standing is not Standing.FORGOTTEN
+    ]
+    for counterpart in counterparts:
+        _hide(transaction, counterpart, context)
+    gone = [memory, *counterparts]
+    redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
+    return Forgotten(memory, (*(one.id for one in gone[1:]), *redacted))
 
 
+@in_transaction
 def restore(
-    key_or_id: str, context: WriteContext, revision: int | None = None
-) -> Callable[[Transaction], Memory | None]:
+    transaction: Transaction, key_or_id: str, context: WriteContext, revision: int | None = None
+) -> Memory | None:
     """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
     stays as it is. With the number of an earlier `revision` what the memory said then is a new revision of it. Raises
     InvalidInput for a revision that is not there."""
-
-    def change(transaction: Transaction) -> Memory | None:
-        row = find_own(transaction, context.space, key_or_id, or_forgotten=True)
-        if row is None and revision is not None:
-            row = repair(transaction, context.space, key_or_id, revision)
-            if row is not None:
-                revive(transaction, [row.memory], context)
-                _deliver(transaction, row.memory, context)
-                return row.memory
-        if row is None or row.is_tombstone:
-            return None
-        earlier = _earlier(transaction, row.memory, revision)
-        memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
-        if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
-            revive(transaction, [memory], context)
-        if was_forgotten:
-            memory = replace(memory, updated_at=context.after(memory))
-            transaction.save(memory, Standing.LIVE)
-            _deliver(transaction, memory, context)
-            transaction.restand(summaries.full_texts(transaction, memory), Standing.ARCHIVED)
-        return memory if earlier is None else _earlier_text(transaction, earlier, row, context)
-
-    return change
+    row = find_own(transaction, context.space, key_or_id, or_forgotten=True)
+    if row is None and revision is not None:
+        row = repair(transaction, context.space, key_or_id, revision)
+        if row is not None:
+            revive(transaction, [row.memory], context)
+            _deliver(transaction, row.memory, context)
+            return row.memory
+    if row is None or row.is_tombstone:
+        return None
+    earlier = _earlier(transaction, row.memory, revision)
+    memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
+    if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
+        revive(transaction, [memory], context)
+    if was_forgotten:
+        memory = replace(memory, updated_at=context.after(memory))
+        transaction.save(memory, Standing.LIVE)
+        _deliver(transaction, memory, context)
+        transaction.restand(summaries.full_texts(transaction, memory), Standing.ARCHIVED)
+    return memory if earlier is None else _earlier_text(transaction, earlier, row, context)
 
 
 def _earlier(transaction: Transaction, memory: Memory, revision: int | None) -> Memory | None:
@@ -589,15 +580,12 @@ def replace_text(transaction: Transaction, before: Row, after: Memory, context: 
     revise(transaction, after, context)
 
 
-def drop_revisions(revisions: Iterable[MemoryId], kept: int) -> Callable[[Transaction], None]:
+@in_transaction
+def drop_revisions(transaction: Transaction, revisions: Iterable[MemoryId], kept: int) -> None:
     """Remove earlier revisions of these memories but for the latest, and what is old from the change feed."""
-
-    def change(transaction: Transaction) -> None:
-        for memory_id in revisions:
-            transaction.drop_revisions(memory_id, but=kept)
-        transaction.drop_changes(CHANGES_KEPT_S)
-
-    return change
+    for memory_id in revisions:
+        transaction.drop_revisions(memory_id, but=kept)
+    transaction.drop_changes(CHANGES_KEPT_S)
 
 
 def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kingly_memory.attention.focus import Focus, Focuses, Thread
@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import owner, whose_focus
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.plain import Plain
-from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.ports import Row, StoreReader, Transaction, in_transaction
 from kingly_memory.router import thread_lookup
 from kingly_memory.router.thread_lookup import THREAD, text, texts
 
@@ -64,30 +64,24 @@ def status(reader: StoreReader, space: str) -> JsonObject:
     return {"focus": told} if told else {}
 
 
-def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
+@in_transaction
+def put(transaction: Transaction, one: Focus, context: WriteContext) -> None:
     """Put it into focus. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> None:
-        whose = whose_focus(context.space)
-        active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
-        transaction.set_facet(_FACET, whose, active.to_json())
-
-    return change
+    whose = whose_focus(context.space)
+    active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
+    transaction.set_facet(_FACET, whose, active.to_json())
 
 
-def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], Unfocused]:
+@in_transaction
+def clear(transaction: Transaction, topic: str | None, context: WriteContext) -> Unfocused:
     """Take the focus off a topic, or off all of them for None."""
-
-    def change(transaction: Transaction) -> Unfocused:
-        whose = whose_focus(context.space)
-        before = Focuses.from_json(transaction.facet(_FACET, whose))
-        after = before.without(topic, context.now)
-        if after is not before:
-            transaction.set_facet(_FACET, whose, after.to_json())
-        cleared = tuple(one.topic for one in before if one not in after.active)
-        return Unfocused(cleared, tuple(one.topic for one in after), topic)
-
-    return change
+    whose = whose_focus(context.space)
+    before = Focuses.from_json(transaction.facet(_FACET, whose))
+    after = before.without(topic, context.now)
+    if after is not before:
+        transaction.set_facet(_FACET, whose, after.to_json())
+    cleared = tuple(one.topic for one in before if one not in after.active)
+    return Unfocused(cleared, tuple(one.topic for one in after), topic)
 
 
 def affected(reader: StoreReader, space: str, focus: Focus, now_s: float) -> tuple[int, int, bool]:

@@ -8,7 +8,7 @@ read; and `shared`, of which namespaces of each it has the documents (`shared`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, made_s
 from kingly_memory.models import KEPT, REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse
-from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.ports import StoreReader, Transaction, in_transaction
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.link import SEEN
 from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
@@ -70,30 +70,27 @@ def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
     return made_s(memory.id, 0.0) < float(known["projects"][space])
 
 
+@in_transaction
 def add(
-    remote: str, endpoint: str, space: str, now_s: float, *, earlier: bool = False
-) -> Callable[[Transaction], bool]:
+    transaction: Transaction, remote: str, endpoint: str, space: str, now_s: float, *, earlier: bool = False
+) -> bool:
     """The project's new memories above 0.3 go to this remote, and with `earlier` those that it has already.
 
     True while memories are still to be looked through: earlier ones, also those that a process left undone that ended
     meanwhile.
     """
-
-    def change(transaction: Transaction) -> bool:
-        known = transaction.facet("remote", remote) or unused(endpoint)
-        is_earlier = earlier and space not in known["earlier"]
-        if space not in known["projects"] or is_earlier:
-            others = [one for one in known["backlog"] if one != space]
-            known = {
-                **known,
-                "projects": {space: now_s, **known["projects"]},
-                "earlier": [*known["earlier"], space] if is_earlier else known["earlier"],
-                "backlog": [*others, space] if is_earlier or space in known["backlog"] else others,
-            }
-            transaction.set_facet("remote", remote, known)
-        return space in known["backlog"]
-
-    return change
+    known = transaction.facet("remote", remote) or unused(endpoint)
+    is_earlier = earlier and space not in known["earlier"]
+    if space not in known["projects"] or is_earlier:
+        others = [one for one in known["backlog"] if one != space]
+        known = {
+            **known,
+            "projects": {space: now_s, **known["projects"]},
+            "earlier": [*known["earlier"], space] if is_earlier else known["earlier"],
+            "backlog": [*others, space] if is_earlier or space in known["backlog"] else others,
+        }
+        transaction.set_facet("remote", remote, known)
+    return space in known["backlog"]
 
 
 def add_like(transaction: Transaction, space: str, other: str) -> None:
@@ -139,25 +136,22 @@ class MadeDue(NamedTuple):
     last: MemoryId | None
 
 
-def backfill(remote: str, space: str, now_s: float, after: str) -> Callable[[Transaction], MadeDue]:
+@in_transaction
+def backfill(transaction: Transaction, remote: str, space: str, now_s: float, after: str) -> MadeDue:
     """Make a batch of earlier memories due at a remote, where that was asked for: those beyond the id `after`."""
-
-    def change(transaction: Transaction) -> MadeDue:
-        known = transaction.facet("remote", remote)
-        if known is None or space not in known["projects"]:  # taken out of the home meanwhile
-            return MadeDue(0, None)
-        is_wanted = space in known["earlier"]
-        batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
-        for memory in batch:
-            before = transaction.delivery(remote, memory.id)
-            first = first_delivery(transaction, remote, memory, now_s) if before is None else None
-            transaction.set_delivery(remote, memory.id, first or delivery.wanted(before, memory.revision, now_s))
-        if not batch:
-            backlog = [one for one in known["backlog"] if one != space]
-            transaction.set_facet("remote", remote, {**known, "backlog": backlog})
-        return MadeDue(len(batch), batch[-1].id if batch else None)
-
-    return change
+    known = transaction.facet("remote", remote)
+    if known is None or space not in known["projects"]:  # taken out of the home meanwhile
+        return MadeDue(0, None)
+    is_wanted = space in known["earlier"]
+    batch = transaction.undelivered(remote, space, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
+    for memory in batch:
+        before = transaction.delivery(remote, memory.id)
+        first = first_delivery(transaction, remote, memory, now_s) if before is None else None
+        transaction.set_delivery(remote, memory.id, first or delivery.wanted(before, memory.revision, now_s))
+    if not batch:
+        backlog = [one for one in known["backlog"] if one != space]
+        transaction.set_facet("remote", remote, {**known, "backlog": backlog})
+    return MadeDue(len(batch), batch[-1].id if batch else None)
 
 
 # --- what is known ----------------------------------------------------------------------------------------------------
@@ -291,36 +285,33 @@ def forgettable(known: Sequence[KnownRemote], address: str, name: str | None) ->
     return found
 
 
-def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
+@in_transaction
+def forget(transaction: Transaction, remote: str, now_s: float) -> bool:
     """Take a batch of the remote's deliveries out of the home and, with the last one, all else that is known of it.
     True when nothing is left.
 
     Until then the remote is known, for no project: nothing becomes due there, and forgetting it can be repeated. What
     stays is the number of the last change that it may have been told of, by which a later one is told from it.
     """
-
-    def change(transaction: Transaction) -> bool:
-        known = transaction.facet("remote", remote)
-        outboxes = (remote, outbox_of_links(remote), outbox_of_documents(remote))
-        found = [(outbox, one) for outbox in outboxes for one in transaction.delivery_items(outbox)]
-        if known is None and not found:
-            return True
-        last = changes_before(transaction, remote)
-        # A memory may be newer than this clock, which may have been set back.
-        at_s = max(now_s, float((transaction.facet(FORMER, remote) or {}).get("at", now_s)))
-        for outbox, item_id in found[:AT_ONCE]:
-            facet = transaction.delivery(outbox, item_id)
-            last = max(last, 0 if facet is None else facet.wanted)
-            at_s = max(at_s, made_s(item_id, now_s)) if outbox == remote else at_s
-            transaction.set_delivery(outbox, item_id, None)
-        transaction.set_facet(FORMER, remote, {"changes": last, "at": at_s})
-        is_over = len(found) <= AT_ONCE
-        for token in transaction.owners("link") if is_over else ():
-            if token.partition(":")[0] == remote:
-                transaction.set_facet("link", token, None)
-        if is_over:
-            transaction.set_facet(SEEN, remote, None)
-        transaction.set_facet("remote", remote, None if is_over or known is None else unused(known["endpoint"]))
-        return is_over
-
-    return change
+    known = transaction.facet("remote", remote)
+    outboxes = (remote, outbox_of_links(remote), outbox_of_documents(remote))
+    found = [(outbox, one) for outbox in outboxes for one in transaction.delivery_items(outbox)]
+    if known is None and not found:
+        return True
+    last = changes_before(transaction, remote)
+    # A memory may be newer than this clock, which may have been set back.
+    at_s = max(now_s, float((transaction.facet(FORMER, remote) or {}).get("at", now_s)))
+    for outbox, item_id in found[:AT_ONCE]:
+        facet = transaction.delivery(outbox, item_id)
+        last = max(last, 0 if facet is None else facet.wanted)
+        at_s = max(at_s, made_s(item_id, now_s)) if outbox == remote else at_s
+        transaction.set_delivery(outbox, item_id, None)
+    transaction.set_facet(FORMER, remote, {"changes": last, "at": at_s})
+    is_over = len(found) <= AT_ONCE
+    for token in transaction.owners("link") if is_over else ():
+        if token.partition(":")[0] == remote:
+            transaction.set_facet("link", token, None)
+    if is_over:
+        transaction.set_facet(SEEN, remote, None)
+    transaction.set_facet("remote", remote, None if is_over or known is None else unused(known["endpoint"]))
+    return is_over

@@ -28,6 +28,7 @@ from kingly_memory.ports import (
     RemoteMarks,
     Row,
     Transaction,
+    in_transaction,
 )
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.moves import DOCUMENT, Leased, outbox_of_documents, outbox_of_links
@@ -346,14 +347,11 @@ def settle(transaction: Transaction, item: Leased, owner: str, move: Callable[[D
     return moved
 
 
-def give_back(items: Collection[Leased], owner: str) -> Callable[[Transaction], None]:
+@in_transaction
+def give_back(transaction: Transaction, items: Collection[Leased], owner: str) -> None:
     """Undo the lease of what was not sent."""
-
-    def change(transaction: Transaction) -> None:
-        for item in items:
-            settle(transaction, item, owner, partial(delivery.released, unleased=item.before))
-
-    return change
+    for item in items:
+        settle(transaction, item, owner, partial(delivery.released, unleased=item.before))
 
 
 def reclaim(outbox: str, item_ids: Collection[str], owner: str, now_s: float) -> Callable[[Transaction], None]:
@@ -378,16 +376,14 @@ def hasten(outbox: str, item_ids: Collection[str], now_s: float) -> Callable[[Tr
     return _each(outbox, item_ids, move)
 
 
+@in_transaction
 def _each(
-    outbox: str, item_ids: Collection[str], move: Callable[[Delivery], Delivery]
-) -> Callable[[Transaction], None]:
-    def change(transaction: Transaction) -> None:
-        for item_id in item_ids:
-            found = transaction.delivery(outbox, item_id)
-            if found is not None and (after := move(found)) != found:
-                transaction.set_delivery(outbox, item_id, after)
-
-    return change
+    transaction: Transaction, outbox: str, item_ids: Collection[str], move: Callable[[Delivery], Delivery]
+) -> None:
+    for item_id in item_ids:
+        found = transaction.delivery(outbox, item_id)
+        if found is not None and (after := move(found)) != found:
+            transaction.set_delivery(outbox, item_id, after)
 
 
 # --- what the user asks for -------------------------------------------------------------------------------------------
@@ -403,24 +399,21 @@ def drop(remote: str, ids: Collection[str], space: str) -> Callable[[Transaction
     return _chosen(remote, ids, space, lambda found: None if found.remote_id is None else delivery.dropped(found))
 
 
+@in_transaction
 def _chosen(
-    remote: str, ids: Collection[str], space: str, move: Callable[[Delivery], Delivery | None]
-) -> Callable[[Transaction], int]:
+    transaction: Transaction, remote: str, ids: Collection[str], space: str, move: Callable[[Delivery], Delivery | None]
+) -> int:
     """Move those of memories and documents that are dead or waiting, and the project's. Returns how many."""
-
-    def change(transaction: Transaction) -> int:
-        count = 0
-        for item_id in ids:
-            row, document = transaction.row(item_id), transaction.facet(DOCUMENT, item_id)
-            outbox = remote if document is None else outbox_of_documents(remote)
-            whose = document["space"] if document else None if row is None else row.memory.scope.space
-            found = transaction.delivery(outbox, item_id)
-            if found is not None and whose == space and found.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                transaction.set_delivery(outbox, item_id, move(found))
-                count += 1
-        return count
-
-    return change
+    count = 0
+    for item_id in ids:
+        row, document = transaction.row(item_id), transaction.facet(DOCUMENT, item_id)
+        outbox = remote if document is None else outbox_of_documents(remote)
+        whose = document["space"] if document else None if row is None else row.memory.scope.space
+        found = transaction.delivery(outbox, item_id)
+        if found is not None and whose == space and found.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+            transaction.set_delivery(outbox, item_id, move(found))
+            count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)

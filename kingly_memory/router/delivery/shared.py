@@ -9,14 +9,14 @@ documents, whose remote id is the state in which this machine last knew the hub 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from kingly_memory.digests import sha256
 from kingly_memory.documents import LOG, Namespace, Place, as_json, name_of, texts_in
 from kingly_memory.models import DeliveryState, JsonObject
-from kingly_memory.ports import Delivery, RemoteDocument, Transaction
+from kingly_memory.ports import Delivery, RemoteDocument, Transaction, in_transaction
 from kingly_memory.router.delivery import moves as delivery
 from kingly_memory.router.delivery.moves import DOCUMENT, outbox_of_documents
 from kingly_memory.validation import mended
@@ -189,65 +189,56 @@ class Batch(NamedTuple):
     last: Place | None
 
 
-def share(space: str, prefix: Namespace, now_s: float, after: Place | None) -> Callable[[Transaction], Batch]:
+@in_transaction
+def share(transaction: Transaction, space: str, prefix: Namespace, now_s: float, after: Place | None) -> Batch:
     """Share the documents that lie there, a batch of those behind `after`, and what comes after them. The feed is read
     anew, since what the hub has of that namespace was passed by."""
-
-    def change(transaction: Transaction) -> Batch:
-        remotes = _remotes(transaction, space)
-        for remote, known in remotes.items() if after is None else ():
-            told = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
-            transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: told}})
-            read_anew(remote, space)(transaction)
-        places = transaction.documents.places(space, prefix, AT_ONCE, after) if remotes else []
-        due = 0
-        for place in places:
-            item = item_of(space, name_of(*place))
-            before = {one: transaction.delivery(outbox_of_documents(one), item) for one in remotes}
-            lacking = [one for one, found in before.items() if found is None or found.state is DeliveryState.DEAD]
-            for remote in lacking:
-                _remember(transaction, space, item, place, None)
-                _want(transaction, remote, item, now_s)
-            due += bool(lacking)
-        return Batch(len(remotes), due, places[-1] if len(places) == AT_ONCE else None)
-
-    return change
+    remotes = _remotes(transaction, space)
+    for remote, known in remotes.items() if after is None else ():
+        told = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
+        transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: told}})
+        read_anew(remote, space)(transaction)
+    places = transaction.documents.places(space, prefix, AT_ONCE, after) if remotes else []
+    due = 0
+    for place in places:
+        item = item_of(space, name_of(*place))
+        before = {one: transaction.delivery(outbox_of_documents(one), item) for one in remotes}
+        lacking = [one for one, found in before.items() if found is None or found.state is DeliveryState.DEAD]
+        for remote in lacking:
+            _remember(transaction, space, item, place, None)
+            _want(transaction, remote, item, now_s)
+        due += bool(lacking)
+    return Batch(len(remotes), due, places[-1] if len(places) == AT_ONCE else None)
 
 
-def read_anew(remote: str, space: str) -> Callable[[Transaction], None]:
+@in_transaction
+def read_anew(transaction: Transaction, remote: str, space: str) -> None:
     """The feed of the space's documents is read from its beginning."""
-
-    def change(transaction: Transaction) -> None:
-        known = transaction.facet("remote", remote)
-        if known is not None:
-            read = {which: until for which, until in known["read"].items() if which != cursor_of(space)}
-            transaction.set_facet("remote", remote, {**known, "read": read})
-
-    return change
+    known = transaction.facet("remote", remote)
+    if known is not None:
+        read = {which: until for which, until in known["read"].items() if which != cursor_of(space)}
+        transaction.set_facet("remote", remote, {**known, "read": read})
 
 
-def unshare(space: str, prefix: Namespace, after: Place | None) -> Callable[[Transaction], Batch]:
+@in_transaction
+def unshare(transaction: Transaction, space: str, prefix: Namespace, after: Place | None) -> Batch:
     """Share it no longer; what the hub and other machines have stays there. `remotes` counts those that shared it."""
-
-    def change(transaction: Transaction) -> Batch:
-        remotes = _remotes(transaction, space)
-        sharing = [one for one, known in remotes.items() if prefix in prefixes(known, space)]
-        for remote in sharing:
-            left = [list(one) for one in prefixes(remotes[remote], space) if one != prefix]
-            shared = {**remotes[remote]["shared"], space: left}
-            transaction.set_facet("remote", remote, {**remotes[remote], "shared": shared})
-        places = transaction.documents.places(space, prefix, AT_ONCE, after)
-        known = _remotes(transaction, space)
-        for place in places:
-            item = item_of(space, name_of(*place))
-            parted = [one for one, facet in known.items() if not is_shared(facet, space, place[0])]
-            for remote in parted:
-                transaction.set_delivery(outbox_of_documents(remote), item, None)
-            if len(parted) == len(known):
-                transaction.set_facet(DOCUMENT, item, None)
-        return Batch(len(sharing), 0, places[-1] if len(places) == AT_ONCE else None)
-
-    return change
+    remotes = _remotes(transaction, space)
+    sharing = [one for one, known in remotes.items() if prefix in prefixes(known, space)]
+    for remote in sharing:
+        left = [list(one) for one in prefixes(remotes[remote], space) if one != prefix]
+        shared = {**remotes[remote]["shared"], space: left}
+        transaction.set_facet("remote", remote, {**remotes[remote], "shared": shared})
+    places = transaction.documents.places(space, prefix, AT_ONCE, after)
+    known = _remotes(transaction, space)
+    for place in places:
+        item = item_of(space, name_of(*place))
+        parted = [one for one, facet in known.items() if not is_shared(facet, space, place[0])]
+        for remote in parted:
+            transaction.set_delivery(outbox_of_documents(remote), item, None)
+        if len(parted) == len(known):
+            transaction.set_facet(DOCUMENT, item, None)
+    return Batch(len(sharing), 0, places[-1] if len(places) == AT_ONCE else None)
 
 
 def _remotes(transaction: Transaction, space: str) -> dict[str, JsonObject]:

@@ -6,7 +6,7 @@ either thread stays beside it; readers put it together (`reading.combined`). A s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.attention import pins
@@ -17,7 +17,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import KEPT, JsonObject, Memory
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import Transaction, in_transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.thread_lookup import ATTENTION, THREAD, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
@@ -27,76 +27,69 @@ MOST_MOVED = 2_000
 """Messages of a thread that is split: all of them are written in one transaction."""
 
 
-def merge(kept: Named, gone: Named) -> Callable[[Transaction], None]:
+@in_transaction
+def merge(transaction: Transaction, kept: Named, gone: Named) -> None:
     """From now on the second thread is part of the first, which gets the larger weight. Raises InvalidInput."""
-
-    def change(transaction: Transaction) -> None:
-        target, source = kept.owner, gone.owner
-        said, said_of_gone = (transaction.facet(THREAD, whose) or {} for whose in (target, source))
-        for field, one, facet in (("thread_a", kept, said), ("thread_b", gone, said_of_gone)):
-            if (other := into(facet)) is not None:
-                raise InvalidInput(field, f"{shown(one.id)!r} was merged into {shown(other)!r} meanwhile; merge that")
-        weights = (transaction.facet(ATTENTION, whose) or {} for whose in (target, source))
-        transaction.set_facet(ATTENTION, target, _heavier(*weights) or None)
-        held = [one for one in texts(said, "holds") if one != gone.id]
-        transaction.set_facet(THREAD, target, {**said, "context_id": kept.id, "holds": [*held, gone.id]})
-        transaction.set_facet(THREAD, source, {**said_of_gone, "context_id": gone.id, "into": kept.id})
-
-    return change
+    target, source = kept.owner, gone.owner
+    said, said_of_gone = (transaction.facet(THREAD, whose) or {} for whose in (target, source))
+    for field, one, facet in (("thread_a", kept, said), ("thread_b", gone, said_of_gone)):
+        if (other := into(facet)) is not None:
+            raise InvalidInput(field, f"{shown(one.id)!r} was merged into {shown(other)!r} meanwhile; merge that")
+    weights = (transaction.facet(ATTENTION, whose) or {} for whose in (target, source))
+    transaction.set_facet(ATTENTION, target, _heavier(*weights) or None)
+    held = [one for one in texts(said, "holds") if one != gone.id]
+    transaction.set_facet(THREAD, target, {**said, "context_id": kept.id, "holds": [*held, gone.id]})
+    transaction.set_facet(THREAD, source, {**said_of_gone, "context_id": gone.id, "into": kept.id})
 
 
+@in_transaction
 def split(
-    thread: Named, shares: Sequence[Sequence[MemoryId]], context_ids: Collection[str], context: WriteContext
-) -> Callable[[Transaction], tuple[str, ...]]:
+    transaction: Transaction,
+    thread: Named,
+    shares: Sequence[Sequence[MemoryId]],
+    context_ids: Collection[str],
+    context: WriteContext,
+) -> tuple[str, ...]:
     """Each share of the memories becomes a thread of its own; the rest keeps the id. Answers the new ids, in the order
     of the shares. Memories that have left those contexts since are passed over. Raises InvalidInput when by now nothing
     would be moved, or nothing stay."""
-
-    def change(transaction: Transaction) -> tuple[str, ...]:
-        attention = transaction.facet(ATTENTION, thread.owner)
-        ids: list[str] = []
-        for share in shares:
-            thread_id = _new_id(transaction, thread, share, context)
-            rows = [row for one in share if (row := transaction.row(one)) is not None]
-            moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
-            if not moved:
-                continue
-            for row in moved:  # nothing was said anew, so the times of the texts stay
-                scope = replace(row.memory.scope, context_id=thread_id)
-                after = replace(row.memory, scope=scope, revision=row.memory.revision + 1)
-                write.revise(transaction, after, context, row.standing)
-            if attention is not None:
-                transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
-            _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
-            ids.append(thread_id)
-        if not ids or not any(transaction.is_said_in(context.space, one) for one in context_ids):
-            raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
-        for whose in {owner(context.space, one) for one in context_ids} or {thread.owner}:
-            facet = transaction.facet(THREAD, whose) or {}
-            _set(transaction, whose, {**facet, "topics": None})
-        return tuple(ids)
-
-    return change
+    attention = transaction.facet(ATTENTION, thread.owner)
+    ids: list[str] = []
+    for share in shares:
+        thread_id = _new_id(transaction, thread, share, context)
+        rows = [row for one in share if (row := transaction.row(one)) is not None]
+        moved = [row for row in rows if row.standing in KEPT and row.memory.scope.context_id in context_ids]
+        if not moved:
+            continue
+        for row in moved:  # nothing was said anew, so the times of the texts stay
+            scope = replace(row.memory.scope, context_id=thread_id)
+            after = replace(row.memory, scope=scope, revision=row.memory.revision + 1)
+            write.revise(transaction, after, context, row.standing)
+        if attention is not None:
+            transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
+        _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
+        ids.append(thread_id)
+    if not ids or not any(transaction.is_said_in(context.space, one) for one in context_ids):
+        raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
+    for whose in {owner(context.space, one) for one in context_ids} or {thread.owner}:
+        facet = transaction.facet(THREAD, whose) or {}
+        _set(transaction, whose, {**facet, "topics": None})
+    return tuple(ids)
 
 
-def rename(thread: Named, title: str) -> Callable[[Transaction], None]:
-    def change(transaction: Transaction) -> None:
-        before = transaction.facet(THREAD, thread.owner) or {}
-        transaction.set_facet(THREAD, thread.owner, {**before, **_named(thread), "title": title})
-
-    return change
+@in_transaction
+def rename(transaction: Transaction, thread: Named, title: str) -> None:
+    before = transaction.facet(THREAD, thread.owner) or {}
+    transaction.set_facet(THREAD, thread.owner, {**before, **_named(thread), "title": title})
 
 
-def recalled(threads: Sequence[Named], now_s: float) -> Callable[[Transaction], None]:
+@in_transaction
+def recalled(transaction: Transaction, threads: Sequence[Named], now_s: float) -> None:
     """Note that somebody asked for them."""
-
-    def change(transaction: Transaction) -> None:
-        for one in threads:
-            before = transaction.facet(THREAD, one.owner) or {}
-            noted = {"recalls": int(number(before, "recalls") or 0) + 1, "recalled_at": now_s}
-            transaction.set_facet(THREAD, one.owner, {**before, **_named(one), **noted})
-
-    return change
+    for one in threads:
+        before = transaction.facet(THREAD, one.owner) or {}
+        noted = {"recalls": int(number(before, "recalls") or 0) + 1, "recalled_at": now_s}
+        transaction.set_facet(THREAD, one.owner, {**before, **_named(one), **noted})
 
 
 def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
