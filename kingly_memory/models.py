@@ -424,9 +424,7 @@ class Hit:
     def to_json(self) -> JsonObject:
         return {
             **self.memory.to_json(),
-            **({"archived": True} if self.archived else {}),
-            **({} if self.superseded_by is None else {"superseded_by": self.superseded_by}),
-            **({"weak": True} if self.is_weak else {}),
+            **_said(archived=self.archived, superseded_by=self.superseded_by, weak=self.is_weak),
             "relevance": round(self.relevance, 4),
             "layers": list(self.layers),
             "scores": {name: round(value, 4) for name, value in self.scores.items()},
@@ -522,6 +520,10 @@ class Results:
         return self.hits[index]
 
     def to_json(self) -> JsonObject:
+        mode: JsonObject = {}
+        if self.mode is not None:
+            mode = {"mode": self.mode.value, "mode_reason": self.mode_reason, "excluded": dict(self.excluded)}
+            mode |= _said(clusters=dict(self.clusters))
         return {
             "source": self.source.value,
             "took_ms": round(self.took_ms, 2),
@@ -531,27 +533,16 @@ class Results:
             },
             "failures": dict(self.failures),
             "repaired": dict(self.repaired),
-            **({} if self.asked is None else {"asked": self.asked}),
-            **({"reworded": list(self.reworded)} if self.reworded else {}),
-            **({} if self.next is None else {"next": self.next}),
-            "hits": [self._hit_json(hit) for hit in self.hits],
-            **({"folded": {one: list(several) for one, several in self.folded.items()}} if self.folded else {}),
-            **({"more_folded": dict(self.more_folded)} if self.more_folded else {}),
-            **({"linked": {one: list(several) for one, several in self.linked.items()}} if self.linked else {}),
-            **({"excluded": dict(self.excluded)} if self.excluded else {}),
-            **({} if self.mode is None else self._mode_json(self.mode)),
-            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
-        }
-
-    def _hit_json(self, hit: Hit) -> JsonObject:
-        return self.shown[hit.memory.id].to_json(hit) if self.shown else hit.to_json()
-
-    def _mode_json(self, mode: RetrievalMode) -> JsonObject:
-        return {
-            "mode": mode.value,
-            "mode_reason": self.mode_reason,
-            "excluded": dict(self.excluded),
-            **({"clusters": dict(self.clusters)} if self.clusters else {}),
+            **_said(asked=self.asked, reworded=list(self.reworded), next=self.next),
+            "hits": [self.shown[hit.memory.id].to_json(hit) if self.shown else hit.to_json() for hit in self.hits],
+            **_said(
+                folded={one: list(several) for one, several in self.folded.items()},
+                more_folded=dict(self.more_folded),
+                linked={one: list(several) for one, several in self.linked.items()},
+                excluded=dict(self.excluded),
+            ),
+            **mode,
+            **_said(verdicts=dict(self.verdicts)),
         }
 
 
@@ -587,9 +578,7 @@ class Receipt:
             "remote_id": self.remote_id,
             "reason": self.reason,
             "ends_at": moment_text(self.ends_at),
-            **({"sightings": self.sightings} if self.sightings > 1 else {}),
-            **({"secrets": self.secrets} if self.secrets else {}),
-            **({"remotes": dict(self.remotes)} if self.remotes else {}),
+            **_said(sightings=self.sightings > 1 and self.sightings, secrets=self.secrets, remotes=dict(self.remotes)),
         }
 
 
@@ -619,7 +608,7 @@ class Page:
             {
                 **memory.to_json(),
                 "ends_at": moment_text(memory.ends_at),
-                **({"sightings": memory.sightings} if memory.sightings > 1 else {}),
+                **_said(sightings=memory.sightings > 1 and memory.sightings),
                 "archived": memory.id in self.archived,
                 "remote_id": self.remote_ids.get(memory.id),
             }
@@ -675,6 +664,11 @@ class Backup(NamedTuple):
 
     def to_json(self) -> JsonObject:
         return {name: value for name, value in self._asdict().items() if name != "purged"}
+
+
+def _said(**fields: Any) -> JsonObject:
+    """The fields of an answer that say something: neither None, False, 0 nor empty."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def moment_text(moment: datetime | None) -> str | None:

@@ -14,7 +14,7 @@ from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.plain import Plain
 from kingly_memory.retrieval.fusion import cut_with, is_ours
-from kingly_memory.text.prompts import quoted
+from kingly_memory.text.prompts import answer_of, quoted
 
 NEUTRAL = 0.5
 """The confidence of a verdict, and the retrieval score of a memory, when nobody said any."""
@@ -174,10 +174,6 @@ def by_confidence(memory: Memory, threshold: float, because: str) -> Verificatio
     return Verification(VerificationStatus.UNCERTAIN, memory.confidence, reason, judge=Judge.CONFIDENCE)
 
 
-def unverifiable(confidence: float, reason: str) -> Verification:
-    return Verification(VerificationStatus.UNVERIFIABLE, confidence, reason)
-
-
 def undecided(reason: str, judge: Judge = Judge.MODEL) -> Verification:
     """The verdict where a model gave none, or nobody had the time."""
     return Verification(VerificationStatus.UNCERTAIN, NEUTRAL, reason, judge=judge)
@@ -187,8 +183,6 @@ def undecided(reason: str, judge: Judge = Judge.MODEL) -> Verification:
 
 SHOWN = 2_000
 """Characters of one text that a model is shown."""
-READ = 20_000
-"""Characters of a reply that are read."""
 
 _PROMPT = """\
 {task}
@@ -199,7 +193,8 @@ Statement: {statement}
 {named}:
 {others}
 
-{rule}
+It is verified if {same}, contradicted if {otherwise} something else about the same matter, and uncertain if they \
+leave it open.
 
 Answer with these four lines and nothing else:
 STATUS: the one word that fits
@@ -208,34 +203,30 @@ REASON: one short sentence
 CONTRADICTION: the text that says otherwise, or none"""
 
 
-def against_sources(statement: str, sources: Sequence[str]) -> str:
-    """The question whether sources bear a statement out."""
-    return _PROMPT.format(
-        task="Check one remembered statement against sources that are known to be right.",
-        statement=quoted(statement, SHOWN),
-        named="Sources",
-        others=_listed(sources),
-        rule="It is verified if the sources say the same, contradicted if they say something else about the same "
-        "matter, and uncertain if they leave it open.",
-    )
+_ASKED = {
+    Basis.GROUND_TRUTH: (
+        "Check one remembered statement against sources that are known to be right.",
+        *("Sources", "the sources say the same", "they say"),
+    ),
+    Basis.CROSS_VERIFY: (
+        "Check whether one remembered statement agrees with other memories. None of them is known to be right.",
+        *("Other memories", "others bear it out", "one says"),
+    ),
+}
+"""What the model is to do, what the other texts are, and when the statement is verified and contradicted."""
 
 
-def against_memories(statement: str, others: Sequence[str]) -> str:
-    """The question whether other memories bear a statement out."""
-    return _PROMPT.format(
-        task="Check whether one remembered statement agrees with other memories. None of them is known to be right.",
-        statement=quoted(statement, SHOWN),
-        named="Other memories",
-        others=_listed(others),
-        rule="It is verified if others bear it out, contradicted if one says something else about the same matter, and "
-        "uncertain if they leave it open.",
-    )
+def question(statement: str, others: Sequence[str], basis: Basis) -> str:
+    """What a model is asked: whether sources, or other memories, bear a statement out."""
+    task, named, same, otherwise = _ASKED[basis]
+    listed = "\n".join(f"{number}. {quoted(text, SHOWN)}" for number, text in enumerate(others, 1))
+    about = {"named": named, "others": listed, "same": same, "otherwise": otherwise}
+    return _PROMPT.format(task=task, statement=quoted(statement, SHOWN), **about)
 
 
 def verdict(reply: object) -> Verification:
     """What a reply says. Whatever names no status, or several, is uncertain; nothing raises."""
-    text = reply[:READ] if isinstance(reply, str) else ""
-    said = _fields(text.rpartition("</think>")[2].partition("<think>")[0])  # without what it thought aloud
+    said = _fields(answer_of(reply) if isinstance(reply, str) else "")
     statuses = {status for value in said["status"] if (status := _status(value)) is not None}
     if len(statuses) != 1:
         trouble = "named several statuses" if statuses else "could not be read"
@@ -316,7 +307,3 @@ def _share(value: str) -> float | None:
     if found[3]:
         return figure / float(found[3]) if float(found[3]) else None
     return figure / 100 if found[2] else figure
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {quoted(text, SHOWN)}" for number, text in enumerate(texts, 1))

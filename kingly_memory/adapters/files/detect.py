@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 from kingly_memory.adapters.files import ai, containers, fields, jsonl, notes, okf, old_home, programs
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt, document, json_value, lines, opened, text_of
@@ -17,6 +17,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import named_id
 from kingly_memory.imported import ImportedNote
 from kingly_memory.validation import Imported, draft
+
+T = TypeVar("T")
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson")
 FIRST_LINE_BYTES = 1_048_576
@@ -192,22 +194,14 @@ def _is_jsonl(path: Path) -> bool:
         first = [line for line in islice(lines(file, FIRST_LINE_BYTES), LINES_LOOKED_AT) if line]
     if not first or first[0].lstrip().startswith(b"["):
         return False
-    values = list(map(_value, first))
+    values = [_or_none(json_value, line) for line in first]
     is_any = any(map(jsonl.is_entry, values))
-    return is_any and (values[0] is not None or not _is_one_value(path))
+    return is_any and (values[0] is not None or _or_none(document, path) is None)
 
 
-def _is_one_value(path: Path) -> bool:
+def _or_none(read: Callable[[T], Any], place: T) -> Any:
     try:
-        document(path)
-    except InvalidInput:
-        return False
-    return True
-
-
-def _value(line: bytes) -> Any:
-    try:
-        return json_value(line)
+        return read(place)
     except InvalidInput:
         return None
 

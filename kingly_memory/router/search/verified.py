@@ -18,13 +18,12 @@ from kingly_memory.retrieval.verification import (
     Basis,
     Judge,
     Verification,
+    VerificationStatus,
     VerifiedMemory,
     VerifiedResults,
-    against_memories,
-    against_sources,
+    question,
     retrieval_score,
     undecided,
-    unverifiable,
     verdict,
 )
 from kingly_memory.text.writing import stems
@@ -106,6 +105,8 @@ class VerifiedRetriever:
         deadline_s = began + self._verification_s
         prepared = await asyncio.to_thread(self._prepared, memories, basis, sources, deadline_s)
         checked = await self._checked(prepared, deadline_s)
+        of_mode: dict[str, Any] = {"mode": found.mode and str(found.mode), "mode_reason": found.mode_reason}
+        of_mode = {} if found.mode is None else {**of_mode, "excluded": dict(found.excluded)}
         return VerifiedResults.of(
             [
                 VerifiedMemory(hit.memory, verification, retrieval_score(hit))
@@ -120,7 +121,7 @@ class VerifiedRetriever:
             repaired=dict(found.repaired),
             folded={one: list(others) for one, others in found.folded.items()},
             took_ms=round(found.took_ms + (self._clock.monotonic() - began) * 1000, 2),
-            **({} if found.mode is None else _of_mode(found)),
+            **of_mode,
         )
 
     def _prepared(
@@ -136,16 +137,17 @@ class VerifiedRetriever:
             if self._clock.monotonic() >= deadline_s:
                 prepared.append(undecided("it was not checked, since the time was over", Judge.NONE))
             elif basis is Basis.NONE:
-                prepared.append(unverifiable(memory.confidence, "there was nothing to hold it against"))
+                reason = "there was nothing to hold it against"
+                prepared.append(Verification(VerificationStatus.UNVERIFIABLE, memory.confidence, reason))
             elif basis is Basis.GROUND_TRUTH and may_be_shown:
-                prepared.append(against_sources(_said(memory), known.passages(memory.content)))
+                prepared.append(question(_said(memory), known.passages(memory.content), basis))
             elif basis is Basis.GROUND_TRUTH:
                 prepared.append(known.verify(memory.content, self._threshold))
             else:
                 others = [of_id[one] for one in most_similar(memory.id, about, MOST_OTHERS)]
                 shown = [_said(other) for other in others if may_be_shown and self._may_be_shown(other)]
                 if shown:
-                    prepared.append(against_memories(_said(memory), shown))
+                    prepared.append(question(_said(memory), shown, basis))
                 else:
                     prepared.append(cross_verify(memory, others, self._threshold))
         return prepared
@@ -177,10 +179,6 @@ class VerifiedRetriever:
                 return verdict(reply)
 
         return list(await asyncio.gather(*map(verdict_on, prepared)))
-
-
-def _of_mode(found: Results) -> dict[str, Any]:
-    return {"mode": str(found.mode), "mode_reason": found.mode_reason, "excluded": dict(found.excluded)}
 
 
 def _folded(found: Results) -> Results:
