@@ -49,22 +49,8 @@ class Range(NamedTuple):
 
 _OF_PLACES = frozenset(
     f"KINGLY_{name}"
-    for name in (
-        *(
-            "AGENT",
-            "CONFIG",
-            "EMBEDDER_TOKEN",
-            "HOME",
-            "KEY",
-            "KEY_FILE",
-            "PROJECT",
-            "REMOTE",
-            "TOKEN",
-            "TOKEN_FILE",
-            "USER",
-        ),
-        *("HUB_TOKEN", "HUB_TOKEN_FILE", "LLM_MODEL", "LLM_TOKEN", "LLM_URL", "MCP_TOKEN"),
-    )
+    for name in """AGENT CONFIG EMBEDDER_TOKEN HOME HUB_STORE HUB_TOKEN HUB_TOKEN_FILE KEY KEY_FILE LLM_MODEL LLM_TOKEN
+    LLM_URL MCP_TOKEN PROJECT REMOTE TOKEN TOKEN_FILE USER""".split()
 )
 """The variables that are no settings; a remote's own begin with KINGLY_TOKEN_."""
 
@@ -402,12 +388,11 @@ def settings_files(home: Path | None, environment: Mapping[str, str] | None = No
     return [] if folder is None else [path for name in CONFIG_FILES if os.path.lexists(path := folder / name)]
 
 
-def inert(home: Path | None, environment: Mapping[str, str] | None = None) -> Sequence[Inert]:
+def inert(home: Path | None) -> Sequence[Inert]:
     """Each settings file that is not obeyed, since this user has not trusted it. Its `str` is a sentence that says why,
     and what to do."""
-    env = os.environ if environment is None else environment
-    files = settings_files(home, env)
-    return _judged(files, env).inert if files else ()
+    files = settings_files(home)
+    return _judged(files, os.environ).inert if files else ()
 
 
 def _judged(files: list[Path], env: Mapping[str, str]) -> Judged:

@@ -19,7 +19,7 @@ from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.home.place import hub_token
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery import moves as delivery
-from kingly_memory.settings import Pace, Settings
+from kingly_memory.settings import Pace, Settings, unknown_variables
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, behind, memory, put
 
@@ -121,6 +121,13 @@ def test_the_environment_is_read_in_one_place() -> None:
         "cli/output.py",
     ]  # and, of the reference server, its file:
     assert sorted(readers) == sorted(package / one for one in (*read, "server/graph.py"))
+
+
+def test_each_variable_that_is_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = (Path(kingly_memory.__file__).parent / "home" / "place.py").read_text("utf-8")
+    for name in re.findall(r'"(KINGLY_[A-Z_]+)"', place):
+        monkeypatch.setenv(name, "x")
+    assert unknown_variables() == []
 
 
 def test_the_hubs_token_comes_from_the_environment() -> None:

@@ -183,12 +183,10 @@ def disclose(
     return Disclosed(seen, shown, len(hits) - len(seen), named, unnamed, cut)
 
 
-def spent(hit: Hit, shown: Shown, named: Sequence[str] = (), unnamed: int = 0) -> int:
-    """Tokens of a hit as it is shown, estimated from its JSON, with the ids of its repeats, and with how many more
-    there are."""
+def spent(hit: Hit, shown: Shown, unnamed: int = 0) -> int:
+    """Tokens of a hit as it is shown, estimated from its JSON, and of how many more say the same."""
     cost = estimated_tokens(json.dumps(shown.to_json(hit), ensure_ascii=False)) + FRAME_TOKENS
-    counted = naming_cost([hit.memory.id]) + _FIELD_TOKENS if named or unnamed else 0
-    return cost + counted + (naming_cost([hit.memory.id, *named]) if named else 0)
+    return cost + (naming_cost([hit.memory.id]) + _FIELD_TOKENS if unnamed else 0)
 
 
 def naming_cost(ids: Iterable[str]) -> int:

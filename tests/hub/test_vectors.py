@@ -35,10 +35,7 @@ class RenamedEmbedder(HashedEmbedder):
     """Gives other vectors under another name, as a later version would."""
 
     embedded = 0
-
-    @property
-    def name(self) -> str:
-        return "renamed"
+    name = "renamed"
 
     def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         self.embedded += len(texts)

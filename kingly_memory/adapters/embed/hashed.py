@@ -22,9 +22,8 @@ from kingly_memory.text.writing import UNBROKEN
 TEXT_LIMIT = 32_768
 """Characters of a text that are read; the direction of a longer one hardly changes after that."""
 
-_FEWEST_DIMENSIONS = 8
-_MOST_DIMENSIONS = 32_767
-"""Twice as many fit two bytes."""
+DIMENSIONS = 512
+"""What few features collide in; twice as many places fit two bytes."""
 _WORD_LIMIT = 32
 """Characters of a word that are read: what is longer is a digest or a URL."""
 _CACHED_WORDS = 16_384
@@ -48,35 +47,24 @@ _SYMBOLS = re.compile(r"\S")
 class HashedEmbedder(Embedder):
     """Texts as unit vectors, the same in every process and on every machine (UNI-006, UNI-007)."""
 
-    def __init__(self, dimensions: int = 512) -> None:
-        if not _FEWEST_DIMENSIONS <= dimensions <= _MOST_DIMENSIONS:
-            raise ValueError(f"dimensions: {dimensions} is outside {_FEWEST_DIMENSIONS} to {_MOST_DIMENSIONS:,}")
-        self._dimensions = dimensions
+    name = f"hashed2-{DIMENSIONS}"
+    """Changes whenever the same text would get another vector."""
+    dimensions = DIMENSIONS
 
     def __repr__(self) -> str:
         return f"<HashedEmbedder {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """Changes whenever the same text would get another vector."""
-        return f"hashed2-{self._dimensions}"
-
-    @property
-    def dimensions(self) -> int:
-        return self._dimensions
 
     def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         """One unit-length vector per text, in order. A text without words is embedded by its symbols."""
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
-        size = self._dimensions
-        sums = [0.0] * (2 * size)
+        sums = [0.0] * (2 * DIMENSIONS)
         for word, count in Counter(_words(text)).items():
             weight = (1.0 + math.log(count)) * (_FUNCTION_WORD_WEIGHT if word in _FUNCTION_WORDS else 1.0)
-            for feature in _features(word, 2 * size):
+            for feature in _features(word):
                 sums[feature] += weight
-        return _unit(list(map(sub, sums[:size], sums[size:])))
+        return _unit(list(map(sub, sums[:DIMENSIONS], sums[DIMENSIONS:])))
 
 
 def _words(text: str) -> list[str]:
@@ -94,12 +82,12 @@ def _pieces(word: str) -> list[str]:
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
-def _features(word: str, places: int) -> array[int]:
+def _features(word: str) -> array[int]:
     """Where a word and its n-grams go: what lies in the second half of the places counts against the first."""
     whole, bounded = (one.encode("utf-32-le", "surrogatepass") for one in (f"word {word}", f"<{word}>"))
     sizes = () if _UNBROKEN.match(word) else (4 * length for length in range(_SHORTEST, _LONGEST + 1))
     grams = [bounded[start : start + size] for size in sizes for start in range(0, len(bounded) - size + 1, 4)]
-    return array("H", [(crc32(gram) * _MIXER >> 8 & 0xFF_FFFF) % places for gram in (whole, *grams)])
+    return array("H", [(crc32(gram) * _MIXER >> 8 & 0xFF_FFFF) % (2 * DIMENSIONS) for gram in (whole, *grams)])
 
 
 def _unit(vector: list[float]) -> list[float]:

@@ -55,6 +55,8 @@ class WordLlamaEmbedder(Embedder):
     """Texts as unit vectors of 256 dimensions, the same in every process (UNI-007)."""
 
     is_light = True
+    name = NAME
+    dimensions = 256
 
     def __init__(self) -> None:
         """Takes 0.1 s. Raises InvalidSetting when the package is not there."""
@@ -70,14 +72,6 @@ class WordLlamaEmbedder(Embedder):
 
     def __repr__(self) -> str:
         return f"<WordLlamaEmbedder {self.name}>"
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def dimensions(self) -> int:
-        return int(self._table.shape[1])
 
     def embed(self, texts: Sequence[str], *, is_question: bool = False) -> list[list[float]]:
         """One unit-length vector per text, in order; zeros for a text without any word that the table knows."""
