@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from kingly_memory import MemoryRouter
 from kingly_memory.models import Standing
 from kingly_memory.validation import Imported, draft
 from tests.kill.harness import all_rows, complaints
-from tests.kill.remotes import ROOT
-from tests.kill.sweeper import LASTING
-from tests.kill.writer import PROJECT
+from tests.kill.verbs import killed, opened
 
 FADED = 48
-KILLED = -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
@@ -54,20 +47,8 @@ async def seed(home: Path) -> None:
             await memory.link_memories("fresh", f"k{number}")
 
 
-def opened(home: Path) -> MemoryRouter:
-    return MemoryRouter.open(home, project=PROJECT, settings=LASTING)
-
-
 def text(number: int) -> str:
     return f"faded memory {number} " + "lantern harbour granite " * 8
-
-
-def killed(home: Path, verb: str, statement: int) -> bool:
-    """Whether it was killed before it was done."""
-    command = [sys.executable, "-m", "tests.kill.sweeper", str(home), verb, str(statement)]
-    code = subprocess.run(command, cwd=ROOT, check=False, stderr=subprocess.DEVNULL, timeout=120).returncode
-    assert code in (0, KILLED)
-    return code == KILLED
 
 
 def archived(home: Path) -> set[str]:

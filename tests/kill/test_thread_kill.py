@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,13 +12,9 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import MemoryRouter
 from tests.kill.harness import all_rows, complaints
-from tests.kill.remotes import ROOT
-from tests.kill.threader import LASTING, VERBS, change
-from tests.kill.writer import PROJECT
+from tests.kill.verbs import OF_THREADS, change, killed, opened
 
-KILLED = -signal.SIGKILL
 OPENED = 65
 """Statements before which no verb begins."""
 
@@ -41,7 +34,7 @@ def done(seeded: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
     def after(verb: str) -> Any:
         home = tmp_path_factory.mktemp(verb) / "home"
         shutil.copytree(seeded, home)
-        asyncio.run(change(str(home), verb))
+        asyncio.run(change(home, verb))
         return asyncio.run(state(home))
 
     return after
@@ -65,10 +58,6 @@ async def seed(home: Path) -> None:
         assert (await memory.inject("the rates of the hotel in Lisbon", session="s")).put_in
 
 
-def opened(home: Path) -> MemoryRouter:
-    return MemoryRouter.open(home, project=PROJECT, settings=LASTING)
-
-
 async def state(home: Path) -> Any:
     """What there is of each thread, but for the ids and times that are made on the way."""
     assert complaints(home) == []
@@ -90,21 +79,13 @@ async def state(home: Path) -> Any:
     return sorted(told), sorted(row.memory.content for row in all_rows(home))
 
 
-def killed(home: Path, verb: str, statement: int) -> bool:
-    """Whether it was killed before it was done."""
-    command = [sys.executable, "-m", "tests.kill.threader", str(home), verb, str(statement)]
-    code = subprocess.run(command, cwd=ROOT, check=False, stderr=subprocess.DEVNULL, timeout=120).returncode
-    assert code in (0, KILLED)
-    return code == KILLED
-
-
 async def check(seeded: Path, home: Path, verb: str, after: Any) -> bool:
     """Whether the verb had been done. Where it had not, it is now."""
     before = await state(seeded)
     now = await state(home)
     assert now in (before, after)
     if now == before != after:
-        await change(str(home), verb)
+        await change(home, verb)
         assert await state(home) == after
     return bool(now == after)
 
@@ -120,7 +101,7 @@ def test_a_verb_killed_before_a_statement_was_done_whole_or_not_at_all(
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", OF_THREADS)
 def test_kills_swept_over_the_statements_of_a_verb(
     seeded: Path, done: Callable[[str], Any], tmp_path: Path, verb: str
 ) -> None:

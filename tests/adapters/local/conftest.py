@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kingly_memory.adapters.local import store as local_store
 from kingly_memory.adapters.local.store import DiskStore
 from tests.store_samples import check_integrity
 
@@ -15,6 +16,15 @@ from tests.store_samples import check_integrity
 def home(tmp_path: Path) -> Path:
     """It does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True)
+def closed_in_the_end() -> Iterator[None]:
+    """Whatever a test has opened and not closed."""
+    before = {*local_store._stores}
+    yield
+    for one in {*local_store._stores} - before:
+        one.close()
 
 
 @pytest.fixture

@@ -281,7 +281,6 @@ def test_a_purge_names_an_encrypted_store_that_was_put_aside(home: Path) -> None
     with_memories(home)
     store = opened(home)
     assert store.scrub(["an-id"]).left_in == (str(home / "store.replaced-20260101T000000"),)
-    store.close()
 
 
 def test_a_key_is_kept_in_the_keyring_where_that_is_asked_for(

@@ -62,7 +62,6 @@ def test_everything_is_for_the_owner_alone(home: Path, umask: Callable[[int], in
     files = [path for path in home.rglob("*") if path.is_file()]
     assert len(files) == 6
     assert {mode(path) for path in files} == {"0o600"}
-    store.close()
 
 
 @pytest.mark.parametrize("name", ["store", "store/cache.db"])
@@ -77,7 +76,6 @@ def test_folder_or_file_that_others_may_write_to_is_refused(founded: Path, name:
         put(store, memory())
     path.chmod(path.stat().st_mode & ~0o022)
     assert stored_contents(store) == ["violet"]
-    store.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -89,7 +87,6 @@ def test_folder_or_file_of_another_user_is_refused(founded: Path, name: str) -> 
         stored_contents(store)
     with pytest.raises(StoreUntrusted, match="belongs to another user"):
         put(store, memory())
-    store.close()
 
 
 def linked(path: Path, target: Path) -> None:
@@ -191,7 +188,6 @@ def test_home_that_is_a_file_is_said_to_be_unwritable(home: Path) -> None:
     assert stored_contents(store) == []
     with pytest.raises(StoreUnwritable, match=r"File exists|Not a directory"):
         put(store, memory())
-    store.close()
 
 
 # --- locks --------------------------------------------------------------------------------------------------------
@@ -351,7 +347,6 @@ def test_commit_is_written_ahead_and_never_by_memory_map(home: Path) -> None:
         return [connection.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "mmap_size")]
 
     assert store.write(look).result() == [("wal",), (0,)]
-    store.close()
 
 
 def test_closed_store_is_one_file_that_can_be_copied(founded: Path) -> None:

@@ -119,7 +119,6 @@ def test_row_with_a_planted_tag_stands_in_nobodys_way(home: Path, tag: object) -
     store = opened(home)
     use_everything(store)
     assert store.reader.row(ID) is None
-    store.close()
 
 
 # --- objects and settings -----------------------------------------------------------------------------------------
@@ -163,7 +162,6 @@ def test_object_that_is_planted_while_we_are_at_work_is_refused(home: Path, stat
         put(store, memory("after"))
     with behind(home) as connection:
         assert connection.execute("SELECT count(*) FROM Cache WHERE key LIKE 'm:%'").fetchone() == (2,)
-    store.close()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +189,6 @@ def test_changed_setting_is_refused(home: Path, name: str, value: object) -> Non
         stored_contents(store)
     with pytest.raises(StoreUntrusted, match=name):
         put(store, memory())
-    store.close()
 
 
 def test_store_that_diskcache_was_opened_on_with_its_defaults_stays_ours(home: Path) -> None:
@@ -221,7 +218,6 @@ def test_newer_store_is_read_but_not_written_to(home: Path) -> None:
     with pytest.raises(StoreTooNew, match=f"layout {sql.LAYOUT + 1}, this version knows {sql.LAYOUT}"):
         put(store, memory())
     assert stored_contents(store) == ["violet"]
-    store.close()
 
 
 @pytest.mark.parametrize("read", [stored_contents, lambda store: put(store, memory())])
@@ -231,7 +227,6 @@ def test_a_store_of_an_earlier_layout_is_not_opened(home: Path, read: Callable[[
     store = opened(home)
     with pytest.raises(StoreTooOld, match=f"layout {sql.LAYOUT - 1}, and this version reads layout {sql.LAYOUT}"):
         read(store)
-    store.close()
 
 
 def test_newer_number_does_not_excuse_another_table_of_rows(home: Path) -> None:
@@ -251,7 +246,6 @@ def test_older_process_stops_writing_when_a_newer_one_has_migrated_the_store(hom
         with pytest.raises(StoreTooNew):
             put(store, memory("after"))
     assert stored_contents(store) == ["violet", "before"]
-    store.close()
 
 
 # --- locks --------------------------------------------------------------------------------------------------------
@@ -270,7 +264,6 @@ def test_lock_that_another_program_holds_costs_the_wait_we_agreed_to(home: Path,
         connection.execute("ROLLBACK")
     put(store, memory("after"))
     assert stored_contents(store)[-1] == "after"
-    store.close()
 
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -317,4 +310,3 @@ def test_sqlite_extensions_cannot_be_loaded_from_a_store(home: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         opened_now.connection.execute("DELETE FROM Cache")
     opened_now.connection.close()
-    store.close()

@@ -84,7 +84,6 @@ def test_home_whose_making_was_cut_off_is_made_again_and_is_ours(tmp_path: Path)
     assert stored_contents(store) == ["the first"]
     assert is_trusted(Folder(tmp_path / "home"))
     assert (Path(str(store.recovered())) / "cache.db-journal").exists()
-    store.close()
 
 
 def garbage(home: Path) -> None:
@@ -186,7 +185,6 @@ def test_memories_on_sound_pages_are_saved_whole_and_in_order(home: Path, caplog
     assert [row.memory.id for row in after] == sorted((row.memory.id for row in after), reverse=True)
     assert all(store.reader.id_of_key("alpha", row.memory.key) == row.memory.id for row in after if row.memory.key)
     assert f"{len(after)} memories" in loudly(caplog)[0]
-    store.close()
 
 
 @pytest.mark.parametrize("damage", [header, first_page, index_pages])
@@ -197,14 +195,12 @@ def test_nothing_is_lost_when_the_pages_of_memories_are_sound(home: Path, damage
     assert len(found.found) == len(stored_contents(store)) == HELD
     assert store.reader.facets("usage", ["somebody"]) == {"somebody": {"accesses": 3}}
     assert store.reader.page(ask(), (Standing.FORGOTTEN,), 10, None)[0].memory.content == "forgotten"
-    store.close()
 
 
 def test_forgotten_memories_stay_forgotten(home: Path) -> None:
     index_pages(home)
     store = opened(home)
     assert match(store, "forgotten").found == ()
-    store.close()
 
 
 # --- rows that are damaged alone ----------------------------------------------------------------------------------
@@ -249,7 +245,6 @@ def test_row_that_is_no_memory_is_left_out_with_a_word_and_stops_nothing(
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert said
     assert "canary" not in "".join(said)
-    store.close()
 
 
 def test_storing_over_a_broken_row_recovers_the_rest(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -274,7 +269,6 @@ def test_broken_facet_counts_as_missing(tmp_path: Path) -> None:
     store = opened(tmp_path)
     assert store.reader.facets("usage", ["a", "b"]) == {"b": {"accesses": 1}}
     assert store.write(lambda tx: tx.facet("usage", "a")).result() is None
-    store.close()
 
 
 # --- other processes ----------------------------------------------------------------------------------------------
@@ -288,7 +282,6 @@ def test_process_that_had_the_damaged_store_open_goes_on_with_the_new_one(home: 
     put(store, memory("after"))
     assert stored_contents(store)[-2:] == ["before", "after"]
     assert elsewhere("answer = stored_contents(store)[-2:]", home) == ["before", "after"]
-    store.close()
 
 
 def test_only_one_of_two_processes_recovers(home: Path) -> None:
@@ -299,8 +292,6 @@ def test_only_one_of_two_processes_recovers(home: Path) -> None:
     put(second, memory("two"))
     assert stored_contents(first) == ["one", "two"]
     assert len(list(home.glob("store.corrupt-*"))) == 1
-    first.close()
-    second.close()
 
 
 def test_recovery_waits_for_a_writer_and_then_gives_up_without_harm(home: Path) -> None:
@@ -315,7 +306,6 @@ def test_recovery_waits_for_a_writer_and_then_gives_up_without_harm(home: Path) 
     assert not list(home.glob("store.corrupt-*"))
     put(store, memory("later"))
     assert stored_contents(store)[-1] == "later"
-    store.close()
 
 
 def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
@@ -338,7 +328,6 @@ def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
     assert len(list(home.glob("store.corrupt-*"))) == 1
     monkeypatch.undo()
     put(store, memory("after"))
-    store.close()
 
 
 # --- interruptions ------------------------------------------------------------------------------------------------
@@ -392,7 +381,6 @@ def test_store_stays_as_it_is_when_the_new_one_cannot_be_written(home: Path, mon
     assert not folder.salvaged.store.exists()
     monkeypatch.undo()
     assert len(match(store, "note", limit=HELD).found) == HELD
-    store.close()
 
 
 def test_second_quarantine_of_a_second_gets_a_name_of_its_own(home: Path) -> None:
@@ -440,7 +428,6 @@ def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: 
         put(store, memory("lost"))
     with pytest.raises(StoreDamaged):
         stored_contents(opened(home))
-    store.close()
 
 
 @pytest.mark.requirement("D7")
@@ -455,7 +442,6 @@ def test_database_emptied_under_a_writer_is_called_that_and_what_its_log_holds_i
         put(store, memory("afterwards"))
     assert "said last" in stored_contents(store)
     assert [line for line in loudly(caplog) if "its database was emptied" in line] == loudly(caplog) != []
-    store.close()
 
 
 def test_home_moved_aside_begins_anew_as_the_message_says(home: Path) -> None:
@@ -466,7 +452,6 @@ def test_home_moved_aside_begins_anew_as_the_message_says(home: Path) -> None:
     store = opened(home)
     put(store, memory("new"))
     assert stored_contents(store) == ["new"]
-    store.close()
 
 
 def test_database_without_the_wal_it_was_killed_with_is_said_to_have_lost_something(
@@ -485,7 +470,6 @@ def test_database_without_the_wal_it_was_killed_with_is_said_to_have_lost_someth
     put(again, memory("again"))
     assert stored_contents(again) == ["kept", "after", "again"]
     assert "missing" not in caplog.text
-    again.close()
 
 
 @pytest.mark.requirement("A5")
@@ -500,8 +484,6 @@ def test_number_of_the_last_commit_never_falls_when_two_write(home: Path) -> Non
     put(first, memory("first again"))
     assert before is not None
     assert sentinel.read() == before + 1
-    first.close()
-    second.close()
 
 
 @pytest.mark.requirement("A5", "D7")
@@ -539,7 +521,6 @@ def test_home_that_is_deleted_or_moved_while_it_is_open_is_said_to_be_gone(
         home.with_name("moved").rename(home)
         put(store, memory("after"))
         assert stored_contents(store)[-2:] == ["before", "after"]
-    store.close()
 
 
 @pytest.mark.requirement("A17")
@@ -551,7 +532,6 @@ def test_damaged_byte_of_the_header_is_called_damage(home: Path, at: int) -> Non
     every_read(store)
     put(store, memory("afterwards"))
     assert len(stored_contents(store)) == HELD + 1
-    store.close()
 
 
 @pytest.mark.requirement("A5", "A17")
@@ -648,4 +628,3 @@ def test_earlier_revisions_are_saved_under_a_new_incarnation(home: Path, damage:
     assert store.reader.row(first.id) is not None
     assert store.reader.facets(HOME, [INCARNATION]) != before
     assert store.reader.changes(0, 1)[0].what == "stored"
-    store.close()

@@ -99,7 +99,6 @@ def test_closing_commits_what_was_accepted_and_refuses_more(home: Path) -> None:
     with pytest.raises(RouterClosed):
         store.write(lambda _: None)
     assert len(stored_contents(store)) == 20
-    store.close()
 
 
 # --- facets -------------------------------------------------------------------------------------------------------

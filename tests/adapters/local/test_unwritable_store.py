@@ -236,7 +236,6 @@ def test_disk_that_is_full_from_the_start_is_said_to_be(small_disk: Path) -> Non
     ballast.unlink()
     put(store, memory("after"))
     assert stored_contents(store) == ["after"]
-    store.close()
 
 
 def test_read_only_mount_is_searched_and_not_written_to(small_disk: Path) -> None:
