@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.hub.stores import Server, postgres_server
+from tests.hub.machines import Team
+from tests.hub.stores import STORES, Server, opener, postgres_server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture(params=STORES)
+def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    """With each of the two stores of a hub."""
+    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
+    yield made
+    made.store.close()

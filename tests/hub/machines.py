@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.dialect import GREETING, Offer
 from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.outcomes import tool_failure
-from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
 from kingly_memory.hub.envelopes import unwrapped
 from kingly_memory.hub.methods import parsed
@@ -30,7 +31,8 @@ def text_at_hub(memory: Memory) -> str:
 
 
 class Wire:
-    """A dialect that hands every call to the hub's engine. `called` names the calls; `is_down` fails them."""
+    """A dialect that hands every call to the hub's engine. `called` names the calls; `is_down` fails them, `fail` some
+    of them."""
 
     address = "in process"
     home = ""
@@ -40,6 +42,12 @@ class Wire:
         self._project = project
         self.called: list[str] = []
         self.is_down = False
+        self.fail(None)
+
+    def fail(self, error: RemoteError | None, tool: str = "", saying: str = "", *, is_answered: bool = False) -> None:
+        """From now on calls of tools that begin so, with parameters that say that, come to this error: before they have
+        their effect, or after it. None ends it."""
+        self._error, self._tool, self._saying, self._is_answered = error, tool, saying, is_answered
 
     async def connect(self) -> Offer:
         return Offer("json-call", None, await self.call(GREETING, {}))
@@ -55,13 +63,19 @@ class Wire:
     ) -> Any:
         if self.is_down:
             raise RemoteUnavailable("the hub is down")
+        error = self._error if tool.startswith(self._tool) and self._saying in json.dumps(params) else None
+        if error is not None and not self._is_answered:
+            raise error
         self.called.append(tool)
         project, user = project_and_user(space) if space else (self._project, None)
         scope = scope_name("default", project or "", user)
         try:
-            return self._team.engine.answer(scope, parsed(tool, params))
-        except UnknownMemory as error:
-            raise tool_failure(str(error)) from None
+            answer = self._team.engine.answer(scope, parsed(tool, params))
+        except UnknownMemory as unknown:
+            raise tool_failure(str(unknown)) from None
+        if error is not None:
+            raise error
+        return answer
 
     async def aclose(self) -> None:
         pass
@@ -97,3 +111,19 @@ class Team:
 
 async def texts(memory: MemoryRouter, query: str, **how: Any) -> list[str]:
     return [hit.memory.content for hit in await memory.search(query, **how)]
+
+
+async def synced(*machines: MemoryRouter) -> None:
+    """Each has told the hub what it has to say, and has heard what the others said."""
+    for memory in (*machines, *machines):
+        report = await memory.sync(timeout=5)
+        assert (report.pending, report.dead) == (0, 0), report
+
+
+async def all_of(memory: MemoryRouter) -> dict[str, Any]:
+    return {f"{'/'.join(one.namespace)}/{one.key}": one.value for one in await memory.documents.list("", limit=1000)}
+
+
+async def share(*machines: MemoryRouter, prefix: str = "users") -> None:
+    for memory in machines:
+        await memory.documents.share(prefix)

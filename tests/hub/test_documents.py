@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,27 +15,9 @@ from kingly_memory.documents import name_of
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.hub import feed
 from kingly_memory.router.delivery import shared
-from tests.hub.machines import Team, Wire
-from tests.hub.stores import STORES, opener
-from tests.hub.test_sync import synced
+from tests.hub.machines import Team, Wire, all_of, share, synced
 
 pytestmark = pytest.mark.requirement("N7")
-
-
-@pytest.fixture(params=STORES)
-def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
-    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
-    yield made
-    made.store.close()
-
-
-async def all_of(memory: MemoryRouter) -> dict[str, Any]:
-    return {f"{'/'.join(one.namespace)}/{one.key}": one.value for one in await memory.documents.list("", limit=1000)}
-
-
-async def share(*machines: MemoryRouter, prefix: str = "users") -> None:
-    for memory in machines:
-        await memory.documents.share(prefix)
 
 
 async def test_what_one_machine_writes_and_deletes_in_a_shared_namespace_is_so_on_all_and_on_a_new_one(
@@ -294,15 +275,8 @@ async def test_a_sending_that_broke_off_is_sent_again_and_leaves_nothing_at_the_
     monkeypatch.setattr(wire, "PART_CHARACTERS", 1_000)
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop)
-        call = team.wires["laptop"].call
-
-        async def broken(tool: str, params: Any, **how: Any) -> Any:
-            if params.get("part") == 2 and "aaa" in params.get("content", ""):
-                raise RemoteUnavailable("cut off", reached=True)
-            return await call(tool, params, **how)
-
-        monkeypatch.setattr(team.wires["laptop"], "call", broken)
-        await laptop.documents.put("users", "note", "a" * 5_000)
+        team.wires["laptop"].fail(RemoteUnavailable("cut off", reached=True), saying="third part")
+        await laptop.documents.put("users", "note", "a" * 2_500 + "third part" + "a" * 2_500)
         await laptop.sync(timeout=5)
         assert await all_of(desktop) == {}
         await laptop.documents.put("users", "note", "b" * 5_000)
@@ -358,19 +332,12 @@ async def test_a_sync_that_ends_between_two_pages_goes_on_behind_the_last_one(
             assert asked[3] == asked[2]
 
 
-async def test_an_answer_that_was_lost_makes_no_second_text(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_was_lost_makes_no_second_text(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop)
         wire_of = team.wires["laptop"]
-        call = wire_of.call
-
-        async def losing(tool: str, params: Any, **how: Any) -> Any:
-            answer = await call(tool, params, **how)
-            if tool.startswith("put_document"):
-                raise RemoteUnavailable("lost", reached=True, retry_after_s=1)  # the link stays
-            return answer
-
-        monkeypatch.setattr(wire_of, "call", losing)
+        lost = RemoteUnavailable("lost", reached=True, retry_after_s=1)  # the link stays
+        wire_of.fail(lost, "put_document", is_answered=True)
         await laptop.documents.put("users", "note", "first")
         await laptop.sync(timeout=5)
         await desktop.sync(timeout=5)
@@ -380,33 +347,24 @@ async def test_an_answer_that_was_lost_makes_no_second_text(team: Team, monkeypa
         began = len(wire_of.called)
         await laptop.sync(timeout=5)
         assert "list_changes" in wire_of.called[began:]  # and what is new there is passed by: something waits here
-        monkeypatch.setattr(wire_of, "call", call)
+        wire_of.fail(None)
         await synced(laptop, desktop)
         assert await all_of(laptop) == await all_of(desktop) == {"users/note": "second"}
 
 
-async def test_a_change_that_waits_is_not_overwritten_by_what_the_hub_has(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_change_that_waits_is_not_overwritten_by_what_the_hub_has(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop)
         await laptop.documents.put("users", "note", "first")
         await synced(laptop, desktop)
-        call = team.wires["desktop"].call
-
-        async def deaf(tool: str, params: Any, **how: Any) -> Any:
-            if tool.startswith("put_document"):
-                raise RemoteUnavailable("not yet", reached=True)
-            return await call(tool, params, **how)
-
-        monkeypatch.setattr(team.wires["desktop"], "call", deaf)
+        team.wires["desktop"].fail(RemoteUnavailable("not yet", reached=True), "put_document")
         await laptop.documents.put("users", "note", "of the laptop")
         await laptop.sync(timeout=5)
         team.clock.tick(1)
         await desktop.documents.put("users", "note", "of the desktop")
         await desktop.sync(timeout=5)
         assert await all_of(desktop) == {"users/note": "of the desktop"}
-        monkeypatch.setattr(team.wires["desktop"], "call", call)
+        team.wires["desktop"].fail(None)
         await synced(desktop, laptop)
         assert await all_of(laptop) == await all_of(desktop)
         assert sorted((await all_of(laptop)).values()) == ["of the desktop", "of the laptop"]
@@ -434,28 +392,18 @@ async def test_a_document_of_which_a_part_is_missing_does_not_count(team: Team) 
         assert "memory_id" in await call("put_document", {**told, "part": 1})
 
 
-async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_hub_refused_is_kept_beside_what_the_hub_has(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop)
         await laptop.documents.put("users", "note", "of the laptop")
         await synced(laptop)
         wire_of = team.wires["desktop"]
-        call = wire_of.call
-
-        async def refusing(tool: str, params: Any, **how: Any) -> Any:
-            if tool.startswith("put_document") and "list_changes" not in wire_of.called[began:]:
-                raise RemoteUnavailable("not yet", reached=True)  # so that the hub's was passed by
-            if tool.startswith("put_document"):
-                raise RemoteRefused("this needs the role write", clear=True)
-            return await call(tool, params, **how)
-
-        monkeypatch.setattr(wire_of, "call", refusing)
+        wire_of.fail(RemoteUnavailable("not yet", reached=True), "put_document")
         await desktop.documents.put("users", "note", "of the desktop")
-        began = len(wire_of.called)
         await share(desktop)
-        for _ in range(4):
+        await desktop.sync(timeout=5)  # what the hub has is passed by
+        wire_of.fail(RemoteRefused("this needs the role write", clear=True), "put_document")
+        for _ in range(3):
             await desktop.sync(timeout=5)
         now = await all_of(desktop)
         assert now.pop("users/note") == "of the laptop"

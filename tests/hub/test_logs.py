@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,22 +11,12 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.digests import content_digest
 from kingly_memory.documents import name_of
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
-from tests.hub.machines import Team
-from tests.hub.stores import STORES, opener
-from tests.hub.test_documents import all_of, share
-from tests.hub.test_sync import synced
+from tests.hub.machines import Team, all_of, share, synced
 
 pytestmark = pytest.mark.requirement("N7")
 
 EXACT = [{"content": "Grüße 👋 \0 \ud800", "deep": [1, None, 2.5]}, "plain", None, ""]
 TALK = "chats/one"
-
-
-@pytest.fixture(params=STORES)
-def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
-    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
-    yield made
-    made.store.close()
 
 
 async def said(memory: MemoryRouter, session: str = TALK) -> list[Any]:
@@ -59,9 +46,7 @@ async def test_items_that_were_appended_apart_are_in_one_order_on_all_and_on_a_n
 
 
 @pytest.mark.requirement("P13")
-async def test_a_long_log_is_shared_a_hundred_items_a_call_and_a_refused_one_keeps_no_other(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_log_is_shared_a_hundred_items_a_call_and_a_refused_one_keeps_no_other(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await laptop.log(TALK).append([f"line {number}" for number in range(250)])
         await laptop.log("other").append(["poison", "fine"])
@@ -76,14 +61,7 @@ async def test_a_long_log_is_shared_a_hundred_items_a_call_and_a_refused_one_kee
         assert await laptop.log(TALK).clear() == 250
         assert (await laptop.sync(timeout=5)).documents == 250
         assert (called.count("put_documents"), called.count("put_document")) == (6, 0)
-        call = team.wires["laptop"].call
-
-        async def refusing(tool: str, params: Any, **how: Any) -> Any:
-            if "poison" in json.dumps(params):
-                raise RemoteRefused("it is refused", clear=True)
-            return await call(tool, params, **how)
-
-        monkeypatch.setattr(team.wires["laptop"], "call", refusing)
+        team.wires["laptop"].fail(RemoteRefused("it is refused", clear=True), saying="poison")
         await share(laptop, desktop, prefix="")
         report = await laptop.sync(timeout=5)
         assert report.documents == 2
@@ -115,42 +93,23 @@ async def test_what_is_taken_off_on_one_machine_is_not_there_for_another(team: T
         assert await laptop.logs() == await desktop.logs() == ()
 
 
-async def test_an_item_that_was_taken_off_before_its_sending_was_answered_is_nowhere(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_item_that_was_taken_off_before_its_sending_was_answered_is_nowhere(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop, prefix=TALK)
-        call = team.wires["laptop"].call
-
-        async def losing(tool: str, params: Any, **how: Any) -> Any:
-            answer = await call(tool, params, **how)
-            if tool.startswith("put_document"):
-                raise RemoteUnavailable("lost", reached=True)
-            return answer
-
-        monkeypatch.setattr(team.wires["laptop"], "call", losing)
+        team.wires["laptop"].fail(RemoteUnavailable("lost", reached=True), "put_document", is_answered=True)
         await laptop.log(TALK).append(["a", "b"])
         await laptop.sync(timeout=5)
         team.clock.tick(1)
         assert await laptop.log(TALK).pop() == "b"
-        monkeypatch.setattr(team.wires["laptop"], "call", call)
+        team.wires["laptop"].fail(None)
         await synced(laptop, desktop)
         assert await said(laptop) == await said(desktop) == ["a"]
 
 
-async def test_the_outbox_names_documents_and_items_and_tries_or_gives_them_up(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_outbox_names_documents_and_items_and_tries_or_gives_them_up(team: Team) -> None:
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
         await share(laptop, desktop, prefix="")
-        call = team.wires["laptop"].call
-
-        async def refusing(tool: str, params: Any, **how: Any) -> Any:
-            if tool.startswith("put_document"):
-                raise RemoteRefused("may only read", clear=True)
-            return await call(tool, params, **how)
-
-        monkeypatch.setattr(team.wires["laptop"], "call", refusing)
+        team.wires["laptop"].fail(RemoteRefused("may only read", clear=True), "put_document")
         await laptop.documents.put("users", "note", "kept")
         await laptop.log(TALK).append(["kept"])
         await laptop.sync(timeout=5)
@@ -158,7 +117,7 @@ async def test_the_outbox_names_documents_and_items_and_tries_or_gives_them_up(
         assert {key: one.last_error for key, one in entries.items()} == dict.fromkeys(
             ["users/note", "an item of the log chats/one"], "may only read"
         )
-        monkeypatch.setattr(team.wires["laptop"], "call", call)
+        team.wires["laptop"].fail(None)
         assert await laptop.outbox_drop([entries["users/note"].id]) == 1
         assert await laptop.outbox_retry() == 1
         with pytest.raises(InvalidInput, match="in the outbox"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,20 +15,12 @@ from kingly_memory.errors import RemoteRefused
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.models import WEIGHT_LIMIT
 from kingly_memory.testing import ManualClock
-from tests.hub.machines import Team
-from tests.hub.stores import STORES, opener, served
-from tests.hub.test_sync import synced
+from tests.hub.machines import Team, synced
+from tests.hub.stores import served
 
 pytestmark = pytest.mark.requirement("N7")
 
 APP = scope_name("default", "app")
-
-
-@pytest.fixture(params=STORES)
-def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
-    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
-    yield made
-    made.store.close()
 
 
 async def shown(memory: MemoryRouter, thread_id: str) -> tuple[bool, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,29 +19,14 @@ from kingly_memory.models import DeliveryState, JsonObject, Origin
 from kingly_memory.ports import Remote
 from kingly_memory.router.callers import CalledMeanwhile
 from kingly_memory.router.search.remote_side import PAGES_A_ROUND, Feeds, RemoteSide
-from tests.hub.machines import Team, Wire
-from tests.hub.stores import STORES, opener
+from tests.hub.machines import Team, Wire, synced
 from tests.router_bench import PromptStore, facet_of, router_over
-
-
-@pytest.fixture(params=STORES)
-def team(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
-    made = Team(tmp_path, opener(request.param, tmp_path / "hub", request))
-    yield made
-    made.store.close()
 
 
 async def said(memory: MemoryRouter, name: str) -> list[str]:
     """What a memory says and has said, the latest first; nothing of one that is forgotten or not there."""
     now = await memory.get(name)
     return [] if now is None else [one.content for one in await memory.history(name)]
-
-
-async def synced(*machines: MemoryRouter) -> None:
-    """Each has told the hub what it has to say, and has heard what the others said."""
-    for memory in (*machines, *machines):
-        report = await memory.sync(timeout=5)
-        assert (report.pending, report.dead) == (0, 0), report
 
 
 @pytest.mark.requirement("N7")
@@ -357,17 +341,10 @@ async def test_a_search_does_not_wait_for_a_long_list_of_changes_that_is_being_t
 @pytest.mark.requirement("A3")
 @pytest.mark.parametrize("is_forgotten", [False, True], ids=["linked there", "forgotten there before"])
 async def test_a_text_that_the_hub_refused_stays_dead_when_another_machine_changes_the_memory(
-    team: Team, monkeypatch: pytest.MonkeyPatch, is_forgotten: bool
+    team: Team, is_forgotten: bool
 ) -> None:
-    call = Wire.call
-
-    async def refused(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
-        if "POISON" in str(params.get("content")):
-            raise RemoteRefused("it is refused", clear=True)
-        return await call(wire, tool, params, **how)
-
-    monkeypatch.setattr(Wire, "call", refused)
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
+        team.wires["laptop"].fail(RemoteRefused("it is refused", clear=True), saying="POISON")
         await laptop.store("The port is 1", key="port")
         await laptop.store("The host is h", key="host")
         await synced(laptop, desktop)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.models import JsonObject, Scope
+from kingly_memory.models import Scope
 from kingly_memory.router import projects
 from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import Run
-from tests.hub.machines import Team, Wire, texts
+from tests.hub.machines import Team, texts
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none")
 
@@ -115,23 +114,13 @@ async def test_what_a_hub_has_of_a_renamed_project_is_there_under_the_new_name_a
     team.store.close()
 
 
-async def test_what_a_hub_took_without_an_answer_is_forgotten_under_the_old_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_hub_took_without_an_answer_is_forgotten_under_the_old_name(tmp_path: Path) -> None:
     team = Team(tmp_path)
-
-    async def unanswered(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
-        answer = await call(wire, tool, params, **how)
-        if tool == "store_memory":
-            raise RemoteUnavailable("no answer")
-        return answer
-
     async with team.machine("desk", "old") as desk:
-        call = Wire.call
-        monkeypatch.setattr(Wire, "call", unanswered)
+        team.wires["desk"].fail(RemoteUnavailable("no answer"), "store_memory", is_answered=True)
         await desk.store("the ferry leaves at nine", significance=0.9, key="ferry")
         await desk.sync(timeout=5)
-        monkeypatch.undo()
+        team.wires["desk"].fail(None)
         await desk.projects.rename("old", "new")
         team.clock.jump(600)
         assert (await desk.sync(timeout=5)).pending == 0
