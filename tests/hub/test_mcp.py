@@ -27,9 +27,8 @@ from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
-from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.adapters.remote.mcp import McpCall
-from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable, StoreBusy
+from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, StoreBusy
 from kingly_memory.hub.mcp_tools import LONGEST_TEXT, tools
 from kingly_memory.hub.methods import METHODS
 from kingly_memory.hub.process import HubProcess
@@ -38,7 +37,6 @@ from kingly_memory.models import JsonObject
 from kingly_memory.settings import Pace, Settings
 from tests.hub.stub import in_process
 from tests.mcp_sessions import ERAS, Session
-from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 ADA = {"Authorization": "Bearer the-token-of-ada"}
@@ -190,35 +188,6 @@ async def test_a_client_goes_on_with_a_hub_that_was_killed_and_started_again(tmp
 
 
 # --- our own client ---------------------------------------------------------------------------------------------------
-
-
-def our_own(hub: HubProcess) -> HubRemote:
-    """What the router would speak through."""
-    clock = SystemClock()
-    dialect = McpCall(Transport(endpoint(hub.url), clock=clock), space="Küste", call_timeout_s=30.0)
-    return HubRemote(dialect)
-
-
-async def test_our_own_client_delivers_over_mcp_what_it_would_over_json_call(tmp_path: Path) -> None:
-    with HubProcess(tmp_path / "home") as hub:
-        over_mcp, over_json = our_own(hub), remote_at(hub.url)
-        info = await over_mcp.connect()
-        assert (info.server, info.honours_keys) == ("kingly-hub", True)
-        remote_id = await stored(over_mcp)
-        assert await stored(over_json) == remote_id, "one key, one effect, whatever it was said in"
-        later = await stored(over_mcp, revised(), idempotency_key=f"{LIGHTHOUSE.id}.2", remote_id=remote_id)
-        assert later == remote_id
-        for remote in (over_mcp, over_json):
-            [hit] = await remote.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0)
-            assert (hit.remote_id, hit.memory_id, hit.content) == (remote_id, LIGHTHOUSE.id, revised().content)
-        hub.kill()
-        with pytest.raises(RemoteUnavailable):
-            await over_mcp.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0)
-        hub.start()
-        assert await over_mcp.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.3") == remote_id
-        assert await over_json.search("lighthouse", space="Küste", limit=5, types=None, timeout_s=30.0) == []
-        await over_mcp.aclose()
-        await over_json.aclose()
 
 
 @pytest.mark.requirement("KNG-010")

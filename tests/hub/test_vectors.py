@@ -206,10 +206,3 @@ def test_a_search_does_not_wait_until_everything_is_loaded(store: DiskStore, fai
     replies = iter(lambda: engine.answer(SCOPE, query), None)
     whole = next(reply for reply in itertools.islice(replies, 600) if "partial" not in reply)
     assert {one["memory_id"] for one in whole["memories"]} == {new, *old}
-
-
-def test_a_memory_stored_after_the_first_search_is_found(store: DiskStore) -> None:
-    engine = Engine(served(store), HashedEmbedder(), ManualClock(), "1")
-    assert find(engine, "lighthouse") == []
-    wanted = put(engine, "the lighthouse keeper")
-    assert find(engine, "lighthouse") == [wanted]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-import warnings
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +19,6 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import LIGHTHOUSE, revised
 from tests.scripted.remote import ScriptedRemote
-from tests.scripted.script import FAULTS, Weather
-from tests.scripted.wire_faults import PLAYS
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,84 +43,12 @@ def test_the_menu_is_complete() -> None:
         assert getattr(kingly_memory.testing, name).__name__ == name
 
 
-def test_every_fault_that_can_be_named_can_be_played() -> None:
-    assert set(FAULTS) == set(PLAYS)
-
-
-def test_a_remote_that_stops_in_a_rush_leaves_no_connection_open() -> None:
-    with warnings.catch_warnings(record=True, action="always", category=ResourceWarning) as left_open:
-        for _ in range(3):
-            with ScriptedRemote() as remote, ThreadPoolExecutor(4) as pool:
-                knocking = [pool.submit(_knock, remote.port) for _ in range(4)]
-                remote.stop()
-            assert [one.result() for one in knocking] == [None] * 4
-            gc.collect()
-    assert [str(one.message) for one in left_open] == []
-
-
-def _knock(port: int) -> None:
-    """Connects again and again until nobody is there any more."""
-    with suppress(OSError):
-        for _ in range(200):
-            socket.create_connection(("127.0.0.1", port), timeout=0.1).close()
-
-
-@pytest.mark.parametrize("text", ["", "nonsense", "ok ", "STATUS=500"])
-def test_a_fault_that_is_not_known_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not a fault"):
-        ScriptedRemote().script(text)
-
-
 def test_scripted_faults_are_used_up_in_order_and_by_method() -> None:
     server = ScriptedRemote()
     server.script("hang", method="store_memory")
     server.script("reset", "status=500")
     methods = ["search", "store_memory", "store_memory", "search"]
     assert [server._next(method) for method in methods] == ["reset", "hang", "status=500", "ok"]
-
-
-def test_the_same_seed_brings_the_same_weather() -> None:
-    weather = Weather(fail_500=0.2, fail_429=0.2, drop_reply=0.2, retry_after="9", seed=3)
-    first, second = (
-        [server._next("m") for _ in range(50)]
-        for server in (ScriptedRemote(weather=weather), ScriptedRemote(weather=weather))
-    )
-    assert first == second
-    assert set(first) == {"ok", "status=500", "status=429 9", "lost-reply"}
-
-
-def test_a_repeated_key_is_a_request_and_no_effect(tmp_path: Path) -> None:
-    effects = tmp_path / "effects.jsonl"
-    with ScriptedRemote(effects_file=effects) as server:
-        first = call(server.url, "store_memory", content="fog", idempotency_key="k1")
-        again = call(server.url, "store_memory", content="fog", idempotency_key="k1")
-        call(server.url, "search_semantic_memories", query="fog")
-    assert (first["memory_id"], first["idempotency_hit"]) == (again["memory_id"], False)
-    assert again["idempotency_hit"] is True
-    assert lines(effects) == [
-        ("request", "k1"),
-        ("effect", "k1"),
-        ("request", "k1"),
-        ("request", "search_semantic_memories"),
-    ]
-
-
-def test_a_later_process_takes_up_the_effects_of_an_earlier_one(tmp_path: Path) -> None:
-    effects = tmp_path / "effects.jsonl"
-    with ScriptedRemote(effects_file=effects) as server:
-        remote_id = call(server.url, "store_memory", content="fog", idempotency_key="k1")["memory_id"]
-    with ScriptedRemote(effects_file=effects) as server:
-        assert call(server.url, "store_memory", content="fog", idempotency_key="k1")["memory_id"] == remote_id
-        assert call(server.url, "store_memory", content="sun", idempotency_key="k2")["memory_id"] != remote_id
-        assert len(server.effects) == 2
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"method": "x"}', b"\xff"])
-def test_a_request_that_is_no_call_is_answered_with_400(body: bytes) -> None:
-    with ScriptedRemote() as server:
-        request = urllib.request.Request(f"{server.url}/mcp/call", body)  # noqa: S310  # a loopback address of ours
-        with pytest.raises(urllib.error.HTTPError, match="400"):
-            urllib.request.urlopen(request, timeout=10)  # noqa: S310  # the same
 
 
 def test_it_runs_as_a_process(tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ class _Database:
 
 
 class UltimateEngine:
-    """The tools by name. A call answers with its reply and whether anything changed; `Unable` is layer four."""
+    """The tools that the adapter calls, with the arguments that it may send. A call answers with its reply and whether
+    anything changed; `Unable` is layer four."""
 
     def __init__(self, manners: Manners | None = None) -> None:
         self.manners = manners or Manners()
@@ -189,14 +190,11 @@ class UltimateEngine:
         *,
         title: str,
         description: str | None = None,
-        goal: str | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[JsonObject, bool]:
         workflow_id = self._keyed("create_workflow", idempotency_key, "wf")
-        said = {"description": description, "goal": goal, "tags": tags, "metadata": metadata}
-        self.data.workflows[workflow_id] = {"title": title, **said}
+        self.data.workflows[workflow_id] = {"title": title, "description": description, "tags": tags}
         return {"workflow_id": workflow_id, "title": title, **self._hit_field()}, True
 
     def _store_memory(
@@ -209,7 +207,6 @@ class UltimateEngine:
         importance: float = 5.0,
         confidence: float = 1.0,
         description: str | None = None,
-        reasoning: str | None = None,
         source: str | None = None,
         tags: list[str] | None = None,
         ttl: int | None = None,
@@ -252,7 +249,6 @@ class UltimateEngine:
             "memory_level": memory_level,
             "embedding_id": row.embedding_id,
             "suggested_links": related,
-            "reasoning": reasoning,
             **self._hit_field(),
         }, True
 
@@ -288,19 +284,16 @@ class UltimateEngine:
         query: str,
         workflow_id: str | None = None,
         limit: int = 10,
-        offset: int = 0,
         semantic_weight: float = 0.6,
         keyword_weight: float = 0.4,
         memory_level: str | None = None,
-        memory_type: str | None = None,
         tags: list[str] | None = None,
-        min_importance: float | None = None,
         include_content: bool = True,
     ) -> tuple[JsonObject, bool]:
-        """Every filter reaches the keyword half; only workflow, level and type reach the other."""
-        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, memory_type)]
+        """Every filter reaches the keyword half; only workflow and level reach the other."""
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level)]
         semantic = self._semantic(query, rows) if semantic_weight > 0 else {}
-        strict = [row for row in rows if _is_tagged(row, tags) and row.importance >= (min_importance or 0)]
+        strict = [row for row in rows if _is_tagged(row, tags)]
         keyword = self._keyword(query, strict) if keyword_weight > 0 else {}
         found = []
         for row in rows:
@@ -310,7 +303,7 @@ class UltimateEngine:
                 scores = {"hybrid_score": score, "semantic_score": meaning, "keyword_relevance_score": wording}
                 found.append({**_shown(row, include_content), **scores})
         found.sort(key=lambda one: -one["hybrid_score"])
-        return {"memories": found[offset : offset + limit], "total_candidates_considered": len(rows)}, False
+        return {"memories": found[:limit], "total_candidates_considered": len(rows)}, False
 
     def _search_semantic_memories(
         self,
@@ -322,7 +315,7 @@ class UltimateEngine:
         memory_level: str | None = None,
         include_content: bool = True,
     ) -> tuple[JsonObject, bool]:
-        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, None)]
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level)]
         scores = {one: score for one, score in self._semantic(query, rows).items() if score >= threshold}
         if scores and self.manners.locked_search:
             raise sqlite3.OperationalError("database table is locked: memories")
@@ -339,30 +332,15 @@ class UltimateEngine:
         *,
         workflow_id: str | None = None,
         memory_level: str | None = None,
-        memory_type: str | None = None,
-        search_text: str | None = None,
         tags: list[str] | None = None,
-        min_importance: float | None = None,
         sort_by: str = "created_at",
         sort_order: str = "DESC",
         limit: int = 10,
-        offset: int = 0,
     ) -> tuple[JsonObject, bool]:
-        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, memory_type)]
-        rows = [row for row in rows if _is_tagged(row, tags) and row.importance >= (min_importance or 0)]
-        if search_text is not None:
-            wanted = self._keyword(search_text, rows)
-            rows = [row for row in rows if row.memory_id in wanted]
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level) and _is_tagged(row, tags)]
         rows.sort(key=lambda row: getattr(row, sort_by), reverse=sort_order.upper() == "DESC")
-        shown = [row.to_json() for row in rows[offset : offset + limit]]
+        shown = [row.to_json() for row in rows[:limit]]
         return {"memories": shown, "total_matching_count": len(rows)}, False
-
-    def _get_memory_by_id(
-        self, memory_id: str, include_links: bool = False, include_context: bool = False
-    ) -> tuple[JsonObject, bool]:
-        row = self._row(memory_id)
-        linked = {"links": self._links_of(memory_id, "both", None, 10)} if include_links else {}
-        return {**row.to_json(), **linked, **({"context": row.context} if include_context else {})}, False
 
     def _create_memory_link(
         self,
@@ -390,26 +368,16 @@ class UltimateEngine:
         self.data.links = [*(one for one in self.data.links if _ends(one) != ends), link]
         return link, True
 
-    def _get_linked_memories(
-        self, memory_id: str, direction: str = "both", link_type: str | None = None, limit: int = 10
-    ) -> tuple[JsonObject, bool]:
+    def _get_linked_memories(self, memory_id: str, direction: str = "both", limit: int = 10) -> tuple[JsonObject, bool]:
         self._row(memory_id)
-        return {"memory_id": memory_id, "links": self._links_of(memory_id, direction, link_type, limit)}, False
+        links = {
+            side: [one for one in self.data.links if one[end] == memory_id and direction in ("both", side)][:limit]
+            for side, end in (("outgoing", "source_memory_id"), ("incoming", "target_memory_id"))
+        }
+        return {"memory_id": memory_id, "links": links}, False
 
     def _initialize_memory_system(self) -> tuple[JsonObject, bool]:
         return {"message": "Unified Memory System initialized successfully.", "db_path": "/opt/ultimate/um.db"}, False
-
-    def _echo(self, message: str) -> tuple[JsonObject, bool]:
-        return {"message": message}, False
-
-    def _links_of(self, memory_id: str, direction: str, link_type: str | None, limit: int) -> JsonObject:
-        def side(name: str) -> list[JsonObject]:
-            found = [one for one in self.data.links if one[name] == memory_id]
-            return [one for one in found if link_type in (None, one["link_type"])][:limit]
-
-        outgoing = side("source_memory_id") if direction in ("both", "outgoing") else []
-        incoming = side("target_memory_id") if direction in ("both", "incoming") else []
-        return {"outgoing": outgoing, "incoming": incoming}
 
     def _semantic(self, query: str, rows: list[Row]) -> dict[str, float]:
         """What has no embedding is not found."""
@@ -483,13 +451,9 @@ def _bounded(context_data: JsonObject | None) -> Any:
     return {"error": "Serialized content exceeds maximum length.", "original_type": "dict"}
 
 
-def _fits(row: Row, workflow_id: str | None, memory_level: str | None, memory_type: str | None) -> bool:
+def _fits(row: Row, workflow_id: str | None, memory_level: str | None) -> bool:
     """Without a workflow, every one of them."""
-    return (
-        workflow_id in (None, row.workflow_id)
-        and memory_level in (None, row.memory_level)
-        and memory_type in (None, row.memory_type)
-    )
+    return workflow_id in (None, row.workflow_id) and memory_level in (None, row.memory_level)
 
 
 def _is_tagged(row: Row, tags: list[str] | None) -> bool:

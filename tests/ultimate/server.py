@@ -20,12 +20,10 @@ CURRENT_TOOLS = (
     "create_workflow",
     "store_memory",
     "update_memory",
-    "get_memory_by_id",
     "hybrid_search_memories",
     "query_memories",
     "create_memory_link",
     "get_linked_memories",
-    "echo",
 )
 OLDER_TOOLS = (
     *CURRENT_TOOLS,

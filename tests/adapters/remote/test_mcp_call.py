@@ -16,7 +16,7 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.mcp import McpCall
-from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
+from kingly_memory.adapters.remote.outcomes import NotThere
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
@@ -146,26 +146,6 @@ async def test_a_whole_address_is_taken_as_it_is_and_an_origin_is_searched(path:
         await mcp.aclose()
 
 
-async def test_a_login_page_is_foreign(respx_mock: respx.MockRouter) -> None:
-    respx_mock.post(url__startswith="http://localhost:8000/").respond(html="<html>Log in</html>")
-    mcp = dialect("http://localhost:8000")
-    with pytest.raises(Foreign, match="not JSON"):
-        await mcp.connect()
-
-
-async def test_a_redirect_within_the_origin_is_followed(respx_mock: respx.MockRouter) -> None:
-    respx_mock.post("http://localhost:8000/mcp").respond(307, headers={"Location": "/mcp/"})
-    there = respx_mock.post("http://localhost:8000/mcp/")
-    there.side_effect = [
-        httpx.Response(400),
-        httpx.Response(200, json={"jsonrpc": "2.0", "id": 2, "result": {"protocolVersion": "2025-03-26"}}),
-        httpx.Response(202),
-        httpx.Response(200, json={"jsonrpc": "2.0", "id": 3, "result": {"structuredContent": {"memory_id": 1}}}),
-    ]
-    assert await dialect("http://localhost:8000", token="t0ken").call("store_memory", FOG) == {"memory_id": 1}
-    assert all(call.request.headers["authorization"] == "Bearer t0ken" for call in there.calls)
-
-
 async def test_a_tool_that_is_not_listed_is_not_asked_for(server: ScriptedRemote, mcp: McpCall) -> None:
     await mcp.connect()
     before = len(server.requests)
@@ -200,12 +180,6 @@ async def test_what_a_tool_does_not_take_and_nulls_that_it_does_not_ask_for_are_
     assert given[-1] == {"query": "fog", "context": None}
 
 
-async def test_an_unknown_tool_is_recognised_without_a_list_too(server: ScriptedRemote, mcp: McpCall) -> None:
-    with pytest.raises(RemoteRefused) as refused:
-        await mcp.call("merge_memories", {})
-    assert (refused.value.clear, refused.value.unknown_method) == (True, True)
-
-
 async def test_a_list_of_tools_that_never_ends_is_cut(respx_mock: respx.MockRouter) -> None:
     def listed(request: httpx.Request) -> httpx.Response:
         number = int(request.content.split(b'"id":')[1].split(b",")[0])
@@ -237,25 +211,6 @@ async def test_trouble_is_one_error_and_worth_another_try(
         await mcp.call("store_memory", FOG)
     assert unavailable.value.retry_after_s == (7.0 if "429" in fault else None)
     assert await mcp.call("store_memory", FOG)
-
-
-@pytest.mark.parametrize(
-    ("fault", "clear", "unknown"),
-    [
-        ("error=1 validation error for store_memoryArguments", True, False),
-        ("rpc-error=-32602", True, False),
-        ("rpc-error=-32601", True, True),
-    ],
-)
-async def test_what_is_refused_is_told_apart(
-    server: ScriptedRemote, mcp: McpCall, fault: str, clear: bool, unknown: bool
-) -> None:
-    await mcp.connect()
-    server.script(fault)
-    with pytest.raises(RemoteRefused) as refused:
-        await mcp.call("store_memory", FOG)
-    assert (refused.value.clear, refused.value.unknown_method) == (clear, unknown)
-    assert server.effects == []
 
 
 @pytest.mark.requirement("KNG-064")

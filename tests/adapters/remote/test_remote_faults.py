@@ -58,14 +58,6 @@ async def remote(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
 
 
 @pytest.fixture
-async def once(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
-    """One try."""
-    remote = remote_at(server.url, speaks=KINDS[kind][0])
-    yield remote
-    await remote.aclose()
-
-
-@pytest.fixture
 async def hurried(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]:
     """One try, a short deadline."""
     remote = remote_at(server.url, speaks=KINDS[kind][0], call_timeout_s=SOON_S)
@@ -103,11 +95,11 @@ async def hurried(server: ScriptedRemote, kind: str) -> AsyncIterator[HubRemote]
     ],
 )
 async def test_trouble_is_one_error_and_worth_another_try(
-    server: ScriptedRemote, once: HubRemote, fault: str, reason: str, reached: bool
+    server: ScriptedRemote, remote: HubRemote, fault: str, reason: str, reached: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteUnavailable, match=reason) as unavailable:
-        await stored(once)
+        await stored(remote)
     assert unavailable.value.reached is reached
 
 
@@ -216,18 +208,18 @@ async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote
 
 
 async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
-    server: ScriptedRemote, once: HubRemote
+    server: ScriptedRemote, remote: HubRemote
 ) -> None:
-    await once.connect()
+    await remote.connect()
     server.script("reset")
-    assert (await once.connect()).honours_keys
+    assert (await remote.connect()).honours_keys
     server.script("reset")
-    assert await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0) == []
+    assert await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0) == []
     server.script("reset")
-    assert await once.working_memory(None, space="Küste", timeout_s=5.0) == []
+    assert await remote.working_memory(None, space="Küste", timeout_s=5.0) == []
     server.script("reset")
     with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
-        await stored(once)
+        await stored(remote)
     assert [call.fault for call in server.requests].count("reset") == 4
     assert not server.effects
 
@@ -247,25 +239,25 @@ async def test_a_kept_connection_may_also_end_after_a_redirect_or_a_new_token(
 
 
 async def test_closing_while_a_question_is_open_connects_to_nothing_again(
-    server: ScriptedRemote, once: HubRemote
+    server: ScriptedRemote, remote: HubRemote
 ) -> None:
-    await once.connect()
+    await remote.connect()
     server.script("hang")
-    asking = asyncio.create_task(once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0))
+    asking = asyncio.create_task(remote.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0))
     await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 2)
-    await once.aclose()
+    await remote.aclose()
     with pytest.raises(RemoteUnavailable):
         await asking
     assert len(server.requests) == 2
 
 
 async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_again(
-    server: ScriptedRemote, once: HubRemote
+    server: ScriptedRemote, remote: HubRemote
 ) -> None:
-    await once.connect()
+    await remote.connect()
     server.always("truncated")
     with pytest.raises(RemoteUnavailable, match="broke"):
-        await once.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
+        await remote.search("fog", space="Küste", limit=1, types=None, timeout_s=5.0)
     assert len(server.requests) == 2
 
 
@@ -314,16 +306,6 @@ async def test_a_proxy_that_does_not_answer_is_not_taken_for_the_server(
     await remote.aclose()
     assert f"(by way of the proxy in {variable})" in str(unavailable.value)
     assert "hunter2" not in str(unavailable.value)
-
-
-async def test_no_redirect_carries_anything_to_another_port(server: ScriptedRemote) -> None:
-    with ScriptedRemote() as other:
-        server.always(f"redirect=307 {other.url}/mcp/call")
-        remote = remote_at(server.url, token="t0ken")
-        with pytest.raises(RemoteUnavailable):
-            await stored(remote)
-        await remote.aclose()
-        assert other.requests == []
 
 
 CANARIES = (

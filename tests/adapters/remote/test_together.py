@@ -45,16 +45,6 @@ async def test_all_who_ask_meanwhile_get_one_result_and_the_next_one_a_new_one(w
     assert await together.done() == 2
 
 
-async def test_a_failure_is_everybodys_and_the_next_one_tries_again(work: Work) -> None:
-    together = Together(work)
-    tasks = await waiting(together, 3)
-    work.trouble = RemoteUnavailable("down")
-    work.go_on.set()
-    assert set(await asyncio.gather(*tasks, return_exceptions=True)) == {work.trouble}
-    work.trouble = None
-    assert await together.done() == 2
-
-
 async def test_who_leaves_does_not_stop_it_for_the_others(work: Work) -> None:
     together = Together(work)
     leaving, staying = await waiting(together, 2)
