@@ -5,7 +5,7 @@ from __future__ import annotations
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import Memory
-from kingly_memory.ports import DocumentChanges, RemoteDocument, RemoteInfo, RemoteMarks
+from kingly_memory.ports import Changes, DocumentChanges, RemoteDocument, RemoteInfo, RemoteMarks
 
 
 class ToolRemote:
@@ -37,6 +37,10 @@ class ToolRemote:
 
     async def put_document(self, document: RemoteDocument) -> None:
         """Nor documents."""
+
+    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
+        """Nor do they tell what has changed."""
+        return None
 
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         return None

@@ -16,7 +16,7 @@ from kingly_memory.adapters.remote.together import Together, deadline
 from kingly_memory.adapters.remote.tool_remote import ToolRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Changes, Clock, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Clock, RemoteHit, RemoteInfo, RemoteLink
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -165,9 +165,6 @@ class UltimateRemote(ToolRemote):
 
     # --- what somebody waits for ------------------------------------------------------------------------------------
 
-    async def changes(self, since: str | None, *, space: str, timeout_s: float) -> Changes | None:
-        return None  # it keeps no list of that
-
     async def search(
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
@@ -177,11 +174,9 @@ class UltimateRemote(ToolRemote):
         levels: Sequence[MemoryType | None] = [None] if all_of_them else sorted(wanted or ())
 
         async def found(level: MemoryType | None, workflow_id: str) -> list[RemoteHit | None]:
-            if self._offer.offers("hybrid_search_memories"):
-                tool, arguments = "hybrid_search_memories", ultimate_wire.search_arguments(text, limit, level)
-            else:  # older servers
-                tool = "search_semantic_memories"
-                arguments = ultimate_wire.semantic_search_arguments(text, limit, level)
+            is_hybrid = self._offer.offers("hybrid_search_memories")  # older servers have the other one
+            tool = "hybrid_search_memories" if is_hybrid else "search_semantic_memories"
+            arguments = ultimate_wire.search_arguments(text, limit, level, by_words=is_hybrid)
             reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, space)
             return [ultimate_wire.hit(entry, space, level) for entry in ultimate_wire.entries(reply)]
 
@@ -220,7 +215,7 @@ class UltimateRemote(ToolRemote):
         """One memory a call, several calls at a time, all of them under one deadline."""
         asks = [partial(self._links_of, one, space) for one in dict.fromkeys(remote_ids)]
         async with deadline(timeout_s):
-            return ultimate_wire.merged_links(await _all_of(asks))
+            return wire.links([one for links in await _all_of(asks) for one in links])
 
     async def _links_of(self, remote_id: str, space: str) -> list[JsonObject]:
         """None of a memory that the server does not have any more."""

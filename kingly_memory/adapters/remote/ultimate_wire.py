@@ -10,9 +10,9 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.strict_json import NotJson, read
@@ -115,45 +115,28 @@ def workflow_arguments(space: str) -> JsonObject:
     }
 
 
-class Asked(NamedTuple):
-    """A question as the server can take it. `worded` is False when its keyword half could not."""
-
-    text: str
-    worded: bool
-
-
-def asked(text: str) -> Asked:
-    """The keyword half reads its question as FTS5 syntax, in which a hyphen is an error and OR an operator: only plain
-    words are sent. A question that would not be much of one without the others is for the semantic half alone, as it
-    is."""
+def asked(text: str) -> tuple[str, bool]:
+    """A question as the server can take it, and whether its keyword half can. That reads it as FTS5 syntax, in which a
+    hyphen is an error and OR an operator: only plain words are sent. A question that would not be much of one without
+    the others is for the semantic half alone, as it is."""
     said = text[:1_000]
     bare = "".join(one for one in unicodedata.normalize("NFKD", said) if not unicodedata.combining(one))
     plain = " ".join(re.sub(r"[^A-Za-z0-9 ]+", " ", bare).lower().split())
     lost = sum(one.isalnum() and not one.isascii() for one in bare)
     kept = sum(one.isalnum() for one in plain)
-    return Asked(plain, worded=True) if kept > lost else Asked(said, worded=False)
+    return (plain, True) if kept > lost else (said, False)
 
 
-def search_arguments(text: str, limit: int, level: MemoryType | None) -> JsonObject:
-    """What `hybrid_search_memories` is told, but for the workflow."""
-    question = asked(text)
-    weights = {} if question.worded else {"semantic_weight": 1.0, "keyword_weight": 0.0}
+def search_arguments(text: str, limit: int, level: MemoryType | None, *, by_words: bool = True) -> JsonObject:
+    """What `hybrid_search_memories` is told, but for the workflow; or not `by_words` an older server's
+    `search_semantic_memories`."""
+    said, is_worded = asked(text) if by_words else (text, True)
+    further = {} if by_words else {"threshold": _LEAST_SIMILARITY}
     return {
-        "query": question.text,
+        "query": said,
         "limit": min(limit, 100),
         "include_content": True,
-        **weights,
-        **({} if level is None else {"memory_level": level.value}),
-    }
-
-
-def semantic_search_arguments(text: str, limit: int, level: MemoryType | None) -> JsonObject:
-    """What an older server's `search_semantic_memories` is told, but for the workflow."""
-    return {
-        "query": text,
-        "limit": min(limit, 100),
-        "threshold": _LEAST_SIMILARITY,
-        "include_content": True,
+        **(further if is_worded else {"semantic_weight": 1.0, "keyword_weight": 0.0}),
         **({} if level is None else {"memory_level": level.value}),
     }
 
@@ -335,11 +318,6 @@ def links(reply: Any, asked_id: str) -> list[JsonObject]:
             if isinstance(entry, Mapping):
                 found.extend(wire.links([{**entry, ours: entry.get(ours) or asked_id}]))
     return found
-
-
-def merged_links(several: Iterable[Sequence[JsonObject]]) -> list[JsonObject]:
-    """Each link once, however many of its ends were asked for."""
-    return wire.links([one for links_of_one in several for one in links_of_one])
 
 
 def _after(tags: Iterable[str], prefix: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.remote.sse import messages
+from kingly_memory.adapters.remote.mcp import messages
 
 TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)
 NOISE = st.sampled_from(
