@@ -188,7 +188,8 @@ def mended_body(body: bytes) -> bytes:
 
 
 def mended_tree(value: Any) -> Any:
-    """A JSON value in which every text can be encoded."""
+    """A JSON value in which every text can be encoded. Raises RecursionError for one that is nested too deeply to be
+    checked."""
     if isinstance(value, str):
         return mended(value)
     if isinstance(value, dict):

@@ -27,6 +27,7 @@ from kingly_memory.hub.feed import Feed
 from kingly_memory.hub.grants import ANYBODY, EVERY, Forbidden, QuotaUsedUp
 from kingly_memory.hub.homes import Homes
 from kingly_memory.hub.methods import (
+    METHODS,
     CreateMemoryLink,
     ForgetMemory,
     GetDocument,
@@ -55,19 +56,6 @@ from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, proje
 from kingly_memory.observe import log
 from kingly_memory.ports import HOME, INCARNATION, MET, Clock, Embedder, Row, Transaction
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS
-
-FEATURES = (
-    "idempotency_keys",
-    "update_memory",
-    "forget_memory",
-    "list_changes",
-    "create_memory_link",
-    "store_many",
-    "mark_memory",
-    "put_document",
-    "put_documents",
-    "homes",
-)
 
 _NAMED = "named"
 """The facet `named:<digest of the scope>.<key>`: which memory has the key that people gave it."""
@@ -198,7 +186,7 @@ class Engine:
         looked = self._store.write(lambda tx: tx.facet(HOME, INCARNATION), scope)  # who writes looks for copies
         home = looked.result() or {}
         server = {"server": "kingly-hub", "version": self._version, "incarnation": home.get("id")}
-        return {"success": True, **server, "features": list(FEATURES)}
+        return {"success": True, **server, "features": ["idempotency_keys", "homes", *METHODS]}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
         return self._stored(scope, [_sent(request)])[0]

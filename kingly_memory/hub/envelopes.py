@@ -7,9 +7,9 @@ in no index of words, since a hub searches by vectors.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from kingly_memory import validation
 from kingly_memory.dataclass import dataclass, replace
@@ -18,6 +18,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
+
+T = TypeVar("T")
 
 CLOCKS_APART = timedelta(days=1)
 """How far ahead of the hub's clock a sender's may be."""
@@ -50,6 +52,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
     outer = metadata or {}
     text, record = unwrapped(content)
     scope, thought = record.get("scope"), outer.get("thought_type")
+    tags = ["reasoning", thought] if thought else record.get("tags")
     draft = validation.draft(
         text,
         content_limit_bytes=CONTENT_LIMIT_BYTES,
@@ -57,7 +60,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         type=validation.memory_type("memory_type", memory_type),
         significance=0.5 if outer.get("significance") is None else outer["significance"],
         confidence=0.5 if outer.get("confidence") is None else outer["confidence"],
-        tags=_tags(["reasoning", thought] if thought else record.get("tags")),
+        tags=_sound(validation.tag_list, tags) or () if isinstance(tags, list) else (),
         title=label(record.get("title")),
         context_id=outer.get("context_id"),
         agent=label(scope.get("agent")) if isinstance(scope, dict) else None,
@@ -65,7 +68,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         metadata=outer,
     )
     sent = {"content": content, "memory_type": memory_type, "metadata": draft.metadata}
-    said_at = _moment(record.get("updated_at"))
+    said_at = _sound(validation.moment, record.get("updated_at"))
     bare = replace(draft, content="", title=None, tags=(), metadata=sent)
     return Envelope(bare, searchable(draft), label(record.get("key")), said_at)
 
@@ -93,22 +96,13 @@ def unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
     return wrapped["content"], record if isinstance(record, dict) else {}
 
 
-def _moment(value: object) -> datetime | None:
-    try:
-        return validation.moment("record", value)
-    except InvalidInput:
-        return None
-
-
 def label(value: object) -> str | None:
+    return _sound(validation.label, value)
+
+
+def _sound(check: Callable[[str, Any], T], value: object) -> T | None:
+    """What the check makes of a part of a record; None of what makes no sense."""
     try:
-        return validation.label("record", value)
+        return check("record", value)
     except InvalidInput:
         return None
-
-
-def _tags(value: object) -> tuple[str, ...]:
-    try:
-        return validation.tag_list("record", value) if isinstance(value, list) else ()
-    except InvalidInput:
-        return ()

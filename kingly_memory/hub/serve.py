@@ -23,13 +23,11 @@ from kingly_memory.home.own_files import make_folder
 from kingly_memory.home.place import hub_home
 from kingly_memory.home.secret_file import secret
 from kingly_memory.hub.access import Access, Gate
-from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import lines_to, warnings_to_stderr
-from kingly_memory.hub.overseen import Overseen
-from kingly_memory.hub.server import application
+from kingly_memory.hub.server import Draining, Overseen, application
 from kingly_memory.hub.storing import Embedded, HubStore
 from kingly_memory.hub.traffic import Traffic
 from kingly_memory.version import __version__

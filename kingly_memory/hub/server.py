@@ -6,11 +6,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -24,9 +27,10 @@ from starlette.types import ASGIApp, Scope
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import CALLER, Caller, Gate, Refusal
 from kingly_memory.hub.bodies import Bodies, Door
-from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.engine import Engine, answered, refusal
+from kingly_memory.hub.homes import Homes
 from kingly_memory.hub.methods import METHODS
+from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.traffic import METHOD, PAGE, Traffic
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
@@ -35,6 +39,26 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 MCP_PATH = "/mcp"
+
+_WATCHED_S = 60.0
+_WATCHED = 3
+"""Whoever asked `/ready` so often within this time asks again, as a proxy does; a person asks once or twice."""
+_TOLD = 3
+"""Proxies take a server out after one to three bad answers."""
+_LONGEST_S = 10.0
+
+
+class Overseen(NamedTuple):
+    """A running hub, as the page for its operator is given it. `home` is its folder, and `where` says where its
+    memories lie, without a password."""
+
+    store: HubStore
+    where: str
+    homes: Homes
+    gate: Gate
+    traffic: Traffic
+    home: Path
+    version: str
 
 
 def application(
@@ -159,6 +183,32 @@ def _refused(refused: Refusal) -> Response:
 
 
 # --- MCP --------------------------------------------------------------------------------------------------------------
+
+
+class Draining:
+    """When a hub that was told to stop closes its port. A proxy in front of several hubs is told first, by 503 at
+    `/ready`, and calls are answered until it has heard: then none of them meets a closed port. A hub that nobody
+    watches closes its port at once."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._asked_s = deque[float](maxlen=_WATCHED)
+        self._since_s: float | None = None
+        self._told = 0
+
+    def asked(self) -> bool:
+        """Note that somebody asks whether the hub is ready. True where it is to stop."""
+        self._asked_s.append(self._monotonic())
+        self._told += self._since_s is not None
+        return self._since_s is not None
+
+    def is_over(self) -> bool:
+        """Whether the port may be closed. The first question begins the draining."""
+        now_s = self._monotonic()
+        if self._since_s is None:
+            self._since_s = now_s
+        is_watched = len(self._asked_s) == _WATCHED and now_s - self._asked_s[0] < _WATCHED_S
+        return not is_watched or self._told >= _TOLD or now_s - self._since_s >= _LONGEST_S
 
 
 class McpFace:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from kingly_memory.hub import listening
-from kingly_memory.hub.draining import Draining
 from kingly_memory.hub.listening import Limits, listener, quiet_server
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.server import Draining
 from tests.hub.test_limits import GET, Slow
 
 

@@ -16,7 +16,7 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.digests import content_digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
-from kingly_memory.hub.methods import METHODS, UnknownMethod, parsed
+from kingly_memory.hub.methods import METHODS, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import HOME, INCARNATION, LocalStore
@@ -87,13 +87,6 @@ def test_any_content_is_stored_and_echoed(hub: Hub, content: str) -> None:
 def test_a_record_inside_the_content_that_makes_no_sense_is_passed_over(hub: Hub, inner: JsonObject) -> None:
     hub("store_memory", content=record("tea", **inner))
     assert len(hub.find("tea")) == 1
-
-
-def test_a_repeated_key_has_one_effect(hub: Hub) -> None:
-    first = hub("store_memory", content="one", idempotency_key="k1")
-    second = hub("store_memory", content="two", idempotency_key="k1")
-    assert second == {**first, "idempotency_hit": True}
-    assert (first["idempotency_hit"], [one["content"] for one in hub.find("one two")]) == (False, ["one"])
 
 
 def test_a_repeat_by_a_sender_whose_clock_is_far_ahead_is_no_second_revision(hub: Hub) -> None:
@@ -201,12 +194,6 @@ def test_a_forgotten_memory_is_found_nowhere_and_its_text_is_gone(hub: Hub) -> N
     assert hub.find("canary") == []
 
 
-def test_a_memory_is_forgotten_by_the_key_it_was_stored_under(hub: Hub) -> None:
-    memory_id = hub("store_memory", content="tea", idempotency_key="k")["memory_id"]
-    assert hub("forget_memory", memory_id=None, store_key="k")["memory_id"] == memory_id
-    assert hub.find("tea") == []
-
-
 def test_a_wrong_clock_forgets_what_is_still_on_its_way_for_no_longer_than_a_day(hub: Hub) -> None:
     hub("forget_memory", store_key="m1", forgotten_at="9999-01-01T00:00:00+00:00")
     later = ManualClock()
@@ -232,21 +219,6 @@ def test_an_update_brings_a_forgotten_memory_back(hub: Hub) -> None:
     assert [one["content"] for one in hub.find("tea")] == ["tea again"]
     assert hub("forget_memory", memory_id=memory_id, idempotency_key="f1")["idempotency_hit"] is True
     assert len(hub.find("tea")) == 1
-
-
-def test_forgetting_what_was_never_there_is_no_error(hub: Hub) -> None:
-    assert hub("forget_memory", memory_id="nobody") == {
-        "memory_id": None,
-        "forgotten": False,
-        "idempotency_hit": False,
-    }
-
-
-def test_working_memories_are_those_of_the_context(hub: Hub) -> None:
-    for name, kind, context_id in (("a", "working", "c1"), ("b", "working", "c2"), ("c", "semantic", "c1")):
-        hub("store_memory", content=name, memory_type=kind, metadata={"context_id": context_id})
-    assert [one["content"] for one in hub("get_working_memory", context_filter="c1")["memories"]] == ["a"]
-    assert [one["content"] for one in hub("get_working_memory")["memories"]] == ["b", "a"]
 
 
 def test_linked_memories_come_with_their_links_until_one_end_is_forgotten(hub: Hub) -> None:
@@ -312,13 +284,6 @@ def test_a_search_without_a_threshold_gives_the_nearest_whatever_they_are(hub: H
     for number in range(30):
         hub("store_memory", content=f"entry {number}")
     assert len(hub.find("zebra", limit=1_000, threshold=-1.0)) == 30
-
-
-def test_search_gives_the_nearest_first_and_no_more_than_asked(hub: Hub) -> None:
-    for text in ("lunch was a sandwich", "rolled back the deploys", "deployment rollback", "the deploy went well"):
-        hub("store_memory", content=text)
-    found = hub.find("deployment rollback", limit=2)
-    assert [one["content"] for one in found] == ["deployment rollback", "rolled back the deploys"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n", "🎉", '"(* NEAR', "x" * 1_000_000, "\x00"])
@@ -405,27 +370,11 @@ def test_of_several_memories_each_is_stored_once_or_refused_by_itself(hub: Hub) 
     assert [one["content"] for one in hub.find("coffee")] == ["coffee"]
 
 
-def test_an_unknown_method_is_named(hub: Hub) -> None:
-    with pytest.raises(UnknownMethod, match="Unknown method: divine"):
-        hub("divine")
-
-
 def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
     assert hub("initialize_memory_system") == {
         "success": True,
         "server": "kingly-hub",
         "version": "1.2.3",
         "incarnation": hub.store.reader.facets(HOME, [INCARNATION])[INCARNATION]["id"],
-        "features": [
-            "idempotency_keys",
-            "update_memory",
-            "forget_memory",
-            "list_changes",
-            "create_memory_link",
-            "store_many",
-            "mark_memory",
-            "put_document",
-            "put_documents",
-            "homes",
-        ],
+        "features": ["idempotency_keys", "homes", *METHODS],
     }

@@ -104,11 +104,6 @@ def test_a_bad_call_is_refused_with_the_reason(web: httpx.Client, body: bytes, s
     assert status != 422 or answer["field"] == error
 
 
-def test_an_unknown_method_has_the_words_that_clients_know(web: httpx.Client) -> None:
-    reply = web.post("/mcp/call", json={"method": "divine"})
-    assert reply.json() == {"success": False, "error": "Unknown method: divine"}
-
-
 @pytest.mark.parametrize(("verb", "path", "status"), [("GET", "/mcp/call", 405), ("POST", "/", 404)])
 def test_other_places_say_where_to_go(web: httpx.Client, verb: str, path: str, status: int) -> None:
     reply = web.request(verb, path)

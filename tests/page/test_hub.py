@@ -21,8 +21,7 @@ from kingly_memory.errors import StoreUnreadable
 from kingly_memory.hub.access import Access, Gate
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.grants import FILE, changing, granted
-from kingly_memory.hub.overseen import Overseen
-from kingly_memory.hub.server import application
+from kingly_memory.hub.server import Overseen, application
 from kingly_memory.hub.storing import HubStore
 from kingly_memory.hub.traffic import Traffic
 from kingly_memory.page.hub import views

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.hub.access import Refusal, host_of, is_loopback
-from kingly_memory.hub.overseen import Overseen
+from kingly_memory.hub.server import Overseen
 from kingly_memory.hub.traffic import PAGE
 from kingly_memory.observe import log
 from kingly_memory.page.access import HEADERS

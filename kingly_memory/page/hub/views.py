@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from kingly_memory.errors import StoreError
 from kingly_memory.hub.documents import documents_of
 from kingly_memory.hub.grants import ANYBODY, EVERY
-from kingly_memory.hub.overseen import Overseen
+from kingly_memory.hub.server import Overseen
 from kingly_memory.hub.traffic import Failure
 from kingly_memory.models import JsonObject, project_and_user
 from kingly_memory.page.asked import View, facts, section, table, verbatim, when
