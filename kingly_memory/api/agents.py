@@ -211,7 +211,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
 
         engine = self._engine
         await engine.opened()
-        chosen = None if level is None else compression.level_named(level)
+        chosen = None if level is None else validation.choice("level", level, compression.CompressionLevel)
         original = validation.draft(
             content,
             content_limit_bytes=engine.settings.content_limit_bytes,

@@ -17,6 +17,7 @@ from kingly_memory import validation
 from kingly_memory.dataclass import asdict, dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
+from kingly_memory.plain import Plain
 from kingly_memory.text.writing import stems
 
 IMPORTANCE = 0.5
@@ -31,12 +32,15 @@ Scoring = Literal["product", "hello_agents"]
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryItem:
+class MemoryItem(Plain):
     """What was experienced, in which year of a simulation, and how much it matters (0 to 1).
 
     `timestamp` orders items; one without a time zone is UTC. `id` names the memory that it is in a store, if it is in
     one. `order` counts the items that one memory has experienced before. Raises InvalidInput.
     """
+
+    OPTIONAL = ("id",)
+    DIGITS = None
 
     content: str
     importance: float = IMPORTANCE
@@ -65,16 +69,6 @@ class MemoryItem:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-    def to_json(self) -> JsonObject:
-        return {
-            "content": self.content,
-            "importance": self.importance,
-            "year": self.year,
-            "timestamp": self.timestamp.isoformat(),
-            "tags": list(self.tags),
-            **({} if self.id is None else {"id": self.id}),
-        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MemoryItem:
@@ -333,15 +327,9 @@ class CognitiveMemory:
         }
 
     @classmethod
-    def restore(
-        cls,
-        data: Mapping[str, Any],
-        *,
-        rules: ExperienceRules | None = None,
-        now: Callable[[], datetime] | None = None,
-    ) -> CognitiveMemory:
-        """The memory that `serialize` gave, under its own rules unless said, whatever it holds more than these have
-        room for: that goes with the next change. Raises InvalidInput, and then makes none."""
+    def restore(cls, data: Mapping[str, Any], *, now: Callable[[], datetime] | None = None) -> CognitiveMemory:
+        """The memory that `serialize` gave, under its own rules, whatever it holds more than these have room for: that
+        goes with the next change. Raises InvalidInput, and then makes none."""
         given: Any = data
         if not isinstance(given, Mapping) or given.get("format") != FORMAT:
             raise InvalidInput("data", f"is no memory of an agent: its `format` is not {FORMAT!r}")
@@ -356,10 +344,10 @@ class CognitiveMemory:
                 validation.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
                 validation.count("experienced", data["experienced"], least=0, most=2**62),
             )
-            agent_id, own_rules = data["agent_id"], ExperienceRules(**data["rules"])
+            agent_id, rules = data["agent_id"], ExperienceRules(**data["rules"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidInput("data", f"is damaged ({type(error).__name__}: {error})") from None
-        memory = CognitiveMemory(agent_id, rules=rules or own_rules, now=now)
+        memory = CognitiveMemory(agent_id, rules=rules, now=now)
         memory._held = held.whole()
         return memory
 

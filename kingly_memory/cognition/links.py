@@ -89,11 +89,8 @@ class LinkDraft:
 
 def draft(link_type: object = "related", strength: object = 1.0, description: object = None) -> LinkDraft:
     """Check what a caller says of a link. Raises InvalidInput."""
-    said_type, said_strength = (
-        validation.choice("link_type", link_type, LinkType),
-        validation.share("strength", strength),
-    )
-    return LinkDraft(said_type, said_strength, validation.label("description", description))
+    said_type = validation.choice("link_type", link_type, LinkType)
+    return LinkDraft(said_type, validation.share("strength", strength), validation.label("description", description))
 
 
 def write(

@@ -80,9 +80,9 @@ def outcome_draft(
     said_approach = validation.label("approach", approach)
     said_reason = None
     if reason is not None:
-        from kingly_memory.text.redaction import (
-            redact,  # it often quotes an error, and an outcome may leave this machine
-        )
+        from kingly_memory.text.redaction import redact
+
+        # It often quotes an error, and an outcome may leave this machine.
 
         said_reason = redact(spoken("reason", reason)).text
     said_notes = all_spoken("notes", notes)

@@ -105,15 +105,6 @@ class CompressionConfig:
     llm_required: bool = False
 
 
-def level_named(value: object) -> CompressionLevel:
-    """The level of that name. Raises InvalidInput."""
-    try:
-        return CompressionLevel(value.strip().casefold() if isinstance(value, str) else str(value))
-    except ValueError:
-        known = ", ".join(CompressionLevel)
-        raise InvalidInput("level", f"{str(value)[:40]!r} is not a compression level; choose one of {known}") from None
-
-
 LEARNED_AS = {
     "outcome": MemoryType.EPISODIC,
     "knowledge": MemoryType.SEMANTIC,
@@ -277,17 +268,12 @@ class MemoryCompressor:
         return await self._compressed(text, level, question, None, significance)
 
     async def compress_conversation(
-        self,
-        text: str,
-        focus: str | None = None,
-        *,
-        level: CompressionLevel | str | None = None,
-        significance: float = validation.SIGNIFICANCE,
+        self, text: str, focus: str | None = None, *, significance: float = validation.SIGNIFICANCE
     ) -> CompressedMemory:
         """What a conversation taught, above all about the focus. Raises as `compress_outcome` does."""
         about = validation.mended(_text("focus", focus)).strip() if focus is not None else ""
         question = partial(compression_model.conversation, focus=about, is_here=self._model_is_here)
-        return await self._compressed(text, level, question, about, significance)
+        return await self._compressed(text, None, question, about, significance)
 
     async def extract_heuristic(
         self, experiences: Sequence[str], *, significance: float = validation.SIGNIFICANCE
@@ -327,7 +313,7 @@ class MemoryCompressor:
     async def _compressed(
         self, text: str, level: CompressionLevel | str | None, question: _Question, focus: str | None, worth: float
     ) -> CompressedMemory:
-        chosen = level_named(self._config.level if level is None else level)
+        chosen = validation.choice("level", self._config.level if level is None else level, CompressionLevel)
         said = validation.mended(_text("text", text))
         model = self._model_for(worth)
         if not self._config.enabled:

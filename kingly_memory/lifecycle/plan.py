@@ -106,9 +106,6 @@ class Plan:
     spared: int = 0
     summaries: int = 0
 
-    def those(self, kind: type[Verdict]) -> tuple[Decision, ...]:
-        return tuple(one for one in self.decisions if isinstance(one.verdict, kind))
-
 
 def plan(
     asked: Policies,

@@ -72,7 +72,7 @@ class Engine:
         self._is_embedding = False
         sides = runtime.remotes.sides_of(station.space)
         self.view = View(station, store=store, local=self.local, clock=clock)
-        self.associations = Associations(station, view=self.view, reader=reader, local=self.local, clock=clock)
+        self.associations = Associations(station, reader=reader, local=self.local, clock=clock)
         self.searching = Search(
             view=self.view,
             reader=reader,

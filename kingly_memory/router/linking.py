@@ -16,7 +16,7 @@ from kingly_memory.ports import Now, Row, StoreReader, Transaction, in_transacti
 from kingly_memory.router import write
 from kingly_memory.router.delivery import known_remotes, outbox
 from kingly_memory.router.delivery.moves import receipt_of
-from kingly_memory.router.view import SEEN, Station, View, Visible, pages
+from kingly_memory.router.view import SEEN, Station, Visible, pages
 from kingly_memory.router.write import Stored, WriteContext
 
 
@@ -68,9 +68,8 @@ def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteCon
 class Associations:
     """Reading one project's links and chains, beside its `View`. Synchronous."""
 
-    def __init__(self, station: Station, *, view: View, reader: StoreReader, local: Visible, clock: Now) -> None:
+    def __init__(self, station: Station, *, reader: StoreReader, local: Visible, clock: Now) -> None:
         self._station = station
-        self._view = view
         self._reader = reader
         self._local = local
         self._clock = clock

@@ -33,10 +33,10 @@ class Subjects:
         self._space = space
         self._remotes = remotes
 
-    def live(self, *, agent: str | None = None, standings: Sequence[Standing] = (Standing.LIVE,)) -> Iterator[Subject]:
+    def live(self, *, agent: str | None = None) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
         query, start = Query("", self._space, agent=agent), None
-        while rows := self._reader.page(query, standings, PAGE, start, oldest_first=True):
+        while rows := self._reader.page(query, (Standing.LIVE,), PAGE, start, oldest_first=True):
             yield from self.of(rows)
             start = rows[-1].position
             time.sleep(PAUSE_S)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kingly_memory import Settings
-from kingly_memory.settings import Pace
 from tests.cli_runner import Run
 from tests.threads.samples import THREAD_ID
-
-QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 @pytest.mark.requirement("SMT-003", "SMT-006")

@@ -8,7 +8,6 @@ import pytest
 
 from tests.mcp_sessions import Session, session
 
-TEXT = "User prefers dark mode and vi keybindings"
 SIX = {"ai_focus", "ai_unfocus", "ai_pin", "ai_suggestions", "ai_rate_context", "ai_compact"}
 
 

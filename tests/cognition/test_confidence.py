@@ -22,7 +22,6 @@ from kingly_memory.models import Source
 from tests.cognition.task_samples import Told, hits, record, similar_tasks_told, tasks_told
 
 TASK = "deploy the api to production"
-LIMIT = 1_048_576
 LONG = "tidy up " * 400
 
 

@@ -6,13 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from kingly_memory.cognition.outcomes import (
     EXCERPT,
     MOST_NOTES,
     TaskOutcome,
-    assessment_draft,
     outcome_draft,
     outcome_of,
 )
@@ -27,17 +25,6 @@ ASSESSMENT = {"task": "deploy", "confidence": 0.5, "factors": {}, "similar_tasks
 
 def outcome(task: object = "deploy the api", status: object = "completed", **said: Any) -> Draft:
     return outcome_draft(task, status, content_limit_bytes=LIMIT, **said)
-
-
-def assessment(task: str = "deploy the api", confidence: float = 0.56, context_id: str | None = None) -> Draft:
-    return assessment_draft(
-        task,
-        confidence=confidence,
-        factors={"base": 0.5, "memory_informed": 0.3},
-        similar_tasks_found=1,
-        content_limit_bytes=LIMIT,
-        context_id=context_id,
-    )
 
 
 @pytest.mark.requirement("KNG-034")
@@ -111,9 +98,6 @@ def test_an_outcome_that_makes_no_sense_is_refused_by_name(field: str, said: dic
     with pytest.raises(InvalidInput) as refused:
         outcome(**said)
     assert refused.value.field == field
-
-
-spoken = st.text().filter(str.strip)
 
 
 @pytest.mark.requirement("KNG-034")

@@ -16,13 +16,11 @@ from kingly_memory.cognition.stream import MemoryEvent
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryType
 from kingly_memory.ports import Row
-from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 from tests.lifecycle.samples import placed as subject
 from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
-QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=0.05))
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings, Source, SyncMemoryRouter
-from kingly_memory.cognition.confidence import by_likeness
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.cognition.task_samples import hit
 from tests.router_bench import PromptStore, router_over
 
 FAST = Settings(durability="process")
@@ -212,12 +210,6 @@ async def test_a_thousand_task_operations_in_one_process(tmp_path: Path) -> None
             await memory.assess_confidence(f"step {number}")
             assert len((await memory.working_context("long run")).items) <= 20
         assert (await memory.status())["memories"]["total"] >= 750
-
-
-def likeness(one: str, other: str) -> float:
-    """How alike two descriptions are, by their words alone."""
-    [found] = by_likeness(one, [hit(1, "completed", 1.0, task=other)])
-    return found.relevance
 
 
 async def test_notes_of_a_task_that_must_stay_here_stay_here(tmp_path: Path) -> None:

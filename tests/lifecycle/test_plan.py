@@ -38,7 +38,6 @@ NARROW = replace(SEEDS_TIERS, configs={tier: replace(config, max_items=2) for ti
 FADING = Policies((STRENGTH,))
 TIERED = Policies((TIERS,), LifecycleRules(tiers=NARROW))
 FADING_AND_TIERED = replace(TIERED, names=(STRENGTH, TIERS))
-ALL = replace(TIERED, names=(LIFETIMES, STRENGTH, TIERS))
 
 
 def subject(number: int = 1, *, days_old: float = 365, **said: Any) -> Subject:
@@ -63,7 +62,7 @@ def consolidated(population: Sequence[Subject], rules: Tiers = SEEDS_TIERS, now_
 
 
 def ids(found: Plan, kind: type[Verdict]) -> tuple[MemoryId, ...]:
-    return tuple(one.memory_id for one in found.those(kind))
+    return tuple(one.memory_id for one in found.decisions if isinstance(one.verdict, kind))
 
 
 def verdicts(found: Plan) -> Mapping[MemoryId, Verdict]:
@@ -97,7 +96,7 @@ def sizes(population: Sequence[Subject], found: Plan) -> list[int]:
 
 def archived(found: Plan) -> list[int]:
     """The numbers of those that would go."""
-    return sorted(int(one.memory_id[-12:], 16) for one in found.those(Archive))
+    return sorted(int(one.memory_id[-12:], 16) for one in found.decisions if isinstance(one.verdict, Archive))
 
 
 @pytest.mark.requirement("ALM-044")

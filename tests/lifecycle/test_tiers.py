@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.tiers import (
     SEEDS_TIERS,
@@ -39,8 +38,6 @@ DECAYED = {
 }
 
 AFTER_SURPRISES = [0.3, 0.51, 0.657, 0.7599, 0.8319, 0.8824, 0.9176]
-
-FIGURES = st.floats(0, 1)
 
 
 @pytest.mark.requirement("ARG-001")

@@ -42,7 +42,7 @@ async def memory(store: Interrupted, clock: ManualClock) -> AsyncIterator[Memory
         (lambda memory: memory.compact("brutal"), "'brutal' is unknown; choose one of gentle, normal, aggressive"),
         (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
         (lambda memory: memory.search("x", mode="telepathy"), "mode: .*telepathy.*"),
-        (lambda memory: memory.compress_and_learn("x", level="tiny"), "'tiny' is not a compression level"),
+        (lambda memory: memory.compress_and_learn("x", level="tiny"), "'tiny' is unknown; choose one of none, light"),
         (lambda memory: memory.compress_and_learn("x", "gossip"), "'gossip' cannot be learned as"),
         (lambda memory: memory.store("x", type="dreams"), "type: .*dreams"),
     ],

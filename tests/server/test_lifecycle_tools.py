@@ -12,7 +12,6 @@ from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.mcp_sessions import session
 
-DAY_S = 86_400
 LASTING = Settings(durability="process", pace=Pace(closing_s=0.0))
 TEXT = "The deploy took 40 minutes. It rained all day. We must run the migrations first. Everything ended well."
 

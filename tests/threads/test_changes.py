@@ -12,7 +12,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import usual_lifetimes
-from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.models import Query, Standing
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes
 from kingly_memory.router.write import WriteContext
@@ -38,16 +38,6 @@ async def said(memory: MemoryRouter, name: str, count: int) -> list[Any]:
 
 def split(store: PromptStore, clock: ManualClock, name: str, *shares: list[Any]) -> tuple[str, ...]:
     return store.write(changes.split(thread(name), shares, [name], desk(clock))).result()
-
-
-def beside(store: PromptStore, name: str) -> dict[str, JsonObject]:
-    whose = owner("app", name)
-    return {one: facet for one in OURS for facet in store.reader.facets(one, [whose]).values()}
-
-
-def rate(store: PromptStore, name: str, ratings: list[JsonObject]) -> None:
-    whose = owner("app", name)
-    store.write(lambda transaction: transaction.set_facet("ratings", whose, {"ratings": ratings})).result()
 
 
 async def counts(memory: MemoryRouter) -> list[int]:

@@ -26,7 +26,6 @@ from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.router_bench import PromptStore
-from tests.threads.conftest import LASTING
 from tests.threads.samples import TOPICS, talk
 
 NOW_S = 1_000 * 86_400.0
@@ -303,12 +302,6 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 
 # --- faces ------------------------------------------------------------------------------------------------------------
-
-
-async def filled(home: Path) -> None:
-    async with MemoryRouter.open(home, False, project="app", settings=LASTING) as memory:
-        for name in ("one", "two"):
-            await talk(memory, name, *TOPICS["deploys"])
 
 
 def test_the_command_says_what_to_do_and_how(run: Run) -> None:

@@ -26,15 +26,13 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.plan import TIERS
-from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, kept_placement
-from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
+from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.fusion import NAMED, VECTORS
 from kingly_memory.router import feedback, write
-from kingly_memory.router.access import Access
 from kingly_memory.router.activity import Activity, memory_stats
-from kingly_memory.router.lifecycle.usage import UsageBuffer
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.sweep import changes as sweep_changes
 from kingly_memory.router.sweep.steward import SweepReport
 from kingly_memory.router.write import Stored
@@ -44,8 +42,6 @@ FROM_REMOTES = 64
 """Hits that a remote is asked for."""
 FOUND_BY_WORDS = {"bm25", NAMED}
 """The scores of a hit that holds words of the query. What was said beside one has a relevance of its own alone."""
-AT_ONCE = 200
-"""Facets read by one statement."""
 STATS = tuple(memory_stats({}, 0.0, Activity(), 0.0))
 """What the seed's `get_memory_stats` answers."""
 
@@ -61,28 +57,14 @@ class Verbs(Protocol):
     def search(self) -> Callable[..., Awaitable[Results]]: ...
 
 
-class TierAccess(Access, Protocol):
-    """The way to the store, and to the search before anybody counts what it found as used."""
-
-    @property
-    def usage(self) -> UsageBuffer: ...
-
-    @property
-    def rules(self) -> LifecycleRules: ...
-
-    async def look(self, query: Query) -> Results: ...
-
-    def note_found(self, memory_ids: Sequence[str]) -> None: ...
-
-
 class ContinuumMemory:
     """The memories of a project by tier. Whatever was stored otherwise is in them too, where its significance places
     it."""
 
-    def __init__(self, access: TierAccess, verbs: Verbs) -> None:
-        self._access = access
+    def __init__(self, engine: Engine, verbs: Verbs) -> None:
+        self._engine = engine
         self._verbs = verbs
-        self._rules = access.rules.tiers
+        self._rules = engine.rules.tiers
 
     async def store(  # noqa: PLR0917  # the seed's signature
         self,
@@ -98,21 +80,21 @@ class ContinuumMemory:
         there, significance = validation.choice("tier", tier, Tier), validation.share("importance", importance)
         draft = validation.draft(
             content,
-            content_limit_bytes=self._access.settings.content_limit_bytes,
+            content_limit_bytes=self._engine.settings.content_limit_bytes,
             type=MemoryType.SEMANTIC.value,
             significance=significance,
             metadata=continuum.metadata(metadata, source, topic),
         )
-        context = self._access.write_context()
+        context = self._engine.write_context()
 
         def change(transaction: Transaction) -> Stored:
             stored = write.store(draft, context)(transaction)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 
-        receipt = await self._access.keep(change)
+        receipt = await self._engine.keep(change)
         memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
-        [entry] = await self._access.read(lambda: self._entries([(memory, None)]))
+        [entry] = await self._engine.read(lambda: self._entries([(memory, None)]))
         return entry
 
     async def retrieve(
@@ -131,13 +113,13 @@ class ContinuumMemory:
         """
         how, wanted = validation.choice("strategy", strategy, RetrievalStrategy), continuum.tiers(tiers)
         least = validation.share("min_similarity", min_similarity)
-        asked = validation.query(query, space=self._access.space, limit=limit, without_tags=validation.unsought(None))
+        asked = validation.query(query, space=self._engine.space, limit=limit, without_tags=validation.unsought(None))
         # A remote need not send a thousand because a tier is far down here.
-        results = await self._access.look(replace(asked, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
-        candidates = await self._access.read(partial(self._candidates, tuple(results)))
+        results = await self._engine.look(replace(asked, limit=RESULTS_LIMIT, remote_limit=FROM_REMOTES))
+        candidates = await self._engine.read(partial(self._candidates, tuple(results)))
         chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
-        self._access.note_found([one.memory.id for one in chosen])
-        return await self._access.read(lambda: self._entries([(one.memory, one.similarity) for one in chosen]))
+        self._engine.note_found([one.memory.id for one in chosen])
+        return await self._engine.read(lambda: self._entries([(one.memory, one.similarity) for one in chosen]))
 
     async def entry(self, memory_id: str) -> MemoryEntry | None:
         """A memory of the project by its id or key, also one that rests in the archive, without using it; None for what
@@ -145,13 +127,13 @@ class ContinuumMemory:
         name = validation.required("memory_id", memory_id)
 
         def look() -> MemoryEntry | None:
-            reader, space = self._access.reader, self._access.space
+            reader, space = self._engine.reader, self._engine.space
             row = reader.row(reader.id_of_key(space, name) or name)
             if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.space != space:
                 return None
             return self._entries([(row.memory, None)])[0]
 
-        return await self._access.read(look)
+        return await self._engine.read(look)
 
     async def update_outcome(self, memory_ids: Iterable[str | MemoryEntry] | MemoryEntry, success: bool) -> int:
         """Note that memories were referred to in something that was a success or not: all of them or none. Says how
@@ -162,8 +144,8 @@ class ContinuumMemory:
         names = [_named("memory_ids", one) for one in several]
         if not isinstance(success, bool):
             raise InvalidInput("success", f"expected true or false, not {validation.shown(success)!r}")
-        used = feedback.used(names, self._access.write_context(), self._rules, succeeded=success)
-        return await self._access.write(used)
+        used = feedback.used(names, self._engine.write_context(), self._rules, succeeded=success)
+        return await self._engine.write(used)
 
     async def update_surprise_score(
         self, memory_id: str | MemoryEntry, retrieval_context: Mapping[str, float] | None = None
@@ -178,8 +160,8 @@ class ContinuumMemory:
             for name in ("predicted_relevance", "actual_usefulness")
         )
         name = _named("memory_id", memory_id)
-        judged = feedback.judged(name, self._access.write_context(), self._rules, predicted=predicted, actual=actual)
-        return (await self._access.write(judged)).surprise
+        judged = feedback.judged(name, self._engine.write_context(), self._rules, predicted=predicted, actual=actual)
+        return (await self._engine.write(judged)).surprise
 
     async def needs_consolidation(self) -> bool:
         """Whether a tier holds more memories than it has room for."""
@@ -190,7 +172,7 @@ class ContinuumMemory:
         """A sweep by the tiers alone: up with what has proved itself, down with what has faded, to the archive with
         what has no room. `undo_sweep` takes it back. Raises SweepUnderWay, StoreError."""
         report = await self._verbs.sweep([TIERS])
-        done = await self._access.read(lambda: self._done(report.id))
+        done = await self._engine.read(lambda: self._done(report.id))
 
         def those(*kinds: str) -> tuple[MemoryId, ...]:
             return tuple(MemoryId(one["id"]) for one in done if one["did"] in kinds)
@@ -233,8 +215,9 @@ class ContinuumMemory:
 
     def _entries(self, found: Sequence[tuple[Memory, float | None]]) -> list[MemoryEntry]:
         """With how they stand now: some uses may not be in the store yet."""
-        memories, pending = [memory for memory, _ in found], self._access.usage
-        places, usages = self._placements(memories), self._facets("usage", memories)
+        memories, pending = [memory for memory, _ in found], self._engine.usage
+        places = self._placements(memories)
+        usages = self._engine.reader.facets("usage", [one.id for one in memories])
         entries = []
         for memory, similarity in found:
             place, used = places[memory.id], usages.get(memory.id, {})
@@ -259,24 +242,18 @@ class ContinuumMemory:
         return entries
 
     def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
-        facets = self._facets("tier", memories)
+        facets = self._engine.reader.facets("tier", [one.id for one in memories])
         return {one.id: kept_placement(facets.get(one.id), one, self._rules) for one in memories}
-
-    def _facets(self, name: str, memories: Sequence[Memory]) -> dict[str, JsonObject]:
-        found: dict[str, JsonObject] = {}
-        for first in range(0, len(memories), AT_ONCE):
-            found |= self._access.reader.facets(name, [one.id for one in memories[first : first + AT_ONCE]])
-        return found
 
     def _done(self, sweep_id: str) -> list[JsonObject]:
         """What a sweep wrote down of what it did, in its order."""
         entries: list[JsonObject] = []
         page = 0
-        while found := self._access.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
+        while found := self._engine.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
             entries += [one for facet in found.values() for one in facet["entries"]]
             page += 1
         # A summary that nothing went behind is taken back.
-        rows = {one["id"]: self._access.reader.row(one["id"]) for one in entries if one["did"] == sweep_changes.WRITTEN}
+        rows = {one["id"]: self._engine.reader.row(one["id"]) for one in entries if one["did"] == sweep_changes.WRITTEN}
         gone = {memory_id for memory_id, row in rows.items() if row is None or row.standing is not Standing.LIVE}
         return [one for one in entries if one["id"] not in gone]
 

@@ -10,6 +10,7 @@ from kingly_memory.lifecycle import decay, policies
 from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
+from kingly_memory.plain import Plain
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.activity import Activity, memory_stats
 from kingly_memory.router.delivery import known_remotes
@@ -19,14 +20,11 @@ from kingly_memory.router.subjects import Subjects
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivePage:
+class ArchivePage(Plain):
     """One page of the archive, the most recently stored first. `next_before` continues it; None at the end."""
 
     entries: tuple[ArchiveEntry, ...]
     next_before: int | None
-
-    def to_json(self) -> JsonObject:
-        return {"entries": [entry.to_json() for entry in self.entries], "next_before": self.next_before}
 
 
 class Condition:
