@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, settings
 
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore
+from tests.router_bench import PromptStore, router_over
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kingly_memory import MemoryRouter
     from tests.cli_runner import Run
 
 pytest_plugins = ["tests.requirements_plugin"]
@@ -85,3 +88,10 @@ def clock() -> ManualClock:
 def store(tmp_path: Path) -> PromptStore:
     """Of a router that somebody else closes."""
     return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    """A router over that store, without a remote."""
+    async with router_over(store, None, clock) as router:
+        yield router

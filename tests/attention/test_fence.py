@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, without_fenced
 from kingly_memory.attention.injection import Budget, NoteCandidate, Omission, inject
 from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence, telling
-from kingly_memory.ids import new_id
-from kingly_memory.models import Memory, MemoryType, Origin, Scope
+from kingly_memory.models import Memory, Origin
 from kingly_memory.text.writing import estimated_tokens
 from tests.attention.hostile_texts import HOSTILE_TEXTS, RENDERING
+from tests.store_samples import memory as sample
 
 NONCE = "f" * 32
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -51,20 +51,7 @@ tricky_text = st.one_of(
 
 
 def memory(content: str, *, origin: Origin = Origin.USER, agent: str | None = "claude-code", **facts: object) -> Memory:
-    said: dict[str, object] = {"key": None, "title": None, "significance": 0.5, **facts}
-    return Memory(
-        id=new_id(NOW),
-        content=content,
-        type=MemoryType.SEMANTIC,
-        confidence=0.5,
-        tags=(),
-        scope=Scope("app", agent=agent),
-        origin=origin,
-        created_at=NOW,
-        updated_at=NOW,
-        revision=1,
-        **said,  # type: ignore[arg-type]  # the facts a test names
-    )
+    return sample(content, "app", origin=origin, agent=agent, **facts)
 
 
 def block_of(*memories: Memory, budget: Budget | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib import import_module
 
 import pytest
@@ -14,31 +14,17 @@ from hypothesis import strategies as st
 from kingly_memory.attention.focus import Focus, Thread
 from kingly_memory.attention.injection import Budget, Injection, NoteCandidate, Omission, inject, priority
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
-from kingly_memory.ids import new_id
-from kingly_memory.models import Memory, MemoryType, Origin, Scope
+from kingly_memory.models import Memory, Origin
 from kingly_memory.text.writing import estimated_tokens
+from tests.store_samples import NOON as NOW
+from tests.store_samples import memory as sample
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NONCE = "f" * 32
 shares = st.floats(0, 1)
 
 
 def memory(content: str, *, context: str | None = None, key: str | None = None, origin: Origin = Origin.USER) -> Memory:
-    return Memory(
-        id=new_id(NOW),
-        key=key,
-        content=content,
-        type=MemoryType.SEMANTIC,
-        significance=0.5,
-        confidence=0.5,
-        tags=(),
-        title=None,
-        scope=Scope("app", context_id=context),
-        origin=origin,
-        created_at=NOW,
-        updated_at=NOW,
-        revision=1,
-    )
+    return sample(content, "app", context_id=context, key=key, origin=origin)
 
 
 def candidate(content: str, similarity: float = 1.0, *, pertinence: float = 1.0, **thread: object) -> NoteCandidate:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from kingly_memory.models import MemoryType
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
-from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
@@ -40,12 +38,6 @@ DATABASE = ConsensusRecord(
 
 def dissent(debate_id: str, content: str = "A month of double writes is too short", **said: Any) -> DissentRecord:
     return DissentRecord(debate_id, "cy", content, **said)
-
-
-@pytest.fixture
-async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(PromptStore(tmp_path / "home"), None, clock) as opened:
-        yield opened
 
 
 # --- storing ----------------------------------------------------------------------------------------------------------

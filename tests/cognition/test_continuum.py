@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,6 @@ from tests.router_bench import CALM, PromptStore, router_over
 
 DAY_S = 86_400.0
 TIERS = tuple(Tier)
-
-
-@pytest.fixture
-async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(PromptStore(tmp_path / "home"), None, clock) as opened_router:
-        yield opened_router
 
 
 @pytest.fixture

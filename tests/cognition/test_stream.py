@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -18,16 +17,10 @@ from kingly_memory.models import MemoryType
 from kingly_memory.ports import Row
 from kingly_memory.testing import ManualClock
 from tests.lifecycle.samples import placed as subject
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore
 
 DAY_S = 86_400.0
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as opened:
-        yield opened
 
 
 def said(events: list[MemoryEvent]) -> list[str]:

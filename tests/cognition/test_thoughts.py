@@ -24,13 +24,6 @@ from tests.router_bench import REMOTE, PromptStore, facet_of, router_over
 QUICK = Settings(durability="process")
 
 
-@pytest.fixture
-async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    opened = MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK, clock=clock)
-    async with opened as router:
-        yield router
-
-
 async def contents(memory: MemoryRouter, chain_id: str) -> list[str]:
     return [thought.content for thought in await memory.thoughts(chain_id)]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.policies import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing, Tier
+from kingly_memory.models import Memory, Scope, Standing, Tier
+from tests.store_samples import memory as sample
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
@@ -67,23 +68,9 @@ def samples() -> Iterator[Sample]:
 def memory(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Memory:
     """A memory as it was stored that many days before noon."""
     then = datetime.fromtimestamp(NOON_S - days_old * DAY_S, UTC)
-    fields: dict[str, Any] = {
-        "id": MemoryId(f"019b0000-0000-7000-8000-{number:012x}"),
-        "key": None,
-        "content": f"note {number}",
-        "type": MemoryType.SEMANTIC,
-        "significance": 0.5,
-        "confidence": 0.5,
-        "tags": (),
-        "title": None,
-        "scope": Scope("app"),
-        "origin": Origin.AGENT,
-        "created_at": then,
-        "updated_at": then,
-        "revision": 1,
-        "metadata": {},
-    }
-    return Memory(**{**fields, **said})
+    memory_id = MemoryId(f"019b0000-0000-7000-8000-{number:012x}")
+    text = said.pop("content", f"note {number}")
+    return sample(text, "app", **{"id": memory_id, "created_at": then, "updated_at": then, **said})
 
 
 def subject(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Subject:

@@ -264,7 +264,7 @@ async def test_bad_arguments_are_refused_by_name() -> None:
     bad: Any = 5
     with pytest.raises(InvalidInput, match="text: expected a text"):
         await compressor.compress_outcome(bad)
-    with pytest.raises(InvalidInput, match="level: 'tiny' is not"):
+    with pytest.raises(InvalidInput, match="level: 'tiny' is unknown"):
         await compressor.compress_outcome(REPORT, "tiny")
     with pytest.raises(InvalidInput, match="significance"):
         await compressor.compress_outcome(REPORT, significance=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,12 +15,6 @@ pytestmark = pytest.mark.requirement("N30")
 
 TEXT = "Deploys need two reviews"
 DAY_S = 86_400.0
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as opened:
-        yield opened
 
 
 def feed(store: PromptStore) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.compaction import (
@@ -25,13 +24,12 @@ from kingly_memory.lifecycle.compaction import (
     strategy,
 )
 from kingly_memory.models import Query, Standing
-from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore
+from tests.threads.samples import talk
 
 DAY_S = 86_400.0
 NOW_S = 1_000 * DAY_S
-LASTING = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 
 def thread(name: str, *words: str, idle_days: float = 0.0, **said: Any) -> ActiveThread:
@@ -144,17 +142,6 @@ def test_every_thread_ends_in_one_place_and_none_is_revived(
 
 
 # --- in the store -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock, settings=LASTING) as router:
-        yield router
-
-
-async def talk(memory: MemoryRouter, name: str, *texts: str, **said: Any) -> None:
-    for text in texts:
-        await memory.store(text, context_id=name, **said)
 
 
 def standings(store: PromptStore) -> dict[str, tuple[str | None, Standing]]:
