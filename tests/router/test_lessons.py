@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ TEXT = (
     "We deployed the api on Friday evening. It was sunny and the coffee was cold. The migration has 3 steps. "
     "We must run the migrations before the deploy. Somebody told a joke about ducks. The rollback took 12 minutes."
 )
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
-    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as router:
-        yield router
 
 
 @pytest.mark.requirement("ALM-074", "ALM-075")

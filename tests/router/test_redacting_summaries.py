@@ -16,7 +16,7 @@ from kingly_memory.models import Memory, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.validation import Imported, draft
 from tests.lifecycle.samples import NOON, memory
-from tests.router.test_summaries import NARROW, live_summaries, of
+from tests.router.test_summaries import NARROW, crowd, live_summaries, of
 from tests.router_bench import PromptStore, router_over
 
 # --- the text -------------------------------------------------------------------------------------------------------
@@ -75,12 +75,6 @@ def test_a_summary_from_a_file_may_say_anything_of_itself(changed: dict[str, Any
 async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with router_over(store, None, clock, settings=NARROW) as opened:
         yield opened
-
-
-async def crowd(router: MemoryRouter, count: int = 5, **said: Any) -> None:
-    for number in range(count):
-        text = f"Deploy {number} took an hour."
-        await router.store(text, **{"tags": ["deploys"], "key": f"k{number}", **said})
 
 
 async def summed_up(router: MemoryRouter, **said: Any) -> tuple[Memory, list[Memory]]:

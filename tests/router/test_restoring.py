@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,9 @@ from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
 from tests.lifecycle.samples import memory as sample
-from tests.router_bench import PromptStore, router_over
 
 QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 DAY_S = 86_400.0
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock, settings=QUICK) as router:
-        yield router
 
 
 @pytest.mark.requirement("KNG-084")
