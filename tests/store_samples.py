@@ -50,6 +50,10 @@ def memory(content: str = "the kettle whistles", project: str = "alpha", **field
     return replace(plain, **fields)
 
 
+def opened(home: Path, lock_wait_s: float = 0.2) -> DiskStore:
+    return DiskStore(home, durability="process", lock_wait_s=lock_wait_s)
+
+
 def saving(*memories: Memory, standing: Standing = Standing.LIVE) -> Callable[[Transaction], None]:
     """A change that saves them."""
 

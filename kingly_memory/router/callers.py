@@ -21,14 +21,11 @@ class Callers:
     """Times that a piece took, which callers have to themselves after it."""
 
     def __init__(self) -> None:
-        self._called_s = -math.inf
-
-    def call(self) -> None:
-        """A verb was called."""
-        self._called_s = time.monotonic()
+        self.called_s = -math.inf
+        """When a verb was called last (monotonic)."""
 
     def are_there(self) -> bool:
-        return time.monotonic() < self._called_s + self._THERE_S
+        return time.monotonic() < self.called_s + self._THERE_S
 
     def check(self) -> None:
         """Raises CalledMeanwhile."""
@@ -38,5 +35,5 @@ class Callers:
     async def let_pass(self, worked_s: float) -> None:
         """After a piece that took so long. Nothing tells that nobody called."""
         theirs_s = time.monotonic() + self._OTHERS * worked_s
-        while (wait_s := min(theirs_s, self._called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
+        while (wait_s := min(theirs_s, self.called_s + self._THERE_S) - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(wait_s)

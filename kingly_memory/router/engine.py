@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +16,7 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import STRENGTH, TIERS, Policies
 from kingly_memory.models import REMOTE_ABOVE, Assist, DeliveryState, JsonObject, Memory, Query, Receipt, Results
 from kingly_memory.observe import MemoriesForgotten, MemoriesFound, MemoriesSwept, MemoryStored
-from kingly_memory.ports import LanguageModel, Row, StoreReader, Transaction
+from kingly_memory.ports import LanguageModel, Row, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
@@ -56,8 +57,9 @@ class Engine:
         self.services = services = runtime.services
         self.store, self.settings, self.clock = services.store, services.settings, services.clock
         self.rules, self.remotes, self.sweeper = runtime.rules, runtime.remotes, runtime.sweeper
+        self.space, self.reader = station.space, services.reader
         store, settings, clock = self.store, self.settings, self.clock
-        reader, meaning = services.reader, runtime.meaning
+        reader, meaning = self.reader, runtime.meaning
         self.injections = None if runtime.injections is None else runtime.injections(station.space)
         self.usage = UsageBuffer(station.space)
         self._is_closed = False
@@ -109,7 +111,7 @@ class Engine:
         self.check_open()
         runtime = self.runtime
         runtime.unwritten.add(self)
-        self.services.callers.call()
+        self.services.callers.called_s = time.monotonic()
         if not runtime.is_open or runtime.loop is not asyncio.get_running_loop():
             await runtime.open()
 
@@ -124,14 +126,6 @@ class Engine:
         self._is_closed = True
 
     # --- reading and writing ------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> str:
-        return self.station.space
-
-    @property
-    def reader(self) -> StoreReader:
-        return self.store.reader
 
     def now_s(self) -> float:
         return self.clock.now().timestamp()

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,15 +17,16 @@ import pytest
 from kingly_memory.adapters.local import encryption, keys, sqlite
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.injections import InjectionFiles
-from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreDamaged, StoreLocked
 from tests.cli_runner import Run, environment
 from tests.store_samples import ROOT, memory, put, stored_contents
+from tests.store_samples import opened as opened_store
 
 PAGE = 4_096
 SAID = [f"zebra {number} " + "x" * 300 for number in range(60)]
 WORDS = ("zebra", "melon", "quince", "kiwano", "CREATE TABLE", "SQLite")
 """Of texts, tags, keys and projects, and of every database that can be read."""
+opened = partial(opened_store, lock_wait_s=1)
 
 
 @pytest.fixture
@@ -40,10 +42,6 @@ def with_memories(home: Path) -> None:
     store = opened(home)
     put(store, *(memory(text) for text in SAID))
     store.close()
-
-
-def opened(home: Path) -> DiskStore:
-    return DiskStore(home, durability="process", lock_wait_s=1)
 
 
 def read(home: Path) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 from kingly_memory.adapters.local.folder import Folder, locked, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreError, StoreUntrusted, StoreUnwritable
-from tests.store_samples import check_integrity, elsewhere, memory, put, stored_contents
+from tests.store_samples import check_integrity, elsewhere, memory, opened, put, stored_contents
 
 NOBODY = 65_534
 forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -32,10 +32,6 @@ def founded(home: Path) -> Path:
     put(store, memory("violet"))
     store.close()
     return home
-
-
-def opened(home: Path) -> DiskStore:
-    return DiskStore(home, durability="process", lock_wait_s=0.05)
 
 
 @pytest.fixture

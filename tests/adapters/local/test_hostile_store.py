@@ -25,6 +25,7 @@ from tests.store_samples import (
     elsewhere,
     memory,
     number_layout,
+    opened,
     put,
     set_facet,
     stored_contents,
@@ -42,10 +43,6 @@ def home(tmp_path: Path) -> Path:
     put(store, memory("violet", key="k"))
     store.close()
     return home
-
-
-def opened(home: Path) -> DiskStore:
-    return DiskStore(home, durability="process", lock_wait_s=0.2)
 
 
 class Bomb:

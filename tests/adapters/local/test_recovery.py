@@ -31,6 +31,7 @@ from tests.store_samples import (
     elsewhere,
     match,
     memory,
+    opened,
     put,
     set_facet,
     stored_contents,
@@ -55,10 +56,6 @@ def home(tmp_path: Path) -> Path:
 
 def database(home: Path) -> Path:
     return home / "store" / "cache.db"
-
-
-def opened(home: Path) -> DiskStore:
-    return DiskStore(home, durability="process", lock_wait_s=0.2)
 
 
 def overwrite(home: Path, at: int, data: bytes) -> None:
@@ -138,13 +135,18 @@ def every_read(store: DiskStore) -> None:
 
 
 @pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_reading_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_store_that_is_read_or_written_to_is_recovered(
+    home: Path, damage: Damage, writes: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     damage(home)
     store = opened(home)
+    if not writes:
+        every_read(store)
+    put(store, *(memory(f"afterwards {number}") for number in range(300)))
     every_read(store)
-    put(store, memory("afterwards"))
-    assert stored_contents(store)[-1] == "afterwards"
+    assert stored_contents(store)[-1] == "afterwards 299"
     (quarantined,) = home.glob("store.corrupt-*")
     assert store.recovered() == str(quarantined)
     store.close()
@@ -153,20 +155,6 @@ def test_reading_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog:
     assert "memories" in said
     assert not (home / "store.salvaged").exists()
     assert opened(home).recovered() == str(quarantined)
-    check_integrity(home)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_writing_to_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
-    damage(home)
-    store = opened(home)
-    put(store, *(memory(f"afterwards {number}") for number in range(300)))
-    store.close()
-    reader = opened(home)
-    every_read(reader)
-    assert stored_contents(reader)[-1] == "afterwards 299"
-    reader.close()
-    assert len(loudly(caplog)) == 1
     check_integrity(home)
 
 

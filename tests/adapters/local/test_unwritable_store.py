@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,14 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreError, StoreUnreadable, StoreUnwritable
 from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, elsewhere, memory, put, stored_contents
+from tests.store_samples import opened as opened_store
 
 pytestmark = [
     pytest.mark.requirement("KNG-085"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 NOBODY = 65_534
+opened = partial(opened_store, lock_wait_s=30)
 
 
 @pytest.fixture
@@ -40,10 +43,6 @@ def home() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder / "home"
     shutil.rmtree(folder)
-
-
-def opened(home: Path) -> DiskStore:
-    return DiskStore(home, durability="process", lock_wait_s=30)
 
 
 def as_a_plain_user(home: Path, work: Callable[[], Any]) -> Any:
