@@ -10,6 +10,7 @@ from typing import Any
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.adapters.local import backup
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.dialect import GREETING, Offer
 from kingly_memory.adapters.remote.hub import HubRemote
@@ -95,6 +96,15 @@ class Team:
         """The hub's process, also when it starts again."""
         self.store = self._opened()
         self.engine = Engine(served(self.store), HashedEmbedder(), self.clock, "1.2.3")
+
+    def back_up(self) -> None:
+        backup.create(self.folder / "hub", self.folder / "hub.backup")
+
+    def put_back(self) -> None:
+        """The hub's process ends, and begins with what was backed up."""
+        self.store.close()
+        backup.restore(self.folder / "hub", self.folder / "hub.backup", replace=True, lock_wait_s=1)
+        self.start()
 
     @asynccontextmanager
     async def machine(

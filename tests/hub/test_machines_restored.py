@@ -67,15 +67,13 @@ async def test_a_hub_that_was_put_back_gets_again_what_it_lost(tmp_path: Path) -
     async with team.machine("laptop") as memory:
         port, gone = await memory.store("The port is 1", key="port"), await memory.store("The host is old")
         await memory.sync(timeout=5)
-        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        team.back_up()
         await memory.store("The port is 2", key="port")
         later = await memory.store("Deploys need two reviews")
         await memory.link_memories(port.id, later.id, "related")
         await memory.forget(gone.id)
         await memory.sync(timeout=5)
-        team.store.close()
-        backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
-        team.start()
+        team.put_back()
         assert (await memory.sync(timeout=5)).delivered == 3
         assert held(team) == {port.id: "The port is 2", later.id: "Deploys need two reviews"}
         linked = team.engine.answer(SCOPE, parsed("get_linked_memories", {"memory_ids": [_remote_id(team, port.id)]}))
@@ -92,13 +90,11 @@ async def test_what_is_forgotten_before_it_was_sent_again_to_a_hub_that_was_put_
 ) -> None:
     team = Team(tmp_path)
     async with team.machine("laptop") as laptop, team.machine("desktop") as desktop:
-        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        team.back_up()
         await laptop.store("The port is 1", key="port")
         await laptop.sync(timeout=5)
         await desktop.sync(timeout=5)
-        team.store.close()
-        backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
-        team.start()
+        team.put_back()
         assert await laptop._engine.remotes.connections[0]._link.probe(forced=True)  # and nothing is sent yet
         team.clock.tick(1)
         await laptop.forget("port")
@@ -117,16 +113,14 @@ async def test_a_hub_that_was_put_back_gets_again_the_documents_that_it_lost(tmp
         for key in ("changed", "gone", "same"):
             await laptop.documents.put("users", key, "old")
         await laptop.sync(timeout=5)
-        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        team.back_up()
         team.clock.tick(1)
         await laptop.documents.put("users", "changed", "new")
         await laptop.documents.put("users", "later", "new")
         await laptop.documents.delete("users", "gone")
         for memory in (laptop, desktop):
             await memory.sync(timeout=5)
-        team.store.close()
-        backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
-        team.start()
+        team.put_back()
         for memory in (desktop, laptop, desktop):
             await memory.sync(timeout=5)
         async with team.machine("third") as third:
@@ -141,12 +135,10 @@ async def test_a_hub_that_was_put_back_gets_again_the_documents_that_it_lost(tmp
 async def test_a_hub_that_was_put_back_gets_again_what_it_lost_under_another_token(tmp_path: Path) -> None:
     team = Team(tmp_path)
     async with team.machine("laptop", token_mark="first") as memory:
-        backup.create(tmp_path / "hub", tmp_path / "hub.backup")
+        team.back_up()
         later = await memory.store("Deploys need two reviews")
         await memory.sync(timeout=5)
-    team.store.close()
-    backup.restore(tmp_path / "hub", tmp_path / "hub.backup", replace=True, lock_wait_s=1)
-    team.start()
+    team.put_back()
     async with team.machine("laptop", token_mark="second") as memory:
         await memory.sync(timeout=5)
         assert held(team) == {later.id: "Deploys need two reviews"}

@@ -192,13 +192,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     server = ScriptedRemote(
         *options.script,
-        always=options.always,
         weather=weather,
         dialect=options.dialect,
-        mcp=McpStyle(options.sessions, options.stateless, options.events) if options.dialect == "mcp" else None,
-        honours_keys=not options.no_keys,
+        mcp=McpStyle(events=options.events) if options.dialect == "mcp" else None,
         without=options.without,
-        token=options.token,
         port=options.port,
         effects_file=options.effects_file,
     )
@@ -213,31 +210,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    faults = "\n".join(f"  {kind:15} {meaning}" for kind, meaning in FAULTS.items())
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.scripted.remote",
-        description="A memory server that fails on command.",
-        epilog=f"faults:\n{faults}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser("tests.scripted.remote", description="A memory server that fails on command.")
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
     parser.add_argument("--port-file", type=Path, help="the port is written there once connections are taken")
     parser.add_argument("--dialect", choices=["json-call", "mcp"], default="json-call")
-    parser.add_argument("--stateless", action="store_true", help="in mcp: knows the protocol without sessions")
-    parser.add_argument("--no-sessions", action="store_false", dest="sessions", help="in mcp: issues no session ids")
     parser.add_argument("--events", action="store_true", help="in mcp: replies with event streams")
     parser.add_argument("--effects-file", type=Path, help="one JSON line per request and per effect")
     parser.add_argument("--script", nargs="*", default=[], metavar="FAULT", help="one per request")
-    parser.add_argument("--always", default="ok", metavar="FAULT", help="when the script is used up")
     parser.add_argument("--fail-500", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--fail-429", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--drop-reply", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--retry-after", default="1", help="what a 429 by chance asks for")
     parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="what every call takes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-keys", action="store_true", help="ignore idempotency keys")
     parser.add_argument("--without", nargs="*", default=[], metavar="METHOD", help="methods it does not know")
-    parser.add_argument("--token", help="the bearer token it wants (made-up ones only: arguments are public)")
     return parser.parse_args(arguments)
 
 
