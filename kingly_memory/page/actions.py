@@ -177,29 +177,24 @@ def _kept(verb: Verb, posted: Mapping[str, Sequence[str]]) -> dict[str, Sequence
 
 
 def _again(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]], problem: str) -> Html:
-    kept = _kept(verb, posted)
+    kept, back = _kept(verb, posted), _first(posted, "back")
     given = {name: "\n".join(said) if len(said) > 1 else said[0] for name, said in kept.items()}
-    back = _first(posted, "back")
-    return el(
-        "div",
-        el("h1", title(verb)),
-        el("p", "That was not done: ", problem, role="alert", class_="alert"),
-        form(asked, verb.calls, [*kept], given=given, button="Try again", back=back),
-        el("p", el("a", "Back, and leave it as it is", href=own(back))),
-    )
+    said = el("p", "That was not done: ", problem, role="alert", class_="alert")
+    return _asking(verb, back, said, form(asked, verb.calls, [*kept], given=given, button="Try again", back=back))
 
 
 def _sure(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]], result: Any) -> Html:
-    back = _first(posted, "back")
-    fixed = {**_kept(verb, posted), "sure": "yes"}
-    return el(
-        "div",
-        el("h1", title(verb)),
-        el("p", verb.says),
-        section("This would be done", facts(result)),
-        form(asked, verb.calls, fixed=fixed, button="Do it", back=back),
-        el("p", el("a", "Back, and leave it as it is", href=own(back))),
+    back, fixed = _first(posted, "back"), {**_kept(verb, posted), "sure": "yes"}
+    would = section("This would be done", facts(result))
+    return _asking(
+        verb, back, el("p", verb.says), would, form(asked, verb.calls, fixed=fixed, button="Do it", back=back)
     )
+
+
+def _asking(verb: Verb, back: str, *body: Child) -> Html:
+    """Something that was not done yet, with the way back."""
+    leave = el("p", el("a", "Back, and leave it as it is", href=own(back)))
+    return el("div", el("h1", title(verb)), body, leave)
 
 
 def own(address: str) -> str:

@@ -144,14 +144,13 @@ class HubRemote(ToolRemote):
         self, text: str, *, space: str, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
-        reply = await self._dialect.call(
-            "search_semantic_memories", params, space=space, timeout_s=timeout_s, reads=True
-        )
-        return [hit._replace(is_fed="list_changes" in self._features) for hit in wire.hits(reply)[:limit]]
+        return (await self._hits("search_semantic_memories", params, space, timeout_s))[:limit]
 
     async def working_memory(self, context_id: str | None, *, space: str, timeout_s: float) -> list[RemoteHit]:
-        params = {"context_filter": context_id}
-        reply = await self._dialect.call("get_working_memory", params, space=space, timeout_s=timeout_s, reads=True)
+        return await self._hits("get_working_memory", {"context_filter": context_id}, space, timeout_s)
+
+    async def _hits(self, tool: str, params: JsonObject, space: str, timeout_s: float) -> list[RemoteHit]:
+        reply = await self._dialect.call(tool, params, space=space, timeout_s=timeout_s, reads=True)
         return [hit._replace(is_fed="list_changes" in self._features) for hit in wire.hits(reply)]
 
     async def linked(self, remote_ids: Sequence[str], *, space: str, timeout_s: float) -> list[JsonObject]:
