@@ -18,6 +18,7 @@ import ssl
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
@@ -43,6 +44,11 @@ Token = str | Callable[[], str | None] | None
 
 REPLY_LIMIT_BYTES = 1_048_576
 """Of a reply that is read: what is longer is no answer to a question of ours."""
+_HEAD_LIMIT_BYTES = 16_384
+"""Of what comes before the body of a reply: twice what usual servers send at most."""
+_LOOKED_AT, _LEAST_CHUNK_BYTES = 256, 16
+"""After so many chunks each has to have had that many bytes on average: each costs us more than it costs the server."""
+_head_left: ContextVar[float] = ContextVar("head_left", default=math.inf)
 _MOST_REDIRECTS = 3
 _FOLLOWED = frozenset({307, 308})
 """The redirects that keep method and body. They are followed to the same origin only."""
@@ -102,8 +108,10 @@ class Reply:
             if length > self._limit_bytes:
                 raise too_long
             yield chunk
-            if chunks % 64 == 0:  # a reply of one-byte chunks would else be read in one turn of the event loop
-                await asyncio.sleep(0)
+            if chunks % _LOOKED_AT == 0:
+                if length < chunks * _LEAST_CHUNK_BYTES:
+                    raise RemoteUnavailable("the reply comes in pieces of a few bytes", reached=True)
+                await asyncio.sleep(0)  # many chunks may have come in one piece
 
 
 CONNECT_TIMEOUT_S = 2.0
@@ -382,14 +390,23 @@ def _same_origin(url: httpx.URL, response: httpx.Response) -> httpx.URL:
 
 
 async def _read_in_small_pieces(event: str, info: dict[str, Any]) -> None:
-    """A hook of httpcore's. It reads interim replies (1xx), however many they are, until it waits for more bytes: in
-    its pieces of 64 KiB the event loop would stand still for 100 ms at a time. 8 KiB are 300 interim replies."""
-    if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+    """A hook of httpcore's, which would read interim replies (1xx) for as long as they come: they cost us far more time
+    than the server. In its pieces of 64 KiB the event loop would stand still for 100 ms at a time; 8 KiB are 300
+    interim replies. What comes before the answer is counted, in the task of the request."""
+    if event == "http11.receive_response_headers.started":
+        _head_left.set(_HEAD_LIMIT_BYTES)
+    elif event == "http11.receive_response_headers.complete":
+        _head_left.set(math.inf)
+    elif event.endswith(("connect_tcp.complete", "start_tls.complete")):
         stream = info["return_value"]
         read = stream.read
 
         async def read_piece(most_bytes: int, **limits: Any) -> bytes:
+            left = _head_left.get()
+            if left <= 0:
+                raise RemoteUnavailable(f"the server sends more than {_HEAD_LIMIT_BYTES:,} bytes before its answer")
             piece: bytes = await read(min(most_bytes, 8_192), **limits)
+            _head_left.set(left - len(piece))
             return piece
 
         stream.read = read_piece

@@ -1,4 +1,5 @@
-"""A hostile reply costs next to nothing: measured in a process of its own, against a server in another."""
+"""A hostile reply is refused and costs next to nothing: in a process of its own, against a server in another. How long
+its event loop stands still is measured by `make faults`."""
 
 from __future__ import annotations
 
@@ -15,14 +16,13 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MOST_BYTES = 16 * 1024 * 1024
-MOST_GAP_S = 0.1
 ENDED = {
     "gzip-bomb": "compressed",
     "double-gzip": "compressed",
     "huge": "longer than 1,048,576 bytes",
     "endless": "longer than 1,048,576 bytes",
-    "tiny-chunks": "no complete answer within 1 s",
-    "interim": "no complete answer within 1 s",
+    "tiny-chunks": "in pieces of a few bytes",
+    "interim": "more than 16,384 bytes before its answer",
     "deep": "nested too deeply",
     "wide": "too many parts",
     "huge-int": "a number that is too large",
@@ -44,7 +44,7 @@ def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             time.sleep(0.02)
         url = f"http://127.0.0.1:{port_file.read_text(encoding='utf-8')}"
         call = [sys.executable, "-m", "tests.hostile_client", url, str(len(ENDED)), request.param]
-        client = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+        client = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
         yield dict(zip(ENDED, json.loads(client.stdout), strict=True))
     finally:
         server.terminate()
@@ -54,8 +54,7 @@ def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize(
     "fault", [pytest.param(one, marks=pytest.mark.requirement("A13")) if one == "interim" else one for one in ENDED]
 )
-def test_a_hostile_reply_costs_little_memory_and_no_stall(reports: dict[str, Any], fault: str) -> None:
+def test_a_hostile_reply_is_refused_and_costs_little_memory(reports: dict[str, Any], fault: str) -> None:
     report = reports[fault]
     assert re.search(ENDED[fault], report["outcome"])
     assert report["grown"] <= MOST_BYTES
-    assert report["gap_s"] <= MOST_GAP_S
