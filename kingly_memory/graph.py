@@ -6,7 +6,7 @@ in a sentence. So searches and hooks find both, remotes get them, and what was d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kingly_memory.models import JsonObject
@@ -72,7 +72,10 @@ def part(key: str | None, content: str, metadata: Mapping[str, Any]) -> Entity |
     match metadata:
         case {"entityType": str(kind)} if key is not None:
             entity = Entity(key, kind)
-            return entity._replace(observations=tuple(_observations(content, entity.heading)))
+            # What somebody wrote in another form is an observation too.
+            first, *others = content.removeprefix(entity.heading).split("\n- ")
+            observed = ([first.strip("\n")] if first.strip() else []) + [one.replace("\n  ", "\n") for one in others]
+            return entity._replace(observations=tuple(observed))
         case {"from": str(source), "to": str(target), "relationType": str(kind)}:
             return Relation(source, target, kind)
     return None
@@ -86,11 +89,3 @@ def from_json(data: Any) -> Entity | Relation | None:
         case {"type": "relation", "from": str(source), "to": str(target), "relationType": str(kind)}:
             return Relation(source, target, kind)
     return None
-
-
-def _observations(content: str, heading: str) -> Iterator[str]:
-    """What somebody wrote in another form is an observation too."""
-    first, *others = content.removeprefix(heading).split("\n- ")
-    if first.strip():
-        yield first.strip("\n")
-    yield from (one.replace("\n  ", "\n") for one in others)

@@ -402,7 +402,11 @@ def moment(name: str, value: object) -> datetime | None:
     if value is None:
         return None
     if isinstance(value, str):
-        value = _parsed(name, value)
+        text = value
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            raise InvalidInput(name, f"{text[:40]!r} is not an ISO 8601 date or time") from None
     if not isinstance(value, datetime):
         raise InvalidInput(name, f"expected a date and time, not {_name(value)}")
     try:
@@ -414,17 +418,11 @@ def moment(name: str, value: object) -> datetime | None:
 def until_moment(name: str, value: object) -> datetime | None:
     """The same for the end of a time: a text that names a day alone means the end of that day."""
     found = moment(name, value)
-    if found is None or not isinstance(value, str) or not _is_a_day(value):
-        return found
-    return found.replace(hour=23, minute=59, second=59, microsecond=999_999)
-
-
-def _is_a_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    if found is not None and isinstance(value, str):
+        with suppress(ValueError):  # it names a time of a day too
+            date.fromisoformat(value)
+            return found.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return found
 
 
 def detail(value: object) -> Detail:
@@ -440,13 +438,6 @@ def shown(value: object) -> str:
         return str(value)[:40]
     except ValueError:
         return "a number of thousands of digits"
-
-
-def _parsed(name: str, text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(name, f"{text[:40]!r} is not an ISO 8601 date or time") from None
 
 
 def _content(value: object, limit_bytes: int) -> str:

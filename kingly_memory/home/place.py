@@ -78,12 +78,16 @@ class Place:
         folder = nearest_project(here)
         named_home = home or env.get("KINGLY_HOME") or None
         if named_home is not None:
-            chosen_home = absolute(_path("home", named_home))
+            if not isinstance(named_home, str | os.PathLike):
+                raise InvalidInput("home", f"expected a path, not {type(named_home).__name__}")
+            chosen_home = absolute(named_home)
         elif folder is not None:
             chosen_home = folder / HOME_FOLDER
         else:
             chosen_home = user_data_folder(env) / "memory"
-        named, owner = project or env.get("KINGLY_PROJECT"), _project_folder(chosen_home, folder)
+        # A home inside a project folder names the project, wherever the process was started.
+        owner = chosen_home.parents[1] if chosen_home.parts[-2:] == HOME_FOLDER.parts else folder
+        named = project or env.get("KINGLY_PROJECT")
         place = cls(
             home=chosen_home,
             project=named or (owner.name if owner else "") or "default",
@@ -194,19 +198,8 @@ class ModelPlace:
         return cls(url, model, env.get("KINGLY_LLM_TOKEN") or None)
 
 
-def _path(name: str, value: object) -> str | os.PathLike[str]:
-    if not isinstance(value, str | os.PathLike):
-        raise InvalidInput(name, f"expected a path, not {type(value).__name__}")
-    return value
-
-
 def absolute(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.abspath(Path(path).expanduser()))
-
-
-def _project_folder(home: Path, folder: Path | None) -> Path | None:
-    """A home inside a project folder names the project, wherever the process was started."""
-    return home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
 
 
 def nearest_project(start: Path) -> Path | None:

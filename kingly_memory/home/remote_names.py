@@ -143,19 +143,14 @@ def _pairs(said: Addresses, usual: str) -> Iterator[tuple[str | None, str]]:
 
 def _split(text: str) -> Iterator[tuple[str | None, str]]:
     if _NAMED.fullmatch(text) is None:
+        before, equals, _ = text.partition("=")
+        if equals and "/" not in before and ":" not in before:  # it would be taken for a part of an address
+            raise InvalidInput("remote", f"{before.strip()[:40]!r} is no name for a remote; {_RULE}")
         if text:
-            _check_unnamed(text)
             yield None, text
         return
     for match in filter(None, map(_NAMED.fullmatch, _BETWEEN.split(text))):  # all of them begin with a name
         yield match[1], match[2].rstrip(",")
-
-
-def _check_unnamed(text: str) -> None:
-    """A name that is none would else be taken for a part of an address."""
-    before, equals, _ = text.partition("=")
-    if equals and "/" not in before and ":" not in before:
-        raise InvalidInput("remote", f"{before.strip()[:40]!r} is no name for a remote; {_RULE}")
 
 
 def _check(label: str, seen: dict[str, str]) -> None:

@@ -27,7 +27,9 @@ def secret(path: Path, name: str, refusal: type[InvalidInput] | type[InvalidSett
         problem = _problem(os.fstat(descriptor), path)
         if problem is not None:
             raise refusal(name, problem)
-        content = _content(descriptor)
+        content = b""
+        while len(content) <= LIMIT_BYTES and (more := os.read(descriptor, LIMIT_BYTES)):
+            content += more
     except OSError as error:
         raise refusal(name, f"{path} cannot be read ({error.strerror})") from None
     finally:
@@ -51,11 +53,3 @@ def _problem(status: os.stat_result, path: Path) -> str | None:
     if status.st_mode & 0o077:
         return f"other users may read {path}; run `chmod 600` on it"
     return None
-
-
-def _content(descriptor: int) -> bytes:
-    """A little more than the limit at most."""
-    content = b""
-    while len(content) <= LIMIT_BYTES and (more := os.read(descriptor, LIMIT_BYTES)):
-        content += more
-    return content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from kingly_memory.blocking import SyncMemoryRouter
@@ -22,7 +21,7 @@ class KinglyMemory(Memory):
     and importance. `how` is what Memory takes. Raises as KinglyStorage does."""
 
     def __init__(self, memory: SyncMemoryRouter, *, root: str = "crewai", **how: Any) -> None:
-        super().__init__(storage=KinglyStorage(memory, root=root), embedder=_no_vectors, **how)
+        super().__init__(storage=KinglyStorage(memory, root=root), embedder=lambda texts: [[] for _ in texts], **how)
 
     def remember(self, content: str, *told: Any, **how: Any) -> MemoryRecord | None:
         kept = self._kept([content], *told, **how)
@@ -87,7 +86,3 @@ class KinglyMemory(Memory):
         ]
         self._storage.save(records)
         return records
-
-
-def _no_vectors(texts: Sequence[str]) -> list[list[float]]:
-    return [[] for _ in texts]

@@ -11,6 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.audit import AuditFiles, erase_records
+from kingly_memory.adapters.remote.dialect import GREETING
 from kingly_memory.adapters.remote.hub import CHANGES_AT_ONCE
 from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteRefused, StoreBusy
@@ -18,7 +19,9 @@ from kingly_memory.hub import feed
 from kingly_memory.models import DeliveryState, JsonObject, Origin
 from kingly_memory.ports import Remote
 from kingly_memory.router.callers import CalledMeanwhile
+from kingly_memory.router.remotes.connections import SyncReport
 from kingly_memory.router.search.remote_side import PAGES_A_ROUND, Feeds, RemoteSide
+from kingly_memory.testing import ManualClock
 from tests.hub.machines import Team, Wire, synced
 from tests.router_bench import PromptStore, facet_of, router_over
 
@@ -448,3 +451,88 @@ async def test_what_a_hub_lists_and_this_machine_cannot_read_is_counted(
         async with team.machine("desktop") as desktop:
             assert [one.content for one in await desktop.list()] == ["The port is 1"]
             assert (await desktop.status())["unread"] == 1
+
+
+@pytest.mark.requirement("N7")
+async def test_a_hub_of_a_later_version_is_read_as_far_as_it_is_known_and_nothing_is_lost(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Wire.call
+    is_later = {"feed": False}
+
+    async def later(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+        told = await call(wire, tool, params, **how)
+        if tool == GREETING:
+            known = [one for one in told["features"] if one != "list_changes" or not is_later["feed"]]
+            return {**told, "version": "99.0", "features": [*known, {"name": "tides"}, "list_changes_2"], "needs": 2}
+        if tool == "list_changes":
+            strange = [{"memory_id": "new", "at": "2030-01-01T00:00:00+00:00", "kind": "hologram"}, "a line"]
+            entries = [{**one, "tide": {"height": 3}} for one in told["changes"]]
+            return {**told, "changes": [*entries, *(strange if entries else [])], "shard": 7}
+        return told
+
+    monkeypatch.setattr(Wire, "call", later)
+    async with team.machine("laptop") as laptop:
+        await laptop.store("The port is 1", key="port")
+        await laptop.sync(timeout=5)
+        async with team.machine("desktop") as desktop:
+            assert await said(desktop, "port") == ["The port is 1"]
+            assert (await desktop.status())["unread"] > 0
+            is_later["feed"] = True
+            await laptop.store("The port is 2", key="port")
+            await synced_but_for_the_feed(laptop)
+            report = await synced_but_for_the_feed(desktop)
+            assert "install the version of the hub" in str(report.reason)
+            assert "install the version of the hub" in str((await desktop.status())["not_taken_in"])
+            assert await said(desktop, "port") == ["The port is 1"]
+            is_later["feed"] = False
+            assert (await desktop.sync(timeout=5)).reason is None
+            assert await said(desktop, "port") == ["The port is 2", "The port is 1"]
+
+
+async def synced_but_for_the_feed(memory: MemoryRouter) -> SyncReport:
+    report = await memory.sync(timeout=5)
+    assert (report.pending, report.dead) == (0, 0)
+    return report
+
+
+@pytest.mark.requirement("N7")
+async def test_an_answer_of_a_hub_that_is_no_list_of_changes_is_said_and_asked_for_again(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Wire.call
+    is_cut = [True]
+
+    async def cut(wire: Wire, tool: str, params: JsonObject, **how: Any) -> Any:
+        told = await call(wire, tool, params, **how)
+        return {"changes": told["changes"]} if tool == "list_changes" and is_cut[0] else told
+
+    async with team.machine("laptop") as laptop:
+        await laptop.store("The port is 1", key="port")
+        await laptop.sync(timeout=5)
+    monkeypatch.setattr(Wire, "call", cut)
+    async with team.machine("desktop") as desktop:
+        assert "the reply lists no changes" in str((await desktop.sync(timeout=5)).reason)
+        assert len(await desktop.list()) == 0
+        is_cut[0] = False
+        assert (await desktop.sync(timeout=5)).reason is None
+        assert await said(desktop, "port") == ["The port is 1"]
+
+
+@pytest.mark.requirement("N7")
+async def test_a_machine_whose_clock_is_days_ahead_has_no_last_word_for_ever(team: Team) -> None:
+    right, ahead = team.clock, ManualClock()
+    ahead.jump(3 * 86_400)
+    team.clock = ahead
+    async with team.machine("laptop") as laptop:
+        team.clock = right
+        async with team.machine("desktop") as desktop:
+            await laptop.store("The port is 1", key="port")
+            await laptop.store("The host is a", key="host")
+            await synced(laptop, desktop)
+            await desktop.store("The port is 2", key="port")
+            await desktop.forget("host")
+            await synced(desktop, laptop)
+            for memory in (laptop, desktop):
+                assert await said(memory, "port") == ["The port is 2", "The port is 1"]
+                assert await said(memory, "host") == []

@@ -19,7 +19,7 @@ from typing import Any
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.notes import FRONT, files
-from kingly_memory.adapters.files.reading import Entry, Problem, attempt, text_of
+from kingly_memory.adapters.files.reading import Entry, Problem, as_mapping, attempt, text_of
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, named_id
 from kingly_memory.imported import ImportedLink
@@ -75,7 +75,7 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
     front, text = _front(path)
     if not (isinstance(front.get("type"), str) and front["type"].strip()):
         raise InvalidInput("type", "is missing at the top of the file, which says of what type the concept is")
-    ours, made = _mapping(front.get("kingly")), _mapping(front.get("generated"))
+    ours, made = as_mapping(front.get("kingly")), as_mapping(front.get("generated"))
     content = _RELATED_ONES.sub("", text).strip("\n") if ours else text.strip()
     line: JsonObject = {
         "id": named_id(FORMAT, bundle, name),
@@ -86,7 +86,7 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
         "metadata": {FORMAT: {**{name: one for name, one in front.items() if name != "kingly"}, "path": name}},
     }
     if checks := [front["verified"]] if isinstance(front.get("verified"), Mapping) else front.get("verified"):
-        by = [str(_mapping(one).get("by")) for one in checks] if isinstance(checks, list) else []
+        by = [str(as_mapping(one).get("by")) for one in checks] if isinstance(checks, list) else []
         line["confidence"] = _TRUST[any(one.startswith("human:") for one in by)]
     stale = front.get("stale_after")
     if front.get("status") == "deprecated" or (
@@ -95,7 +95,7 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
         line["standing"] = Standing.ARCHIVED
     elif stale is not None:
         line["ends_at"] = stale
-    line |= {**ours, "metadata": _mapping(ours.get("metadata")) if ours else line["metadata"]}
+    line |= {**ours, "metadata": as_mapping(ours.get("metadata")) if ours else line["metadata"]}
     return jsonl.imported(line, content_limit_bytes=content_limit_bytes, format_name=FORMAT), text
 
 
@@ -116,15 +116,11 @@ def _front(path: Path) -> tuple[Mapping[str, Any], str]:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         problem = str(error).partition("\n")[0]
         raise InvalidInput("front matter", f"is no YAML ({problem}); nothing of the file is imported") from None
-    return _mapping(said), text[found.end() :]
+    return as_mapping(said), text[found.end() :]
 
 
 def _as_text(value: object) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 # --- export ---------------------------------------------------------------------------------------------------------
@@ -159,7 +155,7 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
 
 def _told(memory: Memory, standing: Standing) -> JsonObject:
     """The top of a concept's file. What another bundle said there is said again."""
-    before, by = _mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
+    before, by = as_mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
     who = {Origin.USER: f"human:{memory.scope.user or 'user'}", Origin.AGENT: f"{by}/unknown"}
     told: JsonObject = {
         **{name: one for name, one in before.items() if name not in ("path", "stale_after")},
@@ -186,7 +182,7 @@ def _title(memory: Memory) -> str:
 
 def _path(memory: Memory) -> str:
     """Where a concept stands: where it stood in the bundle that it came from, or under its type."""
-    path = str(_mapping(memory.metadata.get(FORMAT)).get("path") or "")
+    path = str(as_mapping(memory.metadata.get(FORMAT)).get("path") or "")
     if re.fullmatch(r"(?:[\w-][\w .-]*/)*[\w-][\w .-]*\.md", path) and posixpath.basename(path) not in (INDEX, LOG):
         return path
     name = re.sub(r"[^\w-]+", "-", _title(memory).lower())[:60].strip("-")

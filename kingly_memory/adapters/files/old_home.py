@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.adapters.files.reading import Entry, Problem, attempt
+from kingly_memory.adapters.files.reading import Entry, Problem, as_mapping, attempt
 from kingly_memory.dataclass import replace
 from kingly_memory.digests import sha256
 from kingly_memory.imported import FROM_FILE, ImportedContext, ImportedFocus, ImportedLink
@@ -36,9 +35,10 @@ def entries(
     read = [(key, _parsed(value), tag) for key, value, tag in rows]
     facets = {key: value for key, value, _ in read if not key.startswith("m:")}
     memories = [(value, tag) for key, value, tag in read if key.startswith("m:")]
-    ours = [(value, tag) for value, tag in memories if _scope(value).get("project") == project]
+    projects = [as_mapping(value.get("scope")).get("project") for value, _ in memories]
+    ours = [one for one, own in zip(memories, projects, strict=True) if own == project]
     if len(ours) < len(memories):
-        others = ", ".join(sorted({str(_scope(value).get("project")) for value, _ in memories} - {project}))
+        others = ", ".join(sorted({str(one) for one in projects} - {project}))
         left = len(memories) - len(ours)
         yield Problem(
             path, "other projects", f"{left:,} memories of {others[:200]} stay there; name one with --project"
@@ -60,7 +60,7 @@ def _memories(
         standing = tag.partition(" ")[0].removeprefix("v")
         if standing == Standing.FORGOTTEN:
             continue
-        scope = _scope(value)
+        scope = as_mapping(value.get("scope"))
         context_id = scope.get("context_id") or ""
         said = _said_of(facets, _owner(project, context_id)) if context_id else {}
         into = said.get("thread", {}).get("into")
@@ -101,11 +101,6 @@ def _links(facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[Import
     for one in {str(link.get("id")): link for link in links}.values():
         if one.get("source") in known and one.get("target") in known:
             yield ImportedLink(one["source"], one["target"], one["link_type"], one["strength"], one.get("description"))
-
-
-def _scope(value: JsonObject) -> JsonObject:
-    scope: Any = value.get("scope")
-    return scope if isinstance(scope, dict) else {}
 
 
 def _parsed(text: str) -> JsonObject:

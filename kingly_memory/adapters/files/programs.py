@@ -15,7 +15,7 @@ from typing import Any
 
 from kingly_memory import graph
 from kingly_memory.adapters.files import fields
-from kingly_memory.adapters.files.reading import are_pairs, canonical
+from kingly_memory.adapters.files.reading import are_pairs, as_mapping, canonical
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import named_id
 from kingly_memory.models import JsonObject
@@ -43,13 +43,13 @@ def _conversations(content: Sequence[Any]) -> Iterator[JsonObject]:
             branch[place], place = node.get("message"), node.get("parent")
         of = str(one.get("conversation_id") or one.get("id") or named_id(CHATGPT, canonical(one)))
         said, began = list[JsonObject](), one.get("create_time")
-        for message in map(_mapping, reversed(branch.values())):
-            role, facts = _mapping(message.get("author")).get("role"), _mapping(message.get("metadata"))
+        for message in map(as_mapping, reversed(branch.values())):
+            role, facts = as_mapping(message.get("author")).get("role"), as_mapping(message.get("metadata"))
             is_shown = not facts.get("is_visually_hidden_from_conversation") and message.get("recipient") in (
                 None,
                 "all",
             )
-            text = _text(_mapping(message.get("content")).get("parts"))
+            text = _text(as_mapping(message.get("content")).get("parts"))
             if role in ("user", "assistant") and is_shown and text:
                 said.append(
                     _turn(CHATGPT, of, role, text, id=message.get("id"), at=message.get("create_time") or began)
@@ -71,7 +71,7 @@ def _chats(content: Sequence[Any]) -> Iterator[JsonObject]:
     for one in content:
         of = str(one.get("uuid") or named_id(CLAUDE, canonical(one)))
         said, began = list[JsonObject](), one.get("created_at")
-        for message in map(_mapping, one["chat_messages"]):
+        for message in map(as_mapping, one["chat_messages"]):
             role = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))
             text = _text(message.get("content")) or _text(message.get("text"))
             if role and text:
@@ -84,7 +84,7 @@ def _chats(content: Sequence[Any]) -> Iterator[JsonObject]:
 def _projects(content: Sequence[Any]) -> Iterator[JsonObject]:
     for one in content:
         name = str(one.get("name") or "")
-        parts = [{"filename": "instructions", "content": one.get("prompt_template")}, *map(_mapping, one["docs"])]
+        parts = [{"filename": "instructions", "content": one.get("prompt_template")}, *map(as_mapping, one["docs"])]
         for part in parts:
             title = f"{name} › {part.get('filename') or ''}"
             if text := _text(part.get("content")):
@@ -94,7 +94,7 @@ def _projects(content: Sequence[Any]) -> Iterator[JsonObject]:
 
 def _memories(content: Sequence[Any]) -> Iterator[JsonObject]:
     for one in content:
-        found = {"": one["conversations_memory"], **_mapping(one.get("project_memories"))}
+        found = {"": one["conversations_memory"], **as_mapping(one.get("project_memories"))}
         for project, told in found.items():
             if text := _text(told):
                 title = f"What Claude remembers of project {project}" if project else "What Claude remembers"
@@ -115,25 +115,25 @@ def letta(content: Any) -> Iterator[JsonObject] | None:
 
 
 def _agents(agents: Sequence[Any], blocks: Sequence[Any]) -> Iterator[JsonObject]:
-    names = [str(_mapping(one).get("name") or "agent") for one in agents]
+    names = [str(as_mapping(one).get("name") or "agent") for one in agents]
     whose = ", ".join(names)
-    for block in map(_mapping, blocks):
+    for block in map(as_mapping, blocks):
         label = str(block.get("label") or "block")
         if text := _text(block.get("value")):
             about = {"description": block["description"]} if block.get("description") else {}
             # Under its key: a block that was edited since is a revision.
             yield _noted(LETTA, text, whose, label, title=label, key=f"letta.{whose}.{label}", agent=whose, **about)
-    for name, agent in zip(names, map(_mapping, agents), strict=True):
+    for name, agent in zip(names, map(as_mapping, agents), strict=True):
         of, said = f"letta:{name}", list[JsonObject]()
-        for place, message in enumerate(map(_mapping, agent.get("messages") or ())):
+        for place, message in enumerate(map(as_mapping, agent.get("messages") or ())):
             role, text = message.get("role"), _text(message.get("content")) or _text(message.get("text"))
             packed = _json(text) if text.startswith("{") else None
             if isinstance(packed, Mapping):  # what the server wraps a message in, or an event of its own
                 text = _text(packed.get("message")) if packed.get("type") in (None, "user_message") else ""
-            for call in map(_mapping, message.get("tool_calls") or ()):
-                function = _mapping(call.get("function"))
+            for call in map(as_mapping, message.get("tool_calls") or ()):
+                function = as_mapping(call.get("function"))
                 if function.get("name") == "send_message":
-                    text = _text(_mapping(_json(function.get("arguments"))).get("message"))
+                    text = _text(as_mapping(_json(function.get("arguments"))).get("message"))
             if role in ("user", "assistant") and text:
                 at = message.get("created_at")
                 said.append(_turn(LETTA, of, role, text, id=f"{place} {at} {message.get('id')}", at=at))
@@ -147,11 +147,11 @@ def claude_mem(content: Any) -> Iterator[JsonObject] | None:
 
 
 def claude_mem_rows(observations: Sequence[Any], summaries: Any) -> Iterator[JsonObject]:
-    for one in map(_mapping, observations):
+    for one in map(as_mapping, observations):
         facts, concepts = (_listed(one.get(name)) for name in ("facts", "concepts"))
         parts = [one.get("subtitle"), one.get("narrative") or one.get("text"), "\n".join(f"- {fact}" for fact in facts)]
         yield from _session_note("observation", one, one.get("title"), parts, [one.get("type"), *concepts])
-    for one in map(_mapping, summaries or ()):
+    for one in map(as_mapping, summaries or ()):
         parts = [f"{name.replace('_', ' ')}: {one[name]}" for name in _SUMMARY if one.get(name)]
         yield from _session_note("summary", one, one.get("request"), parts, ["summary"])
 
@@ -224,14 +224,10 @@ def _all(content: Any, name: str, kind: type | tuple[type, ...]) -> bool:
     return all(isinstance(one, Mapping) and isinstance(one.get(name), kind) for one in content)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _text(value: Any) -> str:
     """A text, or the texts of a message's parts; pictures, calls and their results are none."""
     if isinstance(value, list):
-        texts = [one if isinstance(one, str) else _mapping(one).get("text") for one in value]
+        texts = [one if isinstance(one, str) else as_mapping(one).get("text") for one in value]
         value = "\n\n".join(one for one in texts if isinstance(one, str) and one.strip())
     return value.strip() if isinstance(value, str) else ""
 

@@ -150,6 +150,11 @@ def point_in_time(name: str, value: object) -> datetime | None:
         raise InvalidInput(name, f"{shown(value)} is no point in time") from None
 
 
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def are_pairs(content: Mapping[str, Any]) -> bool:
     """Whether every name is a key with a `{value, …}`."""
     return all(isinstance(one, Mapping) and "value" in one for one in content.values())

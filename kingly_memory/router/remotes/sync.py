@@ -84,6 +84,7 @@ from kingly_memory.router.write import WriteContext
 _CLOCKS_APART = timedelta(days=1)
 """How far ahead of our clock a hub's may be."""
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NEWER = "it no longer lists changes in a way that is known here; install the version of the hub"
 _UNSCRUBBED = "unscrubbed"
 _SCRUBBED_AT_ONCE = 1_000
 
@@ -117,8 +118,10 @@ class Reading:
                 if space == self._space or not refused.clear:
                     raise
                 continue  # the token may be for one project alone, and not for what is kept for every one
-            if cursor == self._space and known is not None and cursor in known.get("refused", ()):
-                await self._note(None)
+            if cursor == self._space and known is not None:
+                why = _NEWER if page is None and since is not None else None
+                if why != known.get("refused", {}).get(cursor):
+                    await self._note(why)
             if page is None or page.until == since:
                 continue
             news += await self._take_in(page, space, since)
@@ -376,6 +379,9 @@ class Pulled:
             write.revive(transaction, [before], context)
             transaction.save(replace(before, updated_at=said.updated_at), Standing.LIVE)
             return True
+        if is_same and not is_later:  # it was said here by a clock that was far ahead: the hub's moment counts
+            before = replace(before, updated_at=said.updated_at)
+            transaction.save(before, row.standing)
         is_current = is_later and not is_same
         texts = [*earlier, *([] if is_same or is_current else [said])]
         known = {_text(one) for one in ((before, said) if is_current else (before,))}

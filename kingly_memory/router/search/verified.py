@@ -60,7 +60,11 @@ class VerifiedRetriever:
         self._searcher = searcher
         self._model = language_model
         self._threshold = validation.share("verification_threshold", verification_threshold)
-        self._clock = clock or _system_clock()
+        if clock is None:
+            from kingly_memory.adapters.clock import SystemClock
+
+            clock = SystemClock()
+        self._clock = clock
         self._verification_s = verification_s
         self._llm_at_once = llm_at_once
         self._model_is_here = model_is_here
@@ -215,9 +219,3 @@ def _texts(sources: object) -> tuple[str, ...]:
             "ground_truth", f"{problem}; give the passages that matter, {SOURCES_CHARACTERS:,} characters at most"
         )
     return texts
-
-
-def _system_clock() -> Clock:
-    from kingly_memory.adapters.clock import SystemClock
-
-    return SystemClock()
