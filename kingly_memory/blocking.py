@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.app.portal import Face, Portal, SyncTask, on_the_loop
+from kingly_memory.app.portal import Entered, Face, Portal, on_the_loop
 from kingly_memory.cognition.agent_memory import SEEDS
 from kingly_memory.cognition.continuum import RetrievalStrategy
 from kingly_memory.models import Tier
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.agents.continuum import ContinuumMemory
     from kingly_memory.router.agents.debate import Concluded, Debate, KnownBefore
     from kingly_memory.router.agents.stream import MemoryStream
+    from kingly_memory.router.agents.tasks import Task
     from kingly_memory.router.attention.focus import Unfocused
     from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unpinned
     from kingly_memory.router.delivery.known_remotes import KnownRemote
@@ -661,6 +662,35 @@ class SyncContinuumMemory(Face):
     def search(self, query: str, limit: int = 10, **how: Any) -> Results:
         """The memories that answer the query, best first; `how` is what `MemoryRouter.search` takes besides."""
         return self._call(lambda: self._awaiting.search(query, limit=limit, **how))
+
+
+class SyncTask(Entered):
+    """`Task` for code that does not await: the same methods and results."""
+
+    _awaiting: Task
+
+    @property
+    def description(self) -> str:
+        return self._awaiting.description
+
+    @property
+    def context(self) -> WorkingContext | None:
+        return self._awaiting.context
+
+    @property
+    def receipt(self) -> Receipt | None:
+        return self._awaiting.receipt
+
+    def note(self, text: str) -> None:
+        """Keep something in mind: it goes into the outcome, and is at hand in the task's context.
+
+        Raises InvalidInput, StoreError.
+        """
+        self._call(lambda: self._awaiting.note(text))
+
+    def fail(self, reason: str) -> None:
+        """Say that the task failed, and why, without raising anything."""
+        self._awaiting.fail(reason)
 
 
 class SyncMemoryRouter(Portal):

@@ -63,15 +63,21 @@ FACES = (
     ),
     Face("SyncContinuumMemory", "kingly_memory.router.agents.continuum:ContinuumMemory"),
     Face(
+        "SyncTask",
+        "kingly_memory.router.agents.tasks:Task",
+        base="Entered",
+        attributes={"description": "str", "context": "WorkingContext | None", "receipt": "Receipt | None"},
+    ),
+    Face(
         "SyncMemoryRouter",
         "kingly_memory.app.opening:MemoryRouter",
         base="Portal",
         hidden=frozenset({"close"}),
     ),
 )
-BY_HAND = {"Task": "SyncTask"}
-"""Results that wait themselves, and what stands for them in `portal.py`."""
-WRAPPED = {face.source.partition(":")[2]: face.name for face in FACES} | BY_HAND
+MADE_ON_THE_LOOP = {"Task"}
+"""Results that belong to the event loop's own thread from the first."""
+WRAPPED = {face.source.partition(":")[2]: face.name for face in FACES}
 
 
 @dataclass(slots=True)
@@ -121,8 +127,10 @@ def _class(face: Face, needed: Needed) -> str:
         for name, kind in face.attributes.items()
     ]
     members += [_method(face, name, module, node, needed) for name, module, node in _public(face)]
-    if face.base == "Face":
+    if face.base != "Portal":
         needed.types.add((face.awaiting.__module__, awaiting))
+    for kind in face.attributes.values():
+        _need_all(ast.parse(kind), _origins(import_module(face.awaiting.__module__)), needed.types)
     body = "\n".join(indent(one, "    ") for one in members)
     purpose = f'"""`{awaiting}` for code that does not await: the same methods and results."""'
     return f"class {face.name}({face.base}):\n    {purpose}\n\n{body}\n"
@@ -173,9 +181,9 @@ def _method(face: Face, name: str, module: ModuleType, node: Function, needed: N
         asked = f"self._call(lambda: {asked})" if passed else f"self._call({inner})"
     result = ast.unparse(node.returns) if node.returns else "None"
     if result in WRAPPED:
-        if result in BY_HAND:
+        if result in MADE_ON_THE_LOOP:
             asked = f"self._call(lambda: on_the_loop(lambda: {asked}))"
-            needed.values |= {("kingly_memory.app.portal", name) for name in ("on_the_loop", WRAPPED[result])}
+            needed.values.add(("kingly_memory.app.portal", "on_the_loop"))
         asked = f"{WRAPPED[result]}({asked}, self._call)"
         result = WRAPPED[result]
     if result == "Self":
@@ -208,8 +216,12 @@ def _need(node: Function, module: ModuleType, needed: Needed) -> None:
     defaults = [*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
     for wanted, parts in ((needed.types, annotations), (needed.values, defaults)):
         for part in parts:
-            names = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
-            wanted |= {known[one] for one in names if not hasattr(builtins, one)}
+            _need_all(part, known, wanted)
+
+
+def _need_all(part: ast.AST, known: dict[str, tuple[str, str]], wanted: set[tuple[str, str]]) -> None:
+    names = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
+    wanted |= {known[one] for one in names if not hasattr(builtins, one)}
 
 
 def _plain(default: ast.expr, module: ModuleType) -> ast.expr:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.cognition.context import WorkingContext
-    from kingly_memory.models import Receipt
-    from kingly_memory.router.agents.tasks import Task
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -211,24 +208,8 @@ def _close_at_the_end() -> None:
     threading._register_atexit(_shared.close_all)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public name
 
 
-class SyncTask(Face):
-    """`Task` for code that does not await: use it as `with memory.task(…) as task:`."""
-
-    _awaiting: Task
-
-    @property
-    def description(self) -> str:
-        return self._awaiting.description
-
-    @property
-    def context(self) -> WorkingContext | None:
-        """What was at hand when the task began; None without a context."""
-        return self._awaiting.context
-
-    @property
-    def receipt(self) -> Receipt | None:
-        """That of the outcome, once it is recorded."""
-        return self._awaiting.receipt
+class Entered(Face):
+    """A view of what is used with `async with`, for `with`."""
 
     def __enter__(self) -> Self:
         self._call(self._awaiting.__aenter__)
@@ -238,11 +219,3 @@ class SyncTask(Face):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._call(lambda: self._awaiting.__aexit__(kind, error, trace))
-
-    def note(self, text: str) -> None:
-        """Store a note in the task's context."""
-        self._call(lambda: self._awaiting.note(text))
-
-    def fail(self, reason: str) -> None:
-        """Say that the task failed though nothing was raised."""
-        self._awaiting.fail(reason)
