@@ -135,7 +135,7 @@ class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     @verb("thought record", "record_thought", "thoughts", "Record a thought")
     @example(
         '{"content": "The cache is stale, since only reads after 10:00 fail", "thought_type": "hypothesis"}',
-        "success id chain_id thought_type parent_id position chain mcp_id storage_layers delivery",
+        "success id chain_id thought_type parent_id position chain mcp_id=remote_id storage_layers=layers delivery",
     )
     async def record_thought(
         self,

@@ -87,26 +87,29 @@ def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> J
 
 
 def found(results: Results, *_: Any) -> JsonObject:
-    return {"results": [_hit(results, hit) for hit in results], **_how(results)}
+    """With how it was done: the verb names which of that is told."""
+    return {
+        "excluded": {},
+        "asked": None,
+        **results.to_json(),
+        "results": [_hit(results, hit) for hit in results],
+        "count": len(results),
+    }
 
 
 def found_in_mode(results: Results, said: Mapping[str, Any], _: object) -> JsonObject:
-    hits = [
-        {
-            **_hit(results, hit),
-            **_filled(
-                scores={name: round(value, 4) for name, value in hit.scores.items()} if said["explain"] else None,
-                cluster=results.clusters.get(hit.memory.id),
-                verification=results.verdicts.get(hit.memory.id),
-            ),
-        }
-        for hit in results
-    ]
+    told = found(results)
+    for one, hit in zip(told["results"], results, strict=True):
+        extra = _filled(
+            scores={name: round(value, 4) for name, value in hit.scores.items()} if said["explain"] else None,
+            cluster=results.clusters.get(hit.memory.id),
+            verification=results.verdicts.get(hit.memory.id),
+        )
+        one.update(extra)
     unsure = results.excluded.get("low_confidence", 0)
     several, them = ("1 memory is", "it") if unsure == 1 else (f"{unsure} memories are", "them")
     hint = f"{several} less sure than was asked for; a lower min_confidence shows {them}" if unsure else None
-    mode = {"mode": str(results.mode), "mode_reason": results.mode_reason or "", "hint": hint}
-    return {"results": hits, **_how(results), **mode}
+    return {**told, "mode": str(results.mode), "mode_reason": results.mode_reason or "", "hint": hint}
 
 
 def _hit(results: Results, hit: Hit) -> JsonObject:
@@ -116,31 +119,16 @@ def _hit(results: Results, hit: Hit) -> JsonObject:
     return {
         **{"memory_type" if name == "type" else name: value for name, value in told.items()},
         "layers": list(hit.layers),
-        **_repeats(results, one),
-        **_filled(linked=list(results.linked.get(one, ())) or None),
+        **_filled(
+            repeats=list(results.folded.get(one, ())) or None,
+            more_repeats=results.more_folded.get(one),
+            linked=list(results.linked.get(one, ())) or None,
+        ),
     }
-
-
-def _repeats(results: Results, memory_id: str) -> JsonObject:
-    return _filled(
-        repeats=list(results.folded.get(memory_id, ())) or None, more_repeats=results.more_folded.get(memory_id)
-    )
 
 
 def _filled(**facts: Any) -> JsonObject:
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _how(results: Results) -> JsonObject:
-    return {
-        "count": len(results),
-        "excluded": dict(results.excluded),
-        "source": results.source.value,
-        "failures": dict(results.failures),
-        "repaired": dict(results.repaired),
-        "asked": results.asked,
-        "took_ms": round(results.took_ms, 2),
-    }
 
 
 def found_verified(results: VerifiedResults, *_: Any) -> JsonObject:
@@ -186,36 +174,23 @@ def at_hand(context: WorkingContext, said: Mapping[str, Any], _: object) -> Json
     if not len(context) and context.reason is None and said["context_id"] != "current":
         problem = f"nothing is at hand in {shown(said['context_id'])!r}: it is new, or was left too long ago"
         raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
-    updated = context.last_updated
     return {
+        "related_memories": None,
+        **context.to_json(),
         "working_memory": [memory_shown(memory) for memory in context.remote],
         "local_state": [memory_shown(memory) for memory in context.items],
-        "context_id": context.context_id,
-        "last_updated": None if updated is None else round(updated.timestamp() * 1000),
-        "memory_count": len(context),
-        "related_memories": None if context.related is None else list(context.related),
-        "source": context.source.value,
-        "tokens": context.tokens,
-        "whispers": context.whispers,
-        "reason": context.reason,
     }
 
 
 def assessed(assessment: Assessment, *_: Any) -> JsonObject:
-    return {
-        **assessment.to_json(),
-        "context": [memory_shown(memory) for memory in assessment.context],
-    }
+    return {**assessment.to_json(), "context": [memory_shown(memory) for memory in assessment.context]}
 
 
 async def thought(recorded: Thought, said: Mapping[str, Any], memory: MemoryRouter) -> JsonObject:
     chain = (await memory.thoughts(recorded.chain_id))[-LATEST_THOUGHTS:]
-    receipt = recorded.receipt.to_json()
     return {
+        **recorded.receipt.to_json(),
         **recorded.to_json(),
-        "mcp_id": receipt["remote_id"],
-        "storage_layers": receipt["layers"],
-        "delivery": receipt["delivery"],
         "chain": [
             {"position": one.position, "thought_type": one.thought_type, "content": one.content[:SHOWN_CHARACTERS]}
             for one in chain
@@ -225,20 +200,10 @@ async def thought(recorded: Thought, said: Mapping[str, Any], memory: MemoryRout
 
 def weak(result: WeakMemories, said: Mapping[str, Any], _: object) -> JsonObject:
     """Each list weakest first and cut after 100."""
-    lists = {
-        "forgettable": result.forgettable,
-        "recoverable": result.recoverable,
-        "protected": result.protected,
-    }
-    recoverable = [
-        {"memory_id": one.memory_id, "strength": round(one.strength, 4)} for one in result.recoverable[:MOST_WEAK]
-    ]
-    return {
-        "forgettable": [one.memory_id for one in result.forgettable[:MOST_WEAK]],
-        "recoverable": recoverable if said["include_recoverable"] else None,
-        "protected": [one.memory_id for one in result.protected[:MOST_WEAK]],
-        "counts": {name: len(several) for name, several in lists.items()},
-    }
+    told = result.to_json()
+    first = {name: several[:MOST_WEAK] for name, several in told.items()}
+    recoverable = first["recoverable"] if said["include_recoverable"] else None
+    return {**first, "recoverable": recoverable, "counts": {name: len(several) for name, several in told.items()}}
 
 
 def swept(report: SweepReport, *_: Any) -> JsonObject:
