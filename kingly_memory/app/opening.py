@@ -89,6 +89,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         observers: tuple[Observer, ...] = (),
     ) -> Self:
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
+        from kingly_memory.adapters.local.trusted import check_trusted
         from kingly_memory.app import parts  # with the engine, most of what there is to load
         from kingly_memory.router.engine import Engine
         from kingly_memory.router.runtime import Runtime
@@ -115,7 +116,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             language_model=partial(parts.language_model, chosen, time),
             name_at=parts.remote_name,
             erase_records=parts.erase_records(place),
-            check_trusted=parts.trust_check(place),
+            check_trusted=partial(check_trusted, place.home),
         )
         return cls(Engine(runtime))
 

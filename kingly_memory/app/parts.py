@@ -26,10 +26,8 @@ from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
-    from kingly_memory.adapters.remote.http import Transport
     from kingly_memory.home.remote_names import RemotePlace
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
-    from kingly_memory.router.delivery.routes import Routes
     from kingly_memory.router.services import RemotePart
     from kingly_memory.router.sweep.steward import Lock
 
@@ -139,14 +137,11 @@ def reached(place: Place) -> tuple[Reached, ...]:
             raise InvalidInput("remote", f"{which}{error.problem}") from None
         before = found.setdefault(there.remote_name, Reached(one, there))
         if before.place is not one:
-            _say(f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out")
+            import logging  # loaded when there is something to say: most commands have nothing
+
+            same = f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out"
+            logging.getLogger("kingly_memory").warning(same)
     return tuple(found.values())
-
-
-def _say(what: str) -> None:
-    import logging  # loaded when there is something to say: most commands have nothing
-
-    logging.getLogger("kingly_memory").warning(what)
 
 
 def injections(place: Place) -> InjectionLog:
@@ -154,17 +149,6 @@ def injections(place: Place) -> InjectionLog:
     from kingly_memory.adapters.local.injections import InjectionFiles
 
     return InjectionFiles(place.home, place.space)
-
-
-def trust_check(place: Place) -> Callable[[], None]:
-    """What raises StoreUntrusted where this user has neither made the home nor trusted it."""
-
-    def check() -> None:
-        from kingly_memory.adapters.local.trusted import check_trusted
-
-        check_trusted(place.home)
-
-    return check
 
 
 def trust_home(place: Place, settings: Settings) -> None:
@@ -193,23 +177,23 @@ def erase_records(place: Place) -> Callable[[Sequence[str]], int]:
 
 def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:
     """The remotes are those whose addresses can be used."""
+    routes = None
+    if remotes:
+        from kingly_memory.router.delivery.routes import Route, Routes
+
+        known = [
+            Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place))
+            for one in remotes
+        ]
+        routes = Routes(tuple(known), place.remote_use, place.deliver_earlier)
     return Station(
         home=str(place.home),
         space=place.space,
         durability=settings.durability,
-        routes=_routes(place, remotes) if remotes else None,
+        routes=routes,
         version=__version__,
         agent=place.agent,
     )
-
-
-def _routes(place: Place, remotes: Sequence[Reached]) -> Routes:
-    from kingly_memory.router.delivery.routes import Route, Routes
-
-    known = (
-        Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place)) for one in remotes
-    )
-    return Routes(tuple(known), place.remote_use, place.deliver_earlier)
 
 
 def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], clock: Clock) -> tuple[RemotePart, ...]:
@@ -303,7 +287,9 @@ def meaning(settings: Settings, own: Embedder | Vectors | None = None) -> Callab
     """
     named = settings.embedder
     if own is not None:
-        return _once(partial(_of_program, own))
+        from kingly_memory.adapters.embed.guarded import Guarded
+
+        return _once(partial(Guarded.of, own))
     if named == "none":
         return None
     if named.startswith(OPENAI):
@@ -353,17 +339,12 @@ def _minilm() -> Embedder:
     return MiniLmEmbedder()
 
 
-def _of_program(own: Embedder | Vectors) -> Embedder:
-    """Raises EmbedderFailed."""
-    from kingly_memory.adapters.embed.guarded import Guarded
-
-    return Guarded.of(own)
-
-
 def _of_server(there: str) -> Callable[[], Embedder]:
-    from kingly_memory.adapters.embed.openai_http import CALL, openai_embedder
+    from kingly_memory.adapters.clock import SystemClock
+    from kingly_memory.adapters.embed.openai_http import CALL, REPLY_LIMIT_BYTES, openai_embedder
     from kingly_memory.adapters.llm.openai_http import call_path
     from kingly_memory.adapters.remote.endpoint import endpoint
+    from kingly_memory.adapters.remote.http import Transport
 
     url, _, model = there.rpartition("#")
     if not url or not model:
@@ -372,19 +353,12 @@ def _of_server(there: str) -> Callable[[], Embedder]:
         )
     try:
         place = endpoint(url)
-        new_poster = partial(_embedding_server, place, embedder_token())
+        token, limit = embedder_token(), REPLY_LIMIT_BYTES
+        new_poster = partial(Transport, place, token=token, clock=SystemClock(), reply_limit_bytes=limit)
         new_poster()
     except InvalidInput as error:
         raise InvalidSetting("embedder_token" if error.field == "token" else "embedder", error.problem) from None
     return partial(openai_embedder, new_poster, model=model, path=call_path(place.path, CALL))
-
-
-def _embedding_server(place: Endpoint, token: str | None) -> Transport:
-    from kingly_memory.adapters.clock import SystemClock
-    from kingly_memory.adapters.embed.openai_http import REPLY_LIMIT_BYTES
-    from kingly_memory.adapters.remote.http import Transport
-
-    return Transport(place, token=token, clock=SystemClock(), reply_limit_bytes=REPLY_LIMIT_BYTES)
 
 
 def light_vectors_name(settings: Settings) -> str | None:
@@ -427,14 +401,8 @@ class Leadership:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._descriptor: int | None = None
+        self.descriptor: int | None = None
         _leaderships.add(self)
-
-    def leave_to_parent(self) -> None:
-        """In a forked child: close the copy of the descriptor, which would keep the lock after the parent's end."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
     def take(self) -> bool:
         """True when this process holds the lock, now or already. False while the home cannot be written, or a
@@ -446,22 +414,25 @@ class Leadership:
 
     def claim(self) -> bool:
         """As `take`, but for a home that cannot be written, which raises OSError."""
-        if self._descriptor is None:
-            self._descriptor = try_lock(self._path)
-        return self._descriptor is not None
+        if self.descriptor is None:
+            self.descriptor = try_lock(self._path)
+        return self.descriptor is not None
 
     def give_up(self) -> None:
-        if self._descriptor is not None:
-            unlock(self._descriptor)
-            self._descriptor = None
+        if self.descriptor is not None:
+            unlock(self.descriptor)
+            self.descriptor = None
 
 
 _leaderships: WeakSet[Leadership] = WeakSet()
 
 
 def _leave_all_to_parent() -> None:
+    """In a forked child: close the copies of the descriptors, which would keep the locks after the parent's end."""
     for one in list(_leaderships):
-        one.leave_to_parent()
+        if one.descriptor is not None:
+            os.close(one.descriptor)
+            one.descriptor = None
 
 
 os.register_at_fork(after_in_child=_leave_all_to_parent)

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
 from kingly_memory.errors import KinglyMemoryError, StoreError, StoreUntrusted
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
@@ -166,7 +167,7 @@ class Page:
     def _distrust(self, asked: Asked) -> Html | None:
         """Why hooks leave this home alone, if they do, with what to do."""
         try:
-            parts.trust_check(self._place)()
+            check_trusted(self._place.home)
         except StoreUntrusted:
             says = (
                 "This home was not made here, so hooks neither quote it nor write to it: it may say what nobody here "

@@ -221,7 +221,9 @@ def test_a_forked_child_does_not_keep_the_turn_to_deliver(tmp_path: Path) -> Non
         os.read(told, 1)
         os._exit(0)
     os.read(heard, 1)
-    leader.leave_to_parent()  # closes it as a kill does, without unlocking
+    assert leader.descriptor is not None
+    os.close(leader.descriptor)  # as a kill does, without unlocking
+    leader.descriptor = None
     try:
         assert parts.Leadership(tmp_path / "turn.lock").take(), "the child holds no copy of the lock"
     finally:
