@@ -88,9 +88,8 @@ EXTRA: Mapping[str, tuple[Parameter, ...]] = {
 FILES: Mapping[str, str] = {
     **dict.fromkeys(("store", "get", "list", "forget", "restore", "update", "history", "diff"), "memories"),
     **dict.fromkeys(("context", "confidence", "links"), "tasks"),
-    **dict.fromkeys(("threads", "suggestions", "compact"), "threads"),
-    "backup": "backups",
-    "inject": "attention",
+    **dict.fromkeys(("threads", "suggestions", "compact", "inject"), "threads"),
+    "backup": "homes",
     **dict.fromkeys(("projects", "sweep", "purge", "weak", "archive", "stats"), "lifecycle"),
     **dict.fromkeys(("status", "sync", "remotes", "outbox", "embedder"), "remotes"),
     "search": "search",
@@ -213,13 +212,13 @@ OWN = (
     Command(
         "backup check",
         "Read a backup whole, and say what it holds.",
-        "backups:check",
+        "homes:check",
         (_takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),),
     ),
     Command(
         "backup restore",
         "Put a backup in the place of the home's memories.",
-        "backups:restore",
+        "homes:restore",
         (
             _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
             _takes("--replace", "put the memories that are there aside, in a folder beside them"),
@@ -229,13 +228,13 @@ OWN = (
     Command(
         "encrypt",
         "Encrypt the home's memories, or give an encrypted home another key (needs the extra `encryption`).",
-        "encryption:encrypt",
+        "homes:encrypt",
         (
             _takes("--new-key", "encrypt it anew, with another key"),
             _takes("--keyring", "keep the key in the keyring of the system (needs the package `keyring`)"),
         ),
     ),
-    Command("decrypt", "Keep the home's memories without encryption again.", "encryption:decrypt"),
+    Command("decrypt", "Keep the home's memories without encryption again.", "homes:decrypt"),
     Command(
         "hub",
         "Run a remote memory server, for yourself or others.",
@@ -266,7 +265,7 @@ OWN = (
     Command(
         "hub status",
         "Say how a running hub is, and what it has answered since its start.",
-        "hub:status",
+        "serving:status",
         (
             _takes("--url URL", "its address", "http://127.0.0.1:8000"),
             _takes("--token-file FILE", "file of mode 0600 with a token of it, where it needs one"),
@@ -277,21 +276,21 @@ OWN = (
     Command(
         "hub page",
         "Make a link to the page of a running hub, which shows all of it and works once.",
-        "hub:page",
+        "serving:hub_page",
         (_takes("--url URL", "the hub's address", "http://127.0.0.1:8000"), _HUB_HOME, _JSON),
         is_apart=True,
     ),
     Command(
         "hub tokens",
         "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
-        "hub:listed",
+        "serving:tokens",
         (_HUB_HOME, _JSON),
         is_apart=True,
     ),
     Command(
         "hub tokens create",
         "Make a token for a person or a program, and show it this once.",
-        "hub:create",
+        "serving:create",
         (
             _takes("name NAME", "who is to hold it", NOT_GIVEN),
             _takes("--role ROLE", "what it may do, each with those before: read, write, forget, purge, admin", "write"),
@@ -305,14 +304,14 @@ OWN = (
     Command(
         "hub tokens revoke",
         "Let nobody in any more by a token; the running hub obeys at its next call.",
-        "hub:revoke",
+        "serving:revoke",
         (_takes("name NAME", "who holds it", NOT_GIVEN), _HUB_HOME, _JSON),
         is_apart=True,
     ),
     Command(
         "hub quota",
         "Limit how many memories a namespace of a hub may keep; without a number it is not limited.",
-        "hub:quota",
+        "serving:quota",
         (
             _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
             _takes("memories N", "how many memories at most", ""),
@@ -376,7 +375,7 @@ OWN = (
     Command(
         "trust",
         "Trust a project: obey its settings file as long as that stays the same, and recall what its home holds.",
-        "trust:trust",
+        "homes:trust",
         (
             _takes("path PATH", "the file, or the project (default: this one)"),
             _takes("--list", "show which files and homes are trusted"),

@@ -21,7 +21,7 @@ from kingly_memory.cli.remotes import NOTE, OK, PROBLEM, Finding, Findings, Leve
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreLocked, StoreUntrusted
 from kingly_memory.home.own_files import check_folder
 from kingly_memory.home.place import KEY, KEY_FILE, Place
-from kingly_memory.models import JsonObject, whose
+from kingly_memory.models import whose
 from kingly_memory.settings import Settings, inert, unknown_variables
 from kingly_memory.text.writing import counted
 from kingly_memory.version import __version__
@@ -46,9 +46,9 @@ def doctor(options: Options, out: Output) -> Answer:
         place, faults = resolved_place(options)
         if place.unread is not None:
             found.append(PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
-        for fault in faults:
-            about = "remote" if fault.label is None else f"remote {fault.label}"
-            what = f"{fault.error.problem}; nothing is sent there"
+        for label, error in faults:
+            about = "remote" if label is None else f"remote {label}"
+            what = f"{error.problem}; nothing is sent there"
             found.append(PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
@@ -61,13 +61,6 @@ def doctor(options: Options, out: Output) -> Answer:
         [*lines, "", verdict],
         1 if problems else 0,
     )
-
-
-def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
-    """Whether SQLite of that version can lose commits of two processes that write and checkpoint at once."""
-    if version >= _WAL_RESET_FIXED[-1]:
-        return False
-    return not any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_RESET_FIXED)
 
 
 def _place(options: Options, place: Place, now: datetime, out: Output) -> Findings:
@@ -86,22 +79,18 @@ def _place(options: Options, place: Place, now: datetime, out: Output) -> Findin
         yield from _home(place.home)
         mounts = Path("/proc/mounts")
         yield from _disk(place.home.resolve(), mounts.read_text() if mounts.exists() else "")
-        yield from _trust(place.home)
+        try:
+            check_trusted(place.home)
+        except StoreUntrusted as error:
+            yield NOTE("trust", f"hooks recall and capture nothing: {error}")
+        except StoreLocked:  # which the store says
+            pass
         yield from _encryption(place.home)
         yield from _store(options, place, out)
         if (found := elsewhere(options, out)) is not None:
             yield Finding(Level.PROBLEM if found.is_all else Level.NOTE, "projects", found.what, found.to_do)
     yield from _ways(place)
     yield from _hooks(place.home, now)
-
-
-def _trust(home: Path) -> Findings:
-    try:
-        check_trusted(home)
-    except StoreUntrusted as error:
-        yield NOTE("trust", f"hooks recall and capture nothing: {error}")
-    except StoreLocked:  # which the store says
-        return
 
 
 def _encryption(home: Path) -> Findings:
@@ -156,7 +145,9 @@ def _meaning() -> Finding:
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:
-    if not has_wal_reset_bug(version):
+    """Whether SQLite of that version can lose commits of two processes that write and checkpoint at once."""
+    mended = any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_RESET_FIXED)
+    if mended or version >= _WAL_RESET_FIXED[-1]:
         return OK("sqlite", "this version is free of the WAL-reset bug")
     what = "this version has the WAL-reset bug; writes take turns behind a lock, which keeps memories safe from it"
     return NOTE("sqlite", what, "let no other program write to the store, or use SQLite 3.51.3 or newer")
@@ -234,21 +225,17 @@ def _store(options: Options, place: Place, out: Output) -> Findings:
         what = f"{many} damaged on disk and not shown: {', '.join(damaged[:DAMAGED_SHOWN])}"
         yield PROBLEM("damage", what, "`kingly-memory get ID` says what is left of one and what to do; check the disk")
     said = {*damaged, *(f"memory {one}" for one in damaged)}
-    met = [one for one in read_over.get("damaged", ()) if one not in said]
-    yield from _read_over({**read_over, "damaged": met}, held=status["memories"]["total"], now=datetime.now(UTC))
-    yield from of_remotes(options, place, status)
-
-
-def _read_over(noted: JsonObject, *, held: int, now: datetime) -> Findings:
-    """What sweeps have seen of the rows that nobody asked for."""
-    if noted.get("damaged"):
-        what = f"a sweep met damaged rows: {', '.join(noted['damaged'][:DAMAGED_SHOWN])}"
+    # What sweeps have seen of the rows that nobody asked for.
+    if met := [one for one in read_over.get("damaged", ()) if one not in said]:
+        what = f"a sweep met damaged rows: {', '.join(met[:DAMAGED_SHOWN])}"
         yield PROBLEM("read", what, "`kingly-memory doctor --read-all` says what is damaged now; check the disk")
-    if noted.get("whole"):
-        yield OK("read", f"every row was read since {ago(datetime.fromtimestamp(noted['whole'], UTC), now)}")
-    elif held:
-        what = f"sweeps have read {noted.get('share', 0)} of {SHARES} parts of the rows for damage, one part a day"
+    if whole_s := read_over.get("whole"):
+        when = ago(datetime.fromtimestamp(whole_s, UTC), datetime.now(UTC))
+        yield OK("read", f"every row was read since {when}")
+    elif memories["total"]:
+        what = f"sweeps have read {read_over.get('share', 0)} of {SHARES} parts of the rows for damage, one part a day"
         yield OK("read", f"{what}; `doctor --read-all` reads all now")
+    yield from of_remotes(options, place, status)
 
 
 def _ways(place: Place) -> Findings:

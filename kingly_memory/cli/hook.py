@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from kingly_memory.dataclass import replace
 from kingly_memory.home.place import Place, user_data_folder
@@ -92,7 +92,7 @@ class Watch(threading.Thread):
 
                 hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
             finally:
-                _leave()
+                os._exit(0)
 
     def end(self) -> None:
         """From here on the process goes on, however late it is. Does not return when the deadline was first."""
@@ -199,7 +199,3 @@ def _note_success(event: str, home: Path) -> None:
             from kingly_memory.hosts import hook_log
 
             hook_log.note_success(event, home, datetime.now(UTC))
-
-
-def _leave() -> NoReturn:
-    os._exit(0)

@@ -78,8 +78,11 @@ def _purged(options: Options, out: Output, purge: Callable[[bool], Purged]) -> A
             "yes", "say --yes to purge without being asked; nothing was purged, and --dry-run shows what it would be"
         )
     out.is_idle = not options.yes
-    if not options.yes and not _says_yes(f"purge {_what_goes(planned, options)} for good?"):
-        return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
+    if not options.yes:
+        sys.stderr.write(f"purge {_what_goes(planned, options)} for good? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return Answer({**planned.to_json(), "count": 0, "ids": []}, ["nothing was purged"], 2)
     out.is_idle = False
     done = purge(False)
     lines = [f"purged {counted(len(done.ids), 'memory')}; nothing restores them", *_kept_elsewhere(done)]
@@ -129,13 +132,6 @@ def _kept_elsewhere(purged: Purged) -> list[str]:
     return [f"  {many}; another home keeps what it has stored"] if purged.elsewhere else []
 
 
-def _says_yes(question: str) -> bool:
-    """What a person at the terminal answers."""
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _undo(options: Options, out: Output) -> Answer:
     given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
     if given:
@@ -150,6 +146,12 @@ def _undo(options: Options, out: Output) -> Answer:
 
 def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:
     """What a sweep did or would do, the first memories with the reasons, and the command that takes it back."""
+
+    def headline(action: JsonObject) -> str:
+        """What becomes of several memories, who wanted it and why."""
+        to = f" to {action['to']}" if "to" in action else ""
+        return f"{_DOES[action['does']]}{to}, {action['policy']}: {one_line(action['reason'])}:"
+
     would = "would be " if report.dry_run else ""
     moved = f", {report.promoted:,} {would}moved up, {report.demoted:,} {would}moved down"
     told = f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"
@@ -159,10 +161,17 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> 
     yield from _remarks(report, would)
     for reason, count in report.reasons.items():
         yield f"  {one_line(reason)}: {count:,}"
-    for what, several in groupby(report.actions[:ACTIONS_SHOWN], _headline):
+    for what, several in groupby(report.actions[:ACTIONS_SHOWN], headline):
         yield from ["", what]
         for action in several:
-            yield from _action_lines(action, names)
+            name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
+            figures = action["figures"]
+            strength = f" · strength {_strength(figures['strength'])}" if "strength" in figures else ""
+            idle = (
+                f" · idle for {counted(round(figures['idle_days']), 'day', 'days')}" if "idle_days" in figures else ""
+            )
+            yield from [shortened(f"  {text}", width())] if text else []
+            yield shortened(f"      {name}{strength}{idle}", width())
     total = report.archived + report.erased + report.promoted + report.demoted
     if report.actions and total > ACTIONS_SHOWN:
         yield f"and {total - min(ACTIONS_SHOWN, len(report.actions)):,} more"
@@ -191,22 +200,6 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
             yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
     if report.revisions:
         yield f"  {counted(report.revisions, 'earlier revision')} {would}let go"
-
-
-def _headline(action: JsonObject) -> str:
-    """What becomes of several memories, who wanted it and why."""
-    to = f" to {action['to']}" if "to" in action else ""
-    return f"{_DOES[action['does']]}{to}, {action['policy']}: {one_line(action['reason'])}:"
-
-
-def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[str]:
-    """One of them: what it says, and below it what it is called, with the figures that counted."""
-    name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
-    figures = action["figures"]
-    strength = f" · strength {_strength(figures['strength'])}" if "strength" in figures else ""
-    idle = f" · idle for {counted(round(figures['idle_days']), 'day', 'days')}" if "idle_days" in figures else ""
-    yield from [shortened(f"  {text}", width())] if text else []
-    yield shortened(f"      {name}{strength}{idle}", width())
 
 
 def _strength(strength: float) -> str:

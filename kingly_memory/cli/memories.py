@@ -144,26 +144,20 @@ def get(options: Options, out: Output) -> Answer:
 
 
 def list_lines(page: Page, options: Options) -> list[str]:
+    def kind(memory: Memory) -> str:
+        """Its type, and what sets it apart from most of the project's."""
+        marks = ["every project"] if memory.scope.project is None and not options.everywhere else []
+        marks += ["archived"] if memory.id in page.archived else []
+        return f"{memory.type} ({', '.join(marks)})" if marks else memory.type
+
     now = datetime.now(UTC)
     rows = [
-        (
-            memory.key or memory.id,
-            _kind(memory, page, options),
-            ago(memory.created_at, now),
-            summary(memory, width()),
-        )
+        (memory.key or memory.id, kind(memory), ago(memory.created_at, now), summary(memory, width()))
         for memory in page
     ]
     more = [] if page.next_before is None else [f"more: the same with --before {page.next_before}"]
     none = ["no memories", *([] if options.filter is None else [NOTHING_FITS])]
     return [*(table(rows) or none), *more]
-
-
-def _kind(memory: Memory, page: Page, options: Options) -> str:
-    """Its type, and what sets it apart from most of the project's."""
-    marks = ["every project"] if memory.scope.project is None and not options.everywhere else []
-    marks += ["archived"] if memory.id in page.archived else []
-    return f"{memory.type} ({', '.join(marks)})" if marks else memory.type
 
 
 def forget(options: Options, out: Output) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -30,6 +31,9 @@ _TICK_S, _REPORT_S = 1.0, 3.0
 """Seconds between two looks of a terminal's clock, and between two notes of how far a command is elsewhere."""
 _ROOM = 32
 """Columns that are worth having, also where they show less than half of a text."""
+_STEERING = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
+"""C0 and C1 controls, the marks that reverse the direction of writing, and the tags and selectors of plane 14, which
+show nothing to a person and whole sentences to a model that reads the output."""
 
 
 class Line(str):
@@ -147,12 +151,9 @@ class Output:
             self.write(self._line(line))
 
     def _line(self, line: str) -> str:
-        strong = line.strong if isinstance(line, Line) and self._shows_colours(self._out) else 0
+        strong = line.strong if isinstance(line, Line) and self._is_coloured and self._out.isatty() else 0
         told = harmless(line)
         return (f"{_BOLD}{told[:strong]}{_PLAIN}{told[strong:]}" if strong else told) + "\n"
-
-    def _shows_colours(self, stream: TextIOWrapper) -> bool:
-        return self._is_coloured and stream.isatty()
 
     def write(self, text: str) -> None:
         """Text in the terminal's encoding, with ? for what that lacks."""
@@ -171,7 +172,8 @@ class Output:
             self._noted.add(sentence)
             self._stop_the_clock()
             self.flush()
-            name = f"{_RED}kingly-memory:{_PLAIN}" if self._shows_colours(self._err) else "kingly-memory:"
+            is_red = self._is_coloured and self._err.isatty()
+            name = f"{_RED}kingly-memory:{_PLAIN}" if is_red else "kingly-memory:"
             self._err.write(f"{name} {harmless(sentence)}\n")
             self._err.flush()
 
@@ -261,10 +263,8 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 or seconds == 0 else f"{seconds * 1000:.1f} ms"  # noqa: PLR2004
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
-    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:.0f} {name}"
-    raise AssertionError(seconds)
+    size, name = next(one for one in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")) if seconds >= one[0])
+    return f"{seconds / size:.0f} {name}"
 
 
 def one_line(text: str) -> str:
@@ -295,16 +295,4 @@ def shortened(text: str, most: int) -> str:
 
 def harmless(text: str) -> str:
     """Without control characters, except line feeds and tabs: a memory may hold what repaints a terminal."""
-    return mended("".join(one for one in text if one in "\n\t" or not _steers(one)))
-
-
-def _steers(one: str) -> bool:
-    """C0 and C1 controls, the marks that reverse the direction of writing, and the tags and selectors of plane 14,
-    which show nothing to a person and whole sentences to a model that reads the output."""
-    return (
-        one < " "
-        or "\x7f" <= one <= "\x9f"
-        or "\u2028" <= one <= "\u202e"
-        or "\u2066" <= one <= "\u2069"
-        or "\U000e0000" <= one <= "\U000e0fff"
-    )
+    return mended(_STEERING.sub("", text))

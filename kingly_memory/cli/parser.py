@@ -122,16 +122,15 @@ class _Line:
             setattr(self._options, one.dest, one.default is not True)
         elif equals:
             self._keep(one, value)
-        elif self._words and _VALUE.fullmatch(self._words[0]) and not self._is_bare(one):
+        # `--remote` before the command takes no address from it: in `--remote search x` it stands alone.
+        elif one is REMOTE and self._words and self._options.command is None and self._words[0] in self._next():
+            self._keep(one, True)
+        elif self._words and _VALUE.fullmatch(self._words[0]):
             self._keep(one, self._words.popleft())
         elif one is REMOTE:
             self._keep(one, True)
         else:
             self._refuse("expected a value", one)
-
-    def _is_bare(self, one: Parameter) -> bool:
-        """`--remote` before the command takes no address from it: in `--remote search x` it stands alone."""
-        return one is REMOTE and self._options.command is None and self._words[0] in self._next()
 
     def _short(self, word: str) -> None:
         short = _LIMIT.fullmatch(word)

@@ -56,15 +56,9 @@ def place_of(options: Options, out: Output, *, needs_record: bool = False) -> Pl
     return place
 
 
-class Fault(NamedTuple):
-    """Why a remote, of that name if it has one, can never be reached."""
-
-    label: str | None
-    error: InvalidInput
-
-
-def resolved_place(options: Options) -> tuple[Place, list[Fault]]:
-    """The place, in which remotes that can never be reached have no address, and what is wrong with those."""
+def resolved_place(options: Options) -> tuple[Place, list[tuple[str | None, InvalidInput]]]:
+    """The place, in which remotes that can never be reached have no address, and what is wrong with each of those, with
+    its name if it has one."""
     token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
         home=options.home,
@@ -84,13 +78,13 @@ def resolved_place(options: Options) -> tuple[Place, list[Fault]]:
         return place, []
     from kingly_memory.adapters.remote.endpoint import endpoint
 
-    faults: list[Fault] = []
+    faults: list[tuple[str | None, InvalidInput]] = []
 
     def checked(one: RemotePlace) -> RemotePlace:
         try:
             endpoint(one.address)
         except InvalidInput as error:
-            faults.append(Fault(one.label if len(place.remotes) > 1 else None, error))
+            faults.append((one.label if len(place.remotes) > 1 else None, error))
             return replace(one, address=None)
         return one
 
@@ -107,7 +101,11 @@ def arguments(verb: Verb, options: Options, place: Place) -> dict[str, Any]:
         elif one.arg.is_sentence:
             value = " ".join(value)
         elif one.type == "object" and value is not None:
-            value = _parsed(one.name, value)
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                problem = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+                raise InvalidInput(one.name, f"is not JSON ({problem})") from None
         elif one.type == "flag" and not one.is_option:
             yes, _, no = str(one.arg.metavar).partition("|")
             if value not in (yes, no):
@@ -173,14 +171,6 @@ def standard_input(place: Place, field: str) -> str:
         return read.decode(errors="strict" if is_stored else "replace")
     except UnicodeDecodeError as error:
         raise InvalidInput(field, f"is not UTF-8 (byte {error.start + 1:,}); convert it first, as with iconv") from None
-
-
-def _parsed(field: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        problem = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-        raise InvalidInput(field, f"is not JSON ({problem})") from None
 
 
 def command(options: Options, verb: str, *names: str) -> str:

@@ -27,7 +27,7 @@ from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.home.place import Place
-from kingly_memory.models import Assist, Detail, Hit, Origin, Results, RetrievalMode, Shown, Source
+from kingly_memory.models import Assist, Detail, Hit, Origin, Results, RetrievalMode, Source
 from kingly_memory.text.passages import PASSAGE
 from kingly_memory.text.writing import counted
 
@@ -59,20 +59,15 @@ def search(options: Options, out: Output) -> Answer:
     if options.explain:
         for shown, hit in zip(told["hits"], results, strict=True):
             shown["scores"] = {name: round(value, 4) for name, value in hit.scores.items()}
-    if not out.as_json:
-        results = replace(results, shown=_passages(results, text))
+    # The passages that answer, of long texts that were found by one: their first line says something else.
+    if not out.as_json and (long := [hit for hit in results if PASSAGE in hit.scores]):
+        from kingly_memory.retrieval.snippets import disclose
+
+        results = replace(results, shown=disclose(long, Detail.PASSAGE, asked=(text,)).shown)
+    elif not out.as_json:
+        results = replace(results, shown={})
     lines = search_lines(results, datetime.now(UTC), explain=options.explain)
     return Answer(told, [*lines, *([] if results or options.filter is None else [NOTHING_FITS])])
-
-
-def _passages(results: Results, asked: str) -> Mapping[str, Shown]:
-    """The passages that answer, of those long texts that were found by one: their first line says something else."""
-    long = [hit for hit in results if PASSAGE in hit.scores]
-    if not long:
-        return {}
-    from kingly_memory.retrieval.snippets import disclose
-
-    return disclose(long, Detail.PASSAGE, asked=(asked,)).shown
 
 
 def _searched_here(options: Options, place: Place, text: str, wanted: Mapping[str, Any], out: Output) -> Results | None:
@@ -130,7 +125,10 @@ def search_lines(results: Results, now: datetime, *, explain: bool = False) -> I
         yield ""
         yield from _hit_lines(results, hit, now)
         if explain:
-            yield from wrapped(_figures(results, hit), _INDENT)
+            told = {"relevance": hit.relevance, **hit.scores}
+            figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in told.items() if name != PASSAGE]
+            group = results.clusters.get(hit.memory.id)
+            yield from wrapped(", ".join([*figures, *([] if group is None else [f"group {group}"])]), _INDENT)
 
 
 def notes(failures: Mapping[str, str], asked: str | None, repaired: Mapping[str, str]) -> Iterator[str]:
@@ -175,14 +173,6 @@ def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
         yield f"{_INDENT}{repeats + 1} alike (--no-fold shows each)"
     if (verdict := results.verdicts.get(memory.id)) is not None:
         yield from wrapped(f"{verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", _INDENT)
-
-
-def _figures(results: Results, hit: Hit) -> str:
-    """What made a hit's place."""
-    told = {"relevance": hit.relevance, **hit.scores}
-    figures = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in told.items() if name != PASSAGE]
-    group = results.clusters.get(hit.memory.id)
-    return ", ".join([*figures, *([] if group is None else [f"group {group}"])])
 
 
 def layers_line(hit: Hit) -> str:

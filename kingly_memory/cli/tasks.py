@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.memories import summary
 from kingly_memory.cli.output import Answer, Output, ago, facts, one_line, table
 from kingly_memory.cli.place import place_of, reading, routing
-from kingly_memory.models import JsonObject, Memory, RemoteUse
+from kingly_memory.models import RemoteUse
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
@@ -53,20 +53,16 @@ def context_lines(found: WorkingContext, _: Options) -> Iterator[str]:
     known = {memory.id for memory in found.items}
     at_hand = (*found.items, *(one for one in found.remote if one.id not in known))
     yield from (f"  {summary(memory)}" for memory in at_hand)
-    yield from _link_lines(found.related or (), {memory.id: memory for memory in at_hand})
-
-
-def _link_lines(related: Iterable[JsonObject], at_hand: Mapping[str, Memory]) -> Iterator[str]:
-    """A link between two that are at hand is told of each of them, and shown once."""
-    shown: set[tuple[str, str, str]] = set()
-    for one in related:
+    by_id = {memory.id: memory for memory in at_hand}
+    shown: set[tuple[str, str, str]] = set()  # a link between two that are at hand is told of each of them
+    for one in found.related or ():
         this, other, kind = one["linked_to"], one["id"] or one["remote_id"], one["link_type"]
         source, target = (this, other) if one["direction"] == "outgoing" else (other, this)
         if (source, target, kind) in shown:
             continue
         shown.add((source, target, kind))
-        if other in at_hand:
-            yield f"  {kind}: {summary(at_hand[source])} → {summary(at_hand[target])}"
+        if other in by_id:
+            yield f"  {kind}: {summary(by_id[source])} → {summary(by_id[target])}"
         else:
             yield f"  {kind}: {one_line(one.get('title') or one.get('content') or other)}"
 

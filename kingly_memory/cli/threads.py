@@ -1,9 +1,10 @@
-"""What the commands about threads print."""
+"""What the commands about threads and attention print."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Answer, Output, Table, ago, facts, one_line, shortened, table, width
-from kingly_memory.cli.place import command, place_of, routing
+from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
+from kingly_memory.dataclass import replace
+from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
@@ -40,8 +43,13 @@ def threads_list_lines(found: Sequence[Glance], options: Options) -> list[str]:
     return [*lines, *(["there may be more: --limit shows them"] if len(found) == options.limit else [])]
 
 
-def threads_recall_lines(found: Recalled, _: Options) -> list[str]:
-    return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
+def threads_recall_lines(found: Recalled, _: Options) -> Iterator[str]:
+    now = datetime.now(UTC)
+    yield found.message
+    for one in found.threads:
+        archived = "" if one.status == "active" else f", {one.status}"
+        yield f"{one.id}  {one_line(one.title)} ({counted(one.message_count, 'message')}{archived})"
+        yield from _messages(one.messages, now)
 
 
 def suggestions(options: Options, out: Output) -> Answer:
@@ -54,13 +62,16 @@ def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:
     now = datetime.now(UTC)
     yield one.title
     status = one.status if one.into is None else f"merged into {one.into}, which is shown here"
+    recalled = "never"
+    if one.recalled_at is not None:
+        recalled = f"{counted(one.recalls, 'time')}, last {ago(one.recalled_at, now)}"
     told = [
         ("thread", one.id),
         ("status", status),
         ("topics", ", ".join(one.topics)),
         ("weight", f"{one.weight:.2f}{', pinned' if one.pinned else ''}, relevance {one.relevance:.2f}"),
         ("active", f"{ago(one.last_active, now)}, since {one.created_at.date().isoformat()}"),
-        ("recalled", _recalls(one, now)),
+        ("recalled", recalled),
         *([("holds", ", ".join(one.merged))] if one.merged else []),
         *([("drift", " → ".join(one.drift_history))] if one.drift_history else []),
     ]
@@ -70,19 +81,6 @@ def threads_show_lines(one: ThreadView, _: Options) -> Iterator[str]:
     yield from _messages(one.messages, now)
     if one.next_first is not None:
         yield f"more: the same with --first {one.next_first}"
-
-
-def _recalls(one: ThreadView, now: datetime) -> str:
-    if one.recalled_at is None:
-        return "never"
-    return f"{counted(one.recalls, 'time')}, last {ago(one.recalled_at, now)}"
-
-
-def _recalled_lines(one: ThreadView) -> Iterator[str]:
-    now = datetime.now(UTC)
-    archived = "" if one.status == "active" else f", {one.status}"
-    yield f"{one.id}  {one_line(one.title)} ({counted(one.message_count, 'message')}{archived})"
-    yield from _messages(one.messages, now)
 
 
 def _messages(messages: Iterable[ThreadMessage], now: datetime) -> list[str]:
@@ -111,21 +109,17 @@ def _suggestion_lines(told: JsonObject, options: Options) -> Iterator[str]:
         names = [one["thread_a"], one["thread_b"]]
         yield f"merge   {one_line(' and '.join(names))}: {one['similarity']:.2f} alike. {one_line(one['reason'])}"
         yield f"        {command(options, 'threads merge', *names)}"
-    yield from _more(told, "merge_candidates", "to merge")
+    if more := told["more"]["merge_candidates"]:
+        yield f"        and {more:,} more to merge"
     for one in told["split_candidates"]:
         yield f"split   {one_line(one['thread_id'])}: {one_line(one['reason'])}"
         yield f"        {command(options, 'threads split', one['thread_id'])}"
-    yield from _more(told, "split_candidates", "to split")
+    if more := told["more"]["split_candidates"]:
+        yield f"        and {more:,} more to split"
     for one in told["recall_hints"]:
         count = counted(one["thread_count"], "thread")
         yield f"recall  {one_line(one['topic'])}: {count}, last mentioned {one['last_mentioned']}"
         yield f"        {command(options, 'threads recall', one['topic'])}"
-
-
-def _more(told: JsonObject, name: str, what: str) -> Iterator[str]:
-    hidden = told["more"][name]
-    if hidden:
-        yield f"        and {hidden:,} more {what}"
 
 
 def compact_lines(told: JsonObject, options: Options) -> Iterator[str]:
@@ -149,3 +143,34 @@ def compact_lines(told: JsonObject, options: Options) -> Iterator[str]:
         yield f"and {hidden:,} more"
     if not told["dry_run"] and (told["actions"] or before["total_weight"] != after["total_weight"]):
         yield f"undo: {command(options, 'sweep --undo')}"
+
+
+def inject(options: Options, out: Output) -> Answer:
+    """As the prompt hook: on this machine, by words as they are written."""
+    from kingly_memory.adapters.local.trusted import check_trusted
+    from kingly_memory.app import parts
+    from kingly_memory.app.reading import open_reader
+    from kingly_memory.hosts.hooks import HOST
+    from kingly_memory.router.attention.candidates import checked, injected
+
+    place = place_of(options, out)
+    if place.agent is None:
+        place = replace(place, agent=HOST)
+    said = arguments(options.command.verb, options, place)
+    prompt, budget, session = checked(said["prompt"], options.budget_tokens, options.session)
+    settings = Settings.from_environment(home=place.home)
+    check_trusted(place.home)
+    with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
+        found = injected(
+            prompt,
+            reader.surroundings(),
+            budget=budget,
+            budget_s=settings.local_search_s,
+            session=session,
+            log=parts.injections(place),
+        )
+    if not found.text and not out.as_json:
+        kept_out = Counter(why.value for why in found.left_out.values())
+        why = ", ".join(f"{count} × {why}" for why, count in kept_out.items())
+        out.note(f"nothing is put in: {why}" if why else "nothing is put in")
+    return Answer(found.to_json(), [found.text] if found.text else [])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.app import parts
@@ -30,11 +30,8 @@ PINNED = "pinned"
 """Tag of what may be pinned; the facet `attention` says whether it still is."""
 
 
-class NotesBlock(NamedTuple):
-    """The block of notes, and what remembers that it was put in: for when it has been."""
-
-    text: str
-    remember: Callable[[float], None]
+NotesBlock = tuple[str, Callable[[float], None]]
+"""The block of notes, and what remembers that it was put in: for when it has been, in so many milliseconds."""
 
 
 def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> NotesBlock:
@@ -87,27 +84,19 @@ def _recalled(
         if session:
             log.note(session, found.put_in, around.now_s, found.account(occasion, took_ms))
 
-    return NotesBlock(found.text, remember)
+    return found.text, remember
 
 
 def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:
     tagged = reader.list(limit=WEIGHED, tags=(PINNED,)).memories
+    facets = around.reader.facets("attention", [memory.id for memory in tagged])
+    said = {name: facet.get("weight") for name, facet in facets.items() if facet.get("pinned") is True}
+    weights = {name: weight if isinstance(weight, int | float) else 1.0 for name, weight in said.items()}
+    pinned = sorted((one for one in tagged if one.id in weights), key=lambda one: weights[one.id], reverse=True)
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
     latest = reader.list(limit=WEIGHED).memories
     weighty = [memory for memory in latest if memory.significance >= WEIGHTY]
     weighty.sort(key=lambda memory: memory.significance, reverse=True)
-    for memory in (*_pinned(tagged, around), *own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT]):
+    for memory in (*pinned, *own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT]):
         if CONFIDENCE_ASSESSMENT not in memory.tags:
             yield memory
-
-
-def _pinned(tagged: Sequence[Memory], around: Surroundings) -> list[Memory]:
-    """Those of them that are pinned still, the heaviest first."""
-    facets = around.reader.facets("attention", [memory.id for memory in tagged])
-    weights = {name: _weight(facet) for name, facet in facets.items() if facet.get("pinned") is True}
-    return sorted((one for one in tagged if one.id in weights), key=lambda one: weights[one.id], reverse=True)
-
-
-def _weight(facet: Mapping[str, Any]) -> float:
-    weight = facet.get("weight")
-    return float(weight) if isinstance(weight, int | float) else 1.0

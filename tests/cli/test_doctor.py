@@ -300,7 +300,6 @@ def test_status_says_when_a_remote_honours_no_keys(tmp_path: Path, effects: str 
     ],
 )
 def test_the_versions_of_sqlite_with_the_wal_reset_bug_are_known(version: tuple[int, ...], has_bug: bool) -> None:
-    assert doctor.has_wal_reset_bug(version) is has_bug
     assert (doctor._sqlite(version).to_do is not None) is has_bug
 
 

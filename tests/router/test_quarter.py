@@ -64,12 +64,12 @@ async def worked(memory: MemoryRouter, day: int) -> dict[MemoryId, Kept]:
 def reminded(home: Path, day: int) -> None:
     """What hooks read beside a prompt and at a session's start."""
     place = Place(home=home, project="app", agent=None)
-    for found in (
+    for text, remember in (
         recall.for_prompt("When does the harbour open?", f"session-{day}", place, SETTINGS),
         recall.for_start(f"session-{day}", place, SETTINGS, anew=False),
     ):
-        found.remember(1.0)
-        assert found.text
+        remember(1.0)
+        assert text
 
 
 @pytest.mark.parametrize("policies", [None, ["lifetimes", "strength"]], ids=["by default", "strength"])
