@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 from kingly_memory import validation
@@ -32,7 +33,6 @@ from kingly_memory.cli.place import (
     arguments,
     author,
     command,
-    file_to_edit,
     is_about_a_token,
     links_of,
     place_of,
@@ -248,8 +248,8 @@ def edit(options: Options, out: Output) -> Answer:
     """The text in the editor of VISUAL or EDITOR, else vi, and what is saved there as a new revision."""
     import subprocess
     from shlex import split
+    from tempfile import mkstemp
 
-    from kingly_memory.home.own_files import opened
     from kingly_memory.home.place import editor
 
     said = editor()
@@ -264,35 +264,34 @@ def edit(options: Options, out: Output) -> Answer:
             raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
         if said is None and not sys.stdin.isatty():
             raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
-        with file_to_edit(place.home) as file:
-            if file is None:
-                raise InvalidInput("edit", "another memory of this home is open in an editor; close that one first")
-            with os.fdopen(opened(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as begun:
+        descriptor, name = mkstemp(dir=place.home, prefix="edit-", suffix=".md")  # nobody else may read it
+        file, is_kept = Path(name), False
+        try:
+            with os.fdopen(descriptor, "wb") as begun:
                 begun.write(memory.content.encode() + b"\n")
             try:
                 code = subprocess.run([*command_line, file], check=False).returncode  # noqa: S603  # the caller's own
             except OSError as error:
                 raise InvalidInput("EDITOR", f"{command_line[0]!r} cannot be started ({error.strerror})") from None
-            try:
-                if code:
-                    raise InvalidInput(
-                        "EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed"
-                    )
-                text = file.read_bytes().decode().rstrip("\n")
-                if text == memory.content.rstrip("\n"):
-                    return Answer({"changed": False}, ["nothing was changed"])
-                changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
-                receipt = named(changed, options)
-            except OSError as error:
-                raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
-            except (KinglyMemoryError, ValueError) as error:
-                written = file.read_bytes().strip() if file.exists() else b""
-                if written not in (b"", memory.content.encode().strip()):
-                    kept = file.rename(file.with_stem(f"edit-{os.getpid()}"))
-                    out.note(f"what you wrote is kept in {kept}")
-                if isinstance(error, KinglyMemoryError):
-                    raise
-                raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
+            if code:
+                raise InvalidInput("EDITOR", f"{command_line[0]!r} ended with exit code {code}; nothing was changed")
+            text = file.read_bytes().decode().rstrip("\n")
+            if text == memory.content.rstrip("\n"):
+                return Answer({"changed": False}, ["nothing was changed"])
+            changed = router.update(memory.id, text, if_revision=memory.revision, origin=author(place))
+            receipt = named(changed, options)
+        except OSError as error:
+            raise InvalidInput("EDITOR", f"left no file ({error.strerror}); nothing was changed") from None
+        except (KinglyMemoryError, ValueError) as error:
+            written = file.read_bytes().strip() if file.exists() else b""
+            if is_kept := written not in (b"", memory.content.encode().strip()):
+                out.note(f"what you wrote is kept in {file}")
+            if isinstance(error, KinglyMemoryError):
+                raise
+            raise InvalidInput("EDITOR", "what was saved is not UTF-8; nothing was changed") from None
+        finally:
+            if not is_kept:
+                file.unlink(missing_ok=True)
     return Answer(receipt.to_json(), receipt_lines(receipt))
 
 

@@ -34,8 +34,6 @@ _BEGINNING = re.compile(r"[0-9a-f]{6,8}|[0-9a-f]{8}-[0-9a-f-]{0,26}")
 """Of an id."""
 HIDDEN = "\u2026"
 """In the place of what may be a secret in an address."""
-EDITED = "edit.md"
-"""In a home: the text that is open in an editor."""
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
@@ -261,7 +259,7 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
         return None
     held = Counter[str]()
     with suppress(KinglyMemoryError), reading(place, out) as reader:  # the command says what is wrong
-        for space, count in reader.counted_spaces().items():
+        for space, count in reader.rows.counted_spaces().items():
             project, user = project_and_user(space)
             if project == place.project or (project is not None and place.user in (None, user)):
                 held[project] += count
@@ -283,12 +281,7 @@ def elsewhere(options: Options, out: Output) -> Elsewhere | None:
 
 @contextmanager
 def routing(
-    place: Place,
-    out: Output | None = None,
-    *,
-    by_meaning: bool = False,
-    reads: bool = False,
-    of_embedder: bool = False,
+    place: Place, out: Output | None = None, *, by_meaning: bool = False, reads: bool = False, of_embedder: bool = False
 ) -> Iterator[SyncMemoryRouter]:
     """The router, with its warnings as notes on `out`, if there is one. What only `reads` sends remotes nothing but its
     question.
@@ -298,9 +291,6 @@ def routing(
     """
     from kingly_memory.blocking import SyncMemoryRouter
 
-    if (place.home / EDITED).exists():
-        with file_to_edit(place.home):
-            pass  # the text of an `edit` that was killed goes
     if reads:
         place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
@@ -314,25 +304,6 @@ def routing(
         if by_meaning:
             router.await_vectors(VECTORS_WAIT_S)
         yield router
-
-
-@contextmanager
-def file_to_edit(home: Path) -> Iterator[Path | None]:
-    """Where a text can be edited, or None while another command has that place. What lies there is erased before and
-    at the end. Raises OSError, StoreUntrusted."""
-    from kingly_memory.adapters.local.folder import try_lock
-    from kingly_memory.home.own_files import unlock
-
-    descriptor, file = try_lock(home / "edit.lock"), home / EDITED
-    if descriptor is None:
-        yield None
-        return
-    try:
-        file.unlink(missing_ok=True)
-        yield file
-        file.unlink(missing_ok=True)
-    finally:
-        unlock(descriptor)
 
 
 class _Notes(logging.Handler):

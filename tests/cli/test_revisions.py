@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.cli.place import EDITED
 from kingly_memory.models import Receipt
 from tests.cli_runner import Run
 
@@ -145,6 +143,7 @@ def test_an_editor_that_changed_nothing_or_failed_leaves_the_memory(
     ran = run("edit", "deploy")
     assert (ran.code, ran.out + ran.err) == (0 if script == "true" else 2, said)
     assert run("get", "deploy", "--json").json["content"] == "two reviews"
+    assert list(editor.parent.rglob("edit-*")) == []
 
 
 @pytest.mark.parametrize(
@@ -168,27 +167,6 @@ def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
     assert problem in ran.err
     kept = Path(re.search(r"what you wrote is kept in (\S+)", ran.err)[1])  # type: ignore[index]
     assert kept.read_bytes().startswith(b"my long text")
-
-
-def test_the_text_that_a_killed_edit_has_left_goes_with_the_next_command(
-    run: Run, deploy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setenv("EDITOR", "true")
-    monkeypatch.setattr(subprocess, "run", killed)
-    run("edit", "deploy")
-    [left] = tmp_path.rglob(EDITED)
-    assert left.read_bytes() == b"two reviews\n"
-    run("forget", "deploy")
-    assert not left.exists()
-
-
-def test_a_second_edit_waits_for_the_first(run: Run, deploy: str, editor: Path) -> None:
-    editor.write_text(f"{sys.executable} -m kingly_memory edit deploy 2> {editor}.said; echo three > $1\n")
-    assert run("edit", "deploy").out.startswith("stored as revision 3")
-    assert "another memory of this home is open in an editor" in Path(f"{editor}.said").read_text()
 
 
 def test_what_is_kept_for_every_project_is_refused_before_the_editor_opens(run: Run, editor: Path) -> None:
