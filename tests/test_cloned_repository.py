@@ -18,7 +18,7 @@ from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.errors import InvalidSetting, StoreUntrusted
 from kingly_memory.home.place import user_data_folder
 from kingly_memory.home.trust import FILE
-from kingly_memory.server.gate import own_token
+from kingly_memory.server.web import own_token
 from kingly_memory.settings import Settings, inert
 from tests.cli_runner import Run, runner
 from tests.hosts.hook_samples import entry, event, transcript

@@ -95,20 +95,15 @@ class MemoryServer(Server[None]):
         name, arguments = params.name, params.arguments or {}
         if ctx.request is not None:
             ctx.request.scope[METHOD]["name"] = name
-        verb = tool_verbs().get(name)
-        if name in graph.TOOLS and name in self._tools:
-            try:
-                return await graph.call(await self._memory.get(), name, arguments)
-            except Exception as error:  # noqa: BLE001  # as below
-                return _failed(tool_sentence(name, error))
-        if verb is None or name not in self._tools:
-            raise MCPError(
-                INVALID_PARAMS,
-                unknown_tool(name, self._tools, "graph" if name in graph.TOOLS else verb and verb.toolset),
-            )
-        if strange := arguments.keys() - set(argument_names(verb)):
+        verb, is_of_graph = tool_verbs().get(name), name in graph.TOOLS
+        if name not in self._tools:
+            toolset = "graph" if is_of_graph else verb and verb.toolset
+            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._tools, toolset))
+        if verb and (strange := arguments.keys() - set(argument_names(verb))):
             return _failed(unknown_arguments(name, strange, [one.tool_name for one in verb.of("tool")]))
         try:
+            if verb is None:
+                return await graph.call(await self._memory.get(), name, arguments)
             said = read(verb, arguments)
             if self._shared and said.get("context_id") == "current":
                 raise InvalidInput("context_id", NOBODYS)
@@ -123,10 +118,8 @@ class MemoryServer(Server[None]):
         return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def _read_resource(self, _: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
-        shared = self._shared
-        found = await self._asked(
-            "resources/read", lambda memory: resources.contents(memory, params.uri, shared=shared)
-        )
+        uri, shared = params.uri, self._shared
+        found = await self._asked("resources/read", lambda memory: resources.contents(memory, uri, shared=shared))
         return ReadResourceResult(contents=[found])
 
     async def _complete(self, _: Any, params: CompleteRequestParams) -> CompleteResult:

@@ -89,7 +89,10 @@ class _Conversation:
             self._ended = True
             self._changed.set()
             ending.cancel()
-            await self._last_words(writing)
+            self._refusals.close()
+            self.outgoing.close()
+            await asyncio.wait([writing], timeout=WRITE_S)
+            writing.cancel()
             await asyncio.gather(ending, writing, return_exceptions=True)
             for stream in (self._arrived, self.incoming, self.outgoing, self._answers):
                 stream.close()
@@ -108,7 +111,9 @@ class _Conversation:
         """While a line has to wait, the end of input behind it would not be seen; the operating system tells of it."""
         taking = asyncio.run_coroutine_threadsafe(self._take(line), self._loop)
         while not wait([taking], _LOOK_S).done:
-            if _has_hung_up(source):
+            watching = select.poll()
+            watching.register(source, _GONE)
+            if any(happened & _GONE for _, happened in watching.poll(0)):
                 self._loop.call_soon_threadsafe(self._hang_up, True)
                 break
         taking.result()
@@ -185,12 +190,6 @@ class _Conversation:
             return False
         return True
 
-    async def _last_words(self, writing: asyncio.Task[None]) -> None:
-        self._refusals.close()
-        self.outgoing.close()
-        await asyncio.wait([writing], timeout=WRITE_S)
-        writing.cancel()
-
     @contextmanager
     def _stopped_by_sigterm(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
@@ -206,7 +205,13 @@ class _Conversation:
 def lines(source: int, limit_bytes: int) -> Iterator[bytes | TooLong]:
     """The lines of a descriptor without their ends, blank ones left out; of one beyond the limit only its ends."""
     line = _Line(limit_bytes)
-    while chunk := _chunk(source):
+    while True:
+        try:
+            chunk = os.read(source, _CHUNK_BYTES)
+        except OSError:  # the other side is gone
+            chunk = b""
+        if not chunk:
+            break
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             line.add(part)
@@ -237,19 +242,6 @@ class _Line:
             yield TooLong(head, kept)
         elif kept.strip():
             yield kept
-
-
-def _has_hung_up(source: int) -> bool:
-    watching = select.poll()
-    watching.register(source, _GONE)
-    return any(happened & _GONE for _, happened in watching.poll(0))
-
-
-def _chunk(source: int) -> bytes:
-    try:
-        return os.read(source, _CHUNK_BYTES)
-    except OSError:  # the other side is gone
-        return b""
 
 
 def _write_all(sink: int, line: bytes) -> None:

@@ -1,8 +1,11 @@
-"""The server over Streamable HTTP, on one port."""
+"""The server over Streamable HTTP, on one port, for callers with the token, under a name of this machine."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import sys
+import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,18 +16,23 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.hub.access import Gate, Refusal
+from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.errors import KinglyMemoryError, StoreUnwritable
+from kingly_memory.home.own_files import check_no_link
+from kingly_memory.home.secret_file import secret
+from kingly_memory.hub.access import Access, Gate, Refusal, check_token
 from kingly_memory.hub.bodies import Bodies, Door, refused
+from kingly_memory.hub.grants import Grant, digest
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.hub.traffic import Traffic
-from kingly_memory.server.gate import TOKEN_FILE, access_of, kept_token, own_token
 from kingly_memory.server.memory_server import MemoryServer
 
 Run = Callable[[Coroutine[Any, Any, None]], object]
 
 PATH = "/mcp"
 HOST = "127.0.0.1"
+TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
+_TOKEN_BYTES = 32
 
 
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:
@@ -67,14 +75,7 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     return traffic.counting(answer)
 
 
-def serve(
-    server: MemoryServer,
-    home: Path,
-    port: int,
-    *,
-    token: str | None,
-    run: Run,
-) -> None:
+def serve(server: MemoryServer, home: Path, port: int, *, token: str | None, run: Run) -> None:
     """Serve this machine until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which.
     Without a token callers need the home's own.
 
@@ -92,3 +93,47 @@ def serve(
         sys.stdout.write(f"kingly-memory listening on {address(HOST, taken.getsockname()[1])}{PATH}\n")
         sys.stdout.flush()
         run(web.serve(sockets=[taken]))
+
+
+# --- the token --------------------------------------------------------------------------------------------------------
+
+
+def access_of(token: str) -> Access:
+    """Lets in who brings the token, under a name of this machine. Raises InvalidSetting, which never repeats it."""
+    check_token(token)
+    return Access({digest(token): Grant("the token")}, frozenset(), "call it by a name of its own machine")
+
+
+def own_token(home: Path) -> tuple[str, Path]:
+    """The home's own token, made at the first call, and the file it is in. Raises InvalidSetting or StoreError."""
+    path = home / TOKEN_FILE
+    Folder(home).make()
+    check_no_link(path)
+    if not path.exists():
+        try:
+            _write_once(path, secrets.token_urlsafe(_TOKEN_BYTES))
+        except OSError as error:
+            raise StoreUnwritable(str(home), error.strerror or "error") from error
+    return kept_token(path), path
+
+
+def kept_token(path: Path) -> str:
+    """The token in a home's file, which is never made here: a home that was moved away stays away. Raises
+    InvalidSetting or StoreError."""
+    check_no_link(path)
+    return secret(path, TOKEN_FILE)
+
+
+def _write_once(path: Path, token: str) -> None:
+    """Complete from the first moment, and only where there is none yet: two servers may begin at the same time."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()

@@ -32,9 +32,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.hub.access import Gate
 from kingly_memory.hub.listening import listener, quiet_server, stop_with_input, stopped_by_signals
-from kingly_memory.server.gate import access_of
 from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
-from kingly_memory.server.web import application
+from kingly_memory.server.web import access_of, application
 from tests.mcp_sessions import server
 
 TOKEN = "t0ken-of-the-suite"  # of this test

@@ -9,7 +9,7 @@ import pytest
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.hub.access import Access, Caller, Gate, Refusal, is_loopback
-from kingly_memory.server.gate import access_of
+from kingly_memory.server.web import access_of
 from tests.hub.stub import in_process
 
 TOKEN = "t0ken-of-the-test"

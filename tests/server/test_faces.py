@@ -11,11 +11,9 @@ import httpx
 import pytest
 
 from kingly_memory.hub.process import HubProcess
-from tests.server.test_http import TOKEN, served
+from tests.server.test_http import ACCEPT, BEARER, TOKEN, served
 
 FACES = ("json-call", "hub over MCP", "MCP server")
-ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
 LIMIT_BYTES = 8 * 1024 * 1024
 
 

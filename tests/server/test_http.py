@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from kingly_memory.server.gate import TOKEN_FILE, own_token
+from kingly_memory.server.web import TOKEN_FILE, own_token
 from tests.cli_runner import environment
 from tests.mcp_sessions import ERAS, Session
 

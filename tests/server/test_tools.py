@@ -31,12 +31,7 @@ from kingly_memory.server.wording import UNEXPECTED
 from tests.mcp_sessions import ERAS, QUICK, Session, server, session, wire
 from tests.scripted.remote import ScriptedRemote
 
-SEEDS = {
-    "memory_intelligent_store",
-    "memory_hybrid_search",
-    "memory_get_working_context",
-    "assess_task_confidence",
-}
+SEEDS = {"memory_intelligent_store", "memory_hybrid_search", "memory_get_working_context", "assess_task_confidence"}
 BY_DEFAULT = SEEDS | {"memory_get", "memory_forget", "record_task_outcome"}
 THOUGHTS = {"record_thought", "memory_link"}
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
@@ -111,24 +106,12 @@ async def test_tools_take_the_seeds_arguments_with_its_defaults(tmp_path: Path) 
     store, search = tools["memory_intelligent_store"], tools["memory_hybrid_search"]
     assert (
         arguments(store).items()
-        >= {
-            "content": ...,
-            "key": None,
-            "memory_type": "semantic",
-            "significance": 0.5,
-            "context_id": None,
-        }.items()
+        >= {"content": ..., "key": None, "memory_type": "semantic", "significance": 0.5, "context_id": None}.items()
     )
     assert store.input_schema["required"] == ["content"]
     assert (
         arguments(search).items()
-        >= {
-            "query": ...,
-            "prefer_speed": False,
-            "include_semantic": True,
-            "memory_types": None,
-            "limit": 10,
-        }.items()
+        >= {"query": ..., "prefer_speed": False, "include_semantic": True, "memory_types": None, "limit": 10}.items()
     )
     assert search.input_schema["required"] == ["query"]
     assert arguments(tools["memory_get_working_context"]) == {"context_id": "current", "include_related": True}
