@@ -37,10 +37,7 @@ class AttentionVerbs(Family):
         return Threads(self._engine, flush=self._engine.flush)
 
     @verb("inject", "memory_inject", "ai", "Take notes for a prompt", reads=True)
-    @example(
-        '{"prompt": "who has to review a deploy?"}',
-        "success message text tokens put_in left_out asked?",
-    )
+    @example('{"prompt": "who has to review a deploy?"}', "success message text tokens put_in left_out asked?")
     async def inject(
         self,
         prompt: Annotated[str, Arg("what is about to be asked or done", is_sentence=True, reads_input=True)],

@@ -9,16 +9,7 @@ from typing import Annotated, Any
 from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.declare import LIMIT, Arg, example, verb
-from kingly_memory.documents import (
-    Document,
-    FoundDocument,
-    Namespace,
-    Put,
-    Remove,
-    json_text,
-    read_json,
-    texts_in,
-)
+from kingly_memory.documents import Document, FoundDocument, Namespace, Put, Remove, json_text, read_json, texts_in
 from kingly_memory.errors import InvalidInput
 from kingly_memory.filters import Filter, check_filter
 from kingly_memory.ports import DocumentRows, Transaction

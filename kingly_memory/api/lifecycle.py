@@ -37,9 +37,7 @@ class LifecycleVerbs(Family):
         policies: Annotated[
             Sequence[str] | None,
             Arg(
-                "lifetimes, strength, tiers; left out, lifetimes and what settings switch on",
-                "POLICY",
-                option="policy",
+                "lifetimes, strength, tiers; left out, lifetimes and what settings switch on", "POLICY", option="policy"
             ),
         ] = None,
         dry_run: Annotated[bool, Arg("only say what would happen; false carries it out", tool_default=True)] = False,
@@ -126,8 +124,7 @@ class LifecycleVerbs(Family):
         key_or_id: Annotated[str | None, KEY_OR_ID._replace(is_positional=True)] = None,
         *,
         tags: Annotated[
-            Sequence[str] | None,
-            Arg("every memory with this tag, or with all of several", option="tag"),
+            Sequence[str] | None, Arg("every memory with this tag, or with all of several", option="tag")
         ] = None,
         context_id: Annotated[str | None, Arg("every memory of this conversation or task", "ID", "context")] = None,
         by_agent: Annotated[str | None, Arg("every memory that this agent stored", "NAME")] = None,
@@ -202,14 +199,12 @@ class LifecycleVerbs(Family):
 
     @verb("reinforce", "alma_reinforce", "alma", "Hold against fading")
     @example(
-        '{"memory_id": "deploy"}',
-        "success memory_id new_strength=strength access_count=accesses state reinforcements",
+        '{"memory_id": "deploy"}', "success memory_id new_strength=strength access_count=accesses state reinforcements"
     )
     async def reinforce(
         self,
         key_or_id: Annotated[
-            str,
-            Arg("id or key of the memory", "KEY_OR_ID", tool="memory_id", also=("memory_id", "key_or_id", "key")),
+            str, Arg("id or key of the memory", "KEY_OR_ID", tool="memory_id", also=("memory_id", "key_or_id", "key"))
         ],
     ) -> JsonObject:
         """Hold a memory against fading: it was right, and will be needed again.

@@ -174,8 +174,7 @@ class MemoryVerbs(Family):
             ),
         ] = USUAL,
         wait: Annotated[
-            float | None,
-            Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S),
+            float | None, Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S)
         ] = None,
         require_remote: Annotated[
             bool, Arg("fail when the remote has not acknowledged in time", only="command")
@@ -287,10 +286,7 @@ class MemoryVerbs(Family):
     )
     async def search(
         self,
-        query: Annotated[
-            str,
-            Arg("what to look for, in plain words", is_sentence=True, reads_input=True),
-        ],
+        query: Annotated[str, Arg("what to look for, in plain words", is_sentence=True, reads_input=True)],
         limit: Annotated[
             int,
             Arg(
@@ -343,12 +339,7 @@ class MemoryVerbs(Family):
         fold: Annotated[bool, Arg("fold memories that say the same into one", only="command")] = True,
         detail: Annotated[
             DetailName,
-            Arg(
-                "how much of each memory; titles cost least",
-                "HOW",
-                choices=(*validation.DETAILS,),
-                only="tool",
-            ),
+            Arg("how much of each memory; titles cost least", "HOW", choices=(*validation.DETAILS,), only="tool"),
         ] = "full",
         budget_tokens: Annotated[
             int | None,
@@ -365,8 +356,7 @@ class MemoryVerbs(Family):
         by_ranks: bool = False,
         after: str | None = None,
         assist: Annotated[
-            AssistName | None,
-            Arg("what a language model does for it", "WHAT", choices=(*Assist,), only="command"),
+            AssistName | None, Arg("what a language model does for it", "WHAT", choices=(*Assist,), only="command")
         ] = None,
         language_model: LanguageModel | None = None,
     ) -> Results:
@@ -858,8 +848,7 @@ class MemoryVerbs(Family):
         source: Annotated[str, Arg("key or id of the memory it begins at", "FROM")],
         target: Annotated[str, Arg("key or id of the memory it leads to", "TO")],
         link_type: Annotated[
-            str,
-            Arg("what the source is to the target", "TYPE", option="type", choices=(*links.LinkType,)),
+            str, Arg("what the source is to the target", "TYPE", option="type", choices=(*links.LinkType,))
         ] = "related",
         strength: Annotated[float, Arg("how strong the link is", least=0, most=1)] = 1.0,
         description: Annotated[str | None, Arg("what the link means", "TEXT")] = None,

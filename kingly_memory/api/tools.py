@@ -45,8 +45,7 @@ async def search_in_mode(
     project_id: Annotated[str | None, _PROJECT] = None,
     agent: Annotated[str | None, _AGENT] = None,
     top_k: Annotated[
-        int | None,
-        Arg("how many at most; left out, as many as suit the mode", least=1, most=validation.MOST_IN_A_MODE),
+        int | None, Arg("how many at most; left out, as many as suit the mode", least=1, most=validation.MOST_IN_A_MODE)
     ] = None,
     min_confidence: Annotated[
         float | None,
@@ -150,8 +149,7 @@ async def retrieve(
     memory: MemoryRouter,
     agent_id: Annotated[str, Arg("whose experiences")],
     top_k: Annotated[
-        int,
-        Arg(f"how many; never more than {MOST_RETRIEVED} come back", least=0, most=validation.RESULTS_LIMIT),
+        int, Arg(f"how many; never more than {MOST_RETRIEVED} come back", least=0, most=validation.RESULTS_LIMIT)
     ] = MOST_RETRIEVED,
     current_year: Annotated[
         int, Arg("the year it is, for what has faded; 0 for the latest one", least=0, most=LATEST_YEAR)

@@ -25,11 +25,7 @@ class AuditWriter(AuditTrail):
     """
 
     def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        fsync: bool = False,
-        now: Callable[[], datetime] | None = None,
+        self, folder: str | os.PathLike[str], *, fsync: bool = False, now: Callable[[], datetime] | None = None
     ) -> None:
         self._files = AuditFiles(folder, fsync=fsync)
         super().__init__(self._files, now=now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,7 +23,7 @@ from kingly_memory.settings import Settings
 if TYPE_CHECKING:
     from kingly_memory.cognition.links import Link
     from kingly_memory.documents import Document, Namespace
-    from kingly_memory.imported import ExportedMemory, ExportedThread
+    from kingly_memory.imported import ExportedMemory
     from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.router.search.local import LocalSearch
 
@@ -56,7 +56,7 @@ class LocalReader(View):
         self._is_closed = False
         station = parts.station(place, settings, parts.reached(place))
         store = parts.open_store(place, settings)  # after what may raise: it counts as in use until it is closed
-        self._reader = store.reader
+        self.rows = store.reader
         self._repairs = repairs
         super().__init__(station, store=store, local=Visible(store.reader), clock=WallClock())
 
@@ -64,7 +64,7 @@ class LocalReader(View):
     def _words(self) -> LocalSearch:
         from kingly_memory.router.search.local import LocalSearch  # a command that names its memory does without
 
-        return LocalSearch(self._reader, repairs=self._repairs)
+        return LocalSearch(self.rows, repairs=self._repairs)
 
     def search(
         self,
@@ -93,7 +93,7 @@ class LocalReader(View):
         if self._is_by_meaning and (not answer.hits or answer.hits[0].relevance < ANSWERED_BY_WORDS):
             from kingly_memory.app.meaning import by_meaning
 
-            layer = by_meaning(self._reader, self._place.space, self.settings, repairs=self._repairs)
+            layer = by_meaning(self.rows, self._place.space, self.settings, repairs=self._repairs)
             if layer is not None:
                 answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=time.monotonic() + local_s)
         found = steps.listed(steps.local_results(asked, answer), request, asked)
@@ -105,7 +105,7 @@ class LocalReader(View):
         from kingly_memory.router.attention.candidates import Surroundings
 
         now_s = self._now_s()
-        return Surroundings(self._reader, self._words, self._place.space, self._place.agent, now_s)
+        return Surroundings(self.rows, self._words, self._place.space, self._place.agent, now_s)
 
     def store(
         self, content: str, *, ttl: validation.Ttl = validation.USUAL, if_revision: int | None = None, **said: Any
@@ -156,11 +156,7 @@ class LocalReader(View):
 
     def ids_beginning(self, beginning: str) -> Sequence[str]:
         """Ids of the project's memories that begin so, whatever their standing."""
-        return [one for one in self._reader.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
-
-    def counted_spaces(self) -> Mapping[str, int]:
-        """How many memories lie in each space of the home that has any."""
-        return self._reader.counted_spaces()
+        return [one for one in self.rows.ids_beginning(beginning, MOST_BEGINNING) if self.readable(one) is not None]
 
     def list(self, limit: int = 50, before: int | None = None, *, forgotten: bool = False, **filters: Any) -> Page:
         unsought = validation.unsought(filters.get("tags"))
@@ -173,7 +169,7 @@ class LocalReader(View):
         yield self._place.user, self
         if self._place.user is not None:
             return
-        spaces = [project_and_user(one.name) for one in self._reader.spaces() if one.is_used]
+        spaces = [project_and_user(one.name) for one in self.rows.spaces() if one.is_used]
         for user in (user for project, user in spaces if project == self._place.project and user is not None):
             reader = LocalReader(replace(self._place, user=user), self.settings, repairs=self._repairs)
             with closing(reader):
@@ -185,9 +181,9 @@ class LocalReader(View):
 
         for page in validation.batches(self.export(), EXPORTED_TOGETHER):
             ids = [memory.id for memory, _ in page]
-            facets = self._reader.facets_of(dict.fromkeys(CARRIED, ids))
+            facets = self.rows.facets_of(dict.fromkeys(CARRIED, ids))
             for memory, standing in page:
-                earlier = self._reader.revisions(memory.id) if memory.revision > 1 else ()
+                earlier = self.rows.revisions(memory.id) if memory.revision > 1 else ()
                 beside = {name: facets[name][memory.id] for name in CARRIED if memory.id in facets[name]}
                 yield ExportedMemory(memory, standing, tuple(reversed(earlier)), beside)
 
@@ -198,7 +194,7 @@ class LocalReader(View):
 
         for context_id in context_ids:
             whose = owner(self._place.space, context_id)
-            facets = self._reader.facets_of({name: [whose] for name in FROM_FILE})
+            facets = self.rows.facets_of({name: [whose] for name in FROM_FILE})
             if said := {name: facets[name][whose] for name in FROM_FILE if whose in facets[name]}:
                 yield context_id, said
 
@@ -208,7 +204,7 @@ class LocalReader(View):
 
         there = frozenset(memory_ids)
         for page in validation.batches(memory_ids, EXPORTED_TOGETHER):
-            for memory_id, beside in links.beside(self._reader, page).items():
+            for memory_id, beside in links.beside(self.rows, page).items():
                 yield from (one for one in beside if one.source == memory_id and one.target in there)
 
     def documents(self) -> Iterator[tuple[Document, str]]:
@@ -216,7 +212,7 @@ class LocalReader(View):
         logs."""
         from kingly_memory.documents import LOG
 
-        rows, space = self._reader.documents, self._place.space
+        rows, space = self.rows.documents, self._place.space
         beginnings: tuple[Namespace, ...] = ((), (LOG,))
         for prefix in beginnings:
             last: tuple[Namespace, str] | None = None
@@ -225,18 +221,6 @@ class LocalReader(View):
                     yield one, rows.found_by(space, one.namespace, one.key)
                 last = page[-1].namespace, page[-1].key
 
-    def threads(self) -> Iterator[ExportedThread]:
-        """Every thread of the project, for files: archived and merged ones too."""
-        from kingly_memory.router.threads.reading import exported_threads
-
-        return exported_threads(self._reader, self._place.space)
-
-    def focus(self) -> JsonObject | None:
-        """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
-        from kingly_memory.router.threads.reading import exported_focus
-
-        return exported_focus(self._reader, self._place.space)
-
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
         from kingly_memory.app.meaning import vectors_status
@@ -244,8 +228,8 @@ class LocalReader(View):
 
         return {
             **super().status(),
-            **vectors_status(self._reader, self._place.space, self.settings),
-            **focus.status(self._reader, self._place.space),
+            **vectors_status(self.rows, self._place.space, self.settings),
+            **focus.status(self.rows, self._place.space),
         }
 
     def close(self) -> None:

@@ -20,14 +20,18 @@ class Options(SimpleNamespace):
 
 class Command(NamedTuple):
     """One command. `target` names the function that does it, and is imported only when the command is used; without it
-    the command is its `verb`. `is_apart`: of the options of every command it takes those alone that it has itself."""
+    the command is its `verb`."""
 
     name: str
     says: str
     target: str | None = None
     parameters: tuple[Parameter, ...] = ()
     verb: Verb | None = None
-    is_apart: bool = False
+
+    @property
+    def is_apart(self) -> bool:
+        """Of the options of every command it takes those alone that it has itself."""
+        return self.name.partition(" ")[0] in ("hub", "completion")
 
 
 def commands() -> Sequence[Command]:
@@ -141,262 +145,230 @@ FOR: Mapping[str, str] = {
 AT_ITS_OWN_PACE = frozenset("edit demo hub mcp page hook completion".split())
 """Commands that wait for a person or a program: no clock runs on the terminal meanwhile."""
 
-_KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
-_HOST = _takes("--host HOST", "address to listen on", "127.0.0.1")
 
+def _own(name: str, says: str, target: str, *takes: Parameter) -> Command:
+    return Command(name, says, target, takes)
+
+
+_KEY_OR_ID = _takes("key_or_id KEY_OR_ID", "key or id of a memory", NOT_GIVEN)
 _HUB_HOME = _takes("--home DIR", "the hub's own folder (default: `~/.local/share/kingly/hub`, or in XDG_DATA_HOME)")
 _JSON = COMMON[0]
 
 OWN = (
-    Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", "demo:demo"),
-    Command(
+    _own("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", "demo:demo"),
+    _own(
         "tag",
         "Add tags to a memory and take tags away: `tag deploy +release -draft`.",
         "memories:tag",
-        (
-            _KEY_OR_ID,
-            _takes("--add TAG…", "or +TAG: a tag to add"),
-            _takes("--remove TAG…", "or -TAG: one to take away"),
-        ),
+        _KEY_OR_ID,
+        _takes("--add TAG…", "or +TAG: a tag to add"),
+        _takes("--remove TAG…", "or -TAG: one to take away"),
     ),
-    Command("edit", "Change the text of a memory in your editor (VISUAL or EDITOR).", "memories:edit", (_KEY_OR_ID,)),
-    Command(
+    _own("edit", "Change the text of a memory in your editor (VISUAL or EDITOR).", "memories:edit", _KEY_OR_ID),
+    _own(
         "remotes add",
         "Have what this project stores from now on above significance 0.3 go to a memory server, and searches ask it.",
         "remotes:add",
-        (
-            _takes("name NAME", "what to call it in this home, as in --remote NAME", NOT_GIVEN),
-            _takes("address URL", "its address, such as http://localhost:8000", NOT_GIVEN),
-            _takes("--with-earlier", "send it what was stored before, too"),
-            _takes("--offline", "add it without asking it first"),
-        ),
+        _takes("name NAME", "what to call it in this home, as in --remote NAME", NOT_GIVEN),
+        _takes("address URL", "its address, such as http://localhost:8000", NOT_GIVEN),
+        _takes("--with-earlier", "send it what was stored before, too"),
+        _takes("--offline", "add it without asking it first"),
     ),
-    Command(
+    _own(
         "export",
         "Write the project's memories, links, documents and logs to a file: of all users, unless --user names one.",
         "transfer:export",
-        (
-            _takes("file FILE", "file, or folder with --layout okf, kingly or ai; nothing or - for standard output"),
-            _takes(
-                "--layout LAYOUT",
-                "jsonl: a line each, with everything; for other programs, with less than everything, graph: "
-                "the reference memory server's file; okf: a bundle of the Open Knowledge Format; kingly: quick_cache, "
-                "session_state and task_history.json; ai: threads/*.json and focus.json",
-                "jsonl",
-            ),
+        _takes("file FILE", "file, or folder with --layout okf, kingly or ai; nothing or - for standard output"),
+        _takes(
+            "--layout LAYOUT",
+            "jsonl: a line each, with everything; for other programs, with less than everything, graph: "
+            "the reference memory server's file; okf: a bundle of the Open Knowledge Format; kingly: quick_cache, "
+            "session_state and task_history.json; ai: threads/*.json and focus.json",
+            "jsonl",
         ),
     ),
-    Command(
+    _own(
         "import",
         "Bring memories in: notes, exports, files of other programs. A folder of notes may be imported again, and "
         "what was changed, moved and deleted there is followed.",
         "importing:import_path",
-        (
-            _takes(
-                "path PATH",
-                "folder of notes or one, text (.txt), JSONL, an export of ChatGPT, Claude (also their .zip), mem0 or "
-                "claude-mem, a file of the reference memory server, Letta or a LangGraph store, old memory.json, .ai "
-                "folder, or home of an earlier version; - for standard input",
-                NOT_GIVEN,
-            ),
-            _takes(
-                "--format FORMAT",
-                "jsonl, notes, text, chatgpt, claude, mem0, letta, claude-mem, langgraph, okf, legacy, ai or home "
-                "(default: found out)",
-            ),
-            _takes("--dry-run", "say what would be done, and write nothing"),
-            _takes("--watch", "import a folder again whenever one of its notes changes, until Ctrl-C"),
-            _takes("--trust", "keep who said it, where an export says that the user or an agent did"),
+        _takes(
+            "path PATH",
+            "folder of notes or one, text (.txt), JSONL, an export of ChatGPT, Claude (also their .zip), mem0 or "
+            "claude-mem, a file of the reference memory server, Letta or a LangGraph store, old memory.json, .ai "
+            "folder, or home of an earlier version; - for standard input",
+            NOT_GIVEN,
         ),
+        _takes(
+            "--format FORMAT",
+            "jsonl, notes, text, chatgpt, claude, mem0, letta, claude-mem, langgraph, okf, legacy, ai or home "
+            "(default: found out)",
+        ),
+        _takes("--dry-run", "say what would be done, and write nothing"),
+        _takes("--watch", "import a folder again whenever one of its notes changes, until Ctrl-C"),
+        _takes("--trust", "keep who said it, where an export says that the user or an agent did"),
     ),
-    Command(
+    _own(
         "backup check",
         "Read a backup whole, and say what it holds.",
         "homes:check",
-        (_takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),),
+        _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
     ),
-    Command(
+    _own(
         "backup restore",
         "Put a backup in the place of the home's memories.",
         "homes:restore",
-        (
-            _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
-            _takes("--replace", "put the memories that are there aside, in a folder beside them"),
-            _takes("--force", "take a backup in which memories are damaged, or any byte has changed"),
-        ),
+        _takes("file FILE", "a file that `backup create` has written", NOT_GIVEN),
+        _takes("--replace", "put the memories that are there aside, in a folder beside them"),
+        _takes("--force", "take a backup in which memories are damaged, or any byte has changed"),
     ),
-    Command(
+    _own(
         "encrypt",
         "Encrypt the home's memories, or give an encrypted home another key (needs the extra `encryption`).",
         "homes:encrypt",
-        (
-            _takes("--new-key", "encrypt it anew, with another key"),
-            _takes("--keyring", "keep the key in the keyring of the system (needs the package `keyring`)"),
-        ),
+        _takes("--new-key", "encrypt it anew, with another key"),
+        _takes("--keyring", "keep the key in the keyring of the system (needs the package `keyring`)"),
     ),
-    Command("decrypt", "Keep the home's memories without encryption again.", "homes:decrypt"),
-    Command(
+    _own("decrypt", "Keep the home's memories without encryption again.", "homes:decrypt"),
+    _own(
         "hub",
         "Run a remote memory server, for yourself or others.",
         "serving:hub",
-        (
-            _HOST,
-            _takes("--port N", "port to listen on", 8000),
-            _HUB_HOME,
-            _takes(
-                "--token-file FILE",
-                "file of mode 0600 with the token that callers must bring (or set KINGLY_HUB_TOKEN or "
-                "KINGLY_HUB_TOKEN_FILE)",
-            ),
-            _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
-            _takes(
-                "--store ADDRESS",
-                "keep memories in the PostgreSQL at postgresql://user@host/database, which several hubs may share "
-                "(with a password set KINGLY_HUB_STORE instead: others can read arguments)",
-            ),
-            _takes("--tls-cert FILE", "PEM file with its certificate and the chain: it then answers https alone"),
-            _takes("--tls-key FILE", "PEM file of mode 0600 with the certificate's private key"),
-            _takes("--access-log", "a line of JSON about each call, without what it says, on standard output"),
-            _takes("--until-eof", "stop when standard input ends"),
-            _takes("--json", "say where it listens as JSON"),
+        _takes("--host HOST", "address to listen on", "127.0.0.1"),
+        _takes("--port N", "port to listen on", 8000),
+        _HUB_HOME,
+        _takes(
+            "--token-file FILE",
+            "file of mode 0600 with the token that callers must bring (or set KINGLY_HUB_TOKEN or "
+            "KINGLY_HUB_TOKEN_FILE)",
         ),
-        is_apart=True,
+        _takes("--tokens-file FILE", "JSON file of {token: namespace}, mode 0600"),
+        _takes(
+            "--store ADDRESS",
+            "keep memories in the PostgreSQL at postgresql://user@host/database, which several hubs may share "
+            "(with a password set KINGLY_HUB_STORE instead: others can read arguments)",
+        ),
+        _takes("--tls-cert FILE", "PEM file with its certificate and the chain: it then answers https alone"),
+        _takes("--tls-key FILE", "PEM file of mode 0600 with the certificate's private key"),
+        _takes("--access-log", "a line of JSON about each call, without what it says, on standard output"),
+        _takes("--until-eof", "stop when standard input ends"),
+        _takes("--json", "say where it listens as JSON"),
     ),
-    Command(
+    _own(
         "hub status",
         "Say how a running hub is, and what it has answered since its start.",
         "serving:status",
-        (
-            _takes("--url URL", "its address", "http://127.0.0.1:8000"),
-            _takes("--token-file FILE", "file of mode 0600 with a token of it, where it needs one"),
-            _JSON,
-        ),
-        is_apart=True,
+        _takes("--url URL", "its address", "http://127.0.0.1:8000"),
+        _takes("--token-file FILE", "file of mode 0600 with a token of it, where it needs one"),
+        _JSON,
     ),
-    Command(
+    _own(
         "hub page",
         "Make a link to the page of a running hub, which shows all of it and works once.",
         "serving:hub_page",
-        (_takes("--url URL", "the hub's address", "http://127.0.0.1:8000"), _HUB_HOME, _JSON),
-        is_apart=True,
+        _takes("--url URL", "the hub's address", "http://127.0.0.1:8000"),
+        _HUB_HOME,
+        _JSON,
     ),
-    Command(
+    _own(
         "hub tokens",
         "Tokens of a hub: who holds one, what each may do in which project, and when it was made.",
         "serving:tokens",
-        (_HUB_HOME, _JSON),
-        is_apart=True,
+        _HUB_HOME,
+        _JSON,
     ),
-    Command(
+    _own(
         "hub tokens create",
         "Make a token for a person or a program, and show it this once.",
         "serving:create",
-        (
-            _takes("name NAME", "who is to hold it", NOT_GIVEN),
-            _takes("--role ROLE", "what it may do, each with those before: read, write, forget, purge, admin", "write"),
-            _takes("--project NAME…", "a project in which it may do so (default: every one)"),
-            _takes("--namespace NAME", "the namespace that it opens; another one sees nothing of it", "default"),
-            _HUB_HOME,
-            _JSON,
-        ),
-        is_apart=True,
+        _takes("name NAME", "who is to hold it", NOT_GIVEN),
+        _takes("--role ROLE", "what it may do, each with those before: read, write, forget, purge, admin", "write"),
+        _takes("--project NAME…", "a project in which it may do so (default: every one)"),
+        _takes("--namespace NAME", "the namespace that it opens; another one sees nothing of it", "default"),
+        _HUB_HOME,
+        _JSON,
     ),
-    Command(
+    _own(
         "hub tokens revoke",
         "Let nobody in any more by a token; the running hub obeys at its next call.",
         "serving:revoke",
-        (_takes("name NAME", "who holds it", NOT_GIVEN), _HUB_HOME, _JSON),
-        is_apart=True,
+        _takes("name NAME", "who holds it", NOT_GIVEN),
+        _HUB_HOME,
+        _JSON,
     ),
-    Command(
+    _own(
         "hub quota",
         "Limit how many memories a namespace of a hub may keep; without a number it is not limited.",
         "serving:quota",
-        (
-            _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
-            _takes("memories N", "how many memories at most", ""),
-            _HUB_HOME,
-            _JSON,
-        ),
-        is_apart=True,
+        _takes("namespace NAMESPACE", "the namespace", NOT_GIVEN),
+        _takes("memories N", "how many memories at most", ""),
+        _HUB_HOME,
+        _JSON,
     ),
-    Command(
+    _own(
         "mcp",
         "Serve the memory to agents over MCP: on standard input and output, or with --http on a port.",
         "serving:mcp",
-        (
-            _takes(
-                "--tools SETS",
-                "which tools, with commas (default: memory, seven tools): "
-                "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, graph, or all",
-            ),
-            _takes(
-                "--http",
-                "serve Streamable HTTP at /mcp of 127.0.0.1 instead of stdio; callers bring KINGLY_MCP_TOKEN, or else "
-                "the token that the home gets",
-            ),
-            _takes("--port N", "port to listen on", 8001),
+        _takes(
+            "--tools SETS",
+            "which tools, with commas (default: memory, seven tools): "
+            "memory, thoughts, alma, lifecycle, ai, cognition, documents, legacy, graph, or all",
         ),
+        _takes(
+            "--http",
+            "serve Streamable HTTP at /mcp of 127.0.0.1 instead of stdio; callers bring KINGLY_MCP_TOKEN, or else "
+            "the token that the home gets",
+        ),
+        _takes("--port N", "port to listen on", 8001),
     ),
-    Command(
+    _own(
         "page",
         "Look at the memory in a browser, and change it: a page for you alone, on this machine.",
         "serving:page",
-        (
-            _takes("--port N", "port of 127.0.0.1 to listen on; 0 takes a free one", 0),
-            _takes("--browser", "open it in the browser; other users may see the link, which works once"),
-        ),
+        _takes("--port N", "port of 127.0.0.1 to listen on; 0 takes a free one", 0),
+        _takes("--browser", "open it in the browser; other users may see the link, which works once"),
     ),
-    Command(
+    _own(
         "hook",
         "Answer a host's hook event; its JSON is read from standard input, and what is wrong is not said.",
         "hook:hook",
-        (
-            _takes(
-                "event EVENT",
-                "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
-            ),
-            _takes("host HOST", "whose event it is: claude-code (default), codex, gemini or copilot"),
-            _takes("--wait", "capture before returning, and not in the background afterwards (Stop, SessionEnd)"),
+        _takes(
+            "event EVENT",
+            "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
         ),
+        _takes("host HOST", "whose event it is: claude-code (default), codex, gemini or copilot"),
+        _takes("--wait", "capture before returning, and not in the background afterwards (Stop, SessionEnd)"),
     ),
-    Command(
+    _own(
         "config",
         "Set up an assistant or editor; without its name, show every setting and where it comes from.",
         "configuration:config",
-        (
-            _takes("host HOST", "claude-code, claude-desktop, cursor, vscode, codex, gemini, copilot or opencode"),
-            _takes("--write", "merge it into the host's file, which is kept as a backup"),
-            _takes("--remove", "take out of the host's file what --write has put there"),
-            _takes("--path FILE", "that file, if it is another one than the usual"),
-            _takes("--absolute", "write paths of this machine also into a file that is shared with the project"),
-        ),
+        _takes("host HOST", "claude-code, claude-desktop, cursor, vscode, codex, gemini, copilot or opencode"),
+        _takes("--write", "merge it into the host's file, which is kept as a backup"),
+        _takes("--remove", "take out of the host's file what --write has put there"),
+        _takes("--path FILE", "that file, if it is another one than the usual"),
+        _takes("--absolute", "write paths of this machine also into a file that is shared with the project"),
     ),
-    Command(
+    _own(
         "trust",
         "Trust a project: obey its settings file as long as that stays the same, and recall what its home holds.",
         "homes:trust",
-        (
-            _takes("path PATH", "the file, or the project (default: this one)"),
-            _takes("--list", "show which files and homes are trusted"),
-            _takes("--remove", "trust it no longer"),
-        ),
+        _takes("path PATH", "the file, or the project (default: this one)"),
+        _takes("--list", "show which files and homes are trusted"),
+        _takes("--remove", "trust it no longer"),
     ),
-    Command(
+    _own(
         "doctor",
         "Look for what is wrong, and say what to do: what keeps memories from being stored, found or delivered.",
         "doctor:doctor",
-        (_takes("--read-all", "read and check every byte that is stored; who writes waits meanwhile"),),
+        _takes("--read-all", "read and check every byte that is stored; who writes waits meanwhile"),
     ),
-    Command(
+    _own(
         "completion",
         "Complete commands and options in a shell; for bash: `source <(kingly-memory completion bash)`.",
         "completion:completion",
-        (
-            _takes("shell SHELL", "bash, zsh or fish", NOT_GIVEN),
-            _takes("words WORD…", "after --, a command line so far: what its last word may become", ()),
-        ),
-        is_apart=True,
+        _takes("shell SHELL", "bash, zsh or fish", NOT_GIVEN),
+        _takes("words WORD…", "after --, a command line so far: what its last word may become", ()),
     ),
-    Command("version", "Show the version.", "configuration:version"),
+    _own("version", "Show the version.", "configuration:version"),
 )

@@ -33,7 +33,7 @@ def config(options: Options, out: Output) -> Answer:
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
         return _settings(options, out)
-    from kingly_memory.hosts.config import SERVER, Wish, installed_command, project_of, snippets
+    from kingly_memory.hosts.config import SERVER, Wish, installed_command, is_found_by_name, project_of, snippets
     from kingly_memory.hosts.config_files import printed, remove, write
 
     start, now = Path.cwd(), datetime.now(UTC)
@@ -57,9 +57,12 @@ def config(options: Options, out: Output) -> Answer:
     )
     found = snippets(options.host, wish, start=start, path=path)
     shared = next((one.path for one in found if one.is_shared), None)
-    if shared is not None and not options.absolute:
-        _check_paths(shared, options, out)
-        _check_name(shared, wish, options, out)
+    for field, problem in () if shared is None or options.absolute else _unfit(shared, wish, options):
+        if options.write:
+            raise InvalidInput(field, problem)
+        out.note(problem)
+    if shared is not None and not options.absolute and is_found_by_name() and wish.command != (SERVER,):
+        out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
     if any("hooks" not in one.content for one in found):
         try:
             require("mcp", "`kingly-memory mcp`, which the host starts,")
@@ -72,8 +75,11 @@ def config(options: Options, out: Output) -> Answer:
     return Answer({"host": options.host, "files": files}, lines)
 
 
-def _check_paths(file: Path, options: Options, out: Output) -> None:
-    """Say which options would put a path of this machine into the file. Raises InvalidInput instead of writing it."""
+def _unfit(file: Path, wish: Wish, options: Options) -> Iterator[tuple[str, str]]:
+    """What keeps a file that is shared with the project from being written: paths of this machine in it, and what keeps
+    the host from starting us by name."""
+    from kingly_memory.hosts.config import SERVER, is_found_by_name
+
     for field in ("home", "token_file"):
         if getattr(options, field) is not None:
             option = f"--{field.replace('_', '-')}"
@@ -81,26 +87,14 @@ def _check_paths(file: Path, options: Options, out: Output) -> None:
                 f"{file} is shared with the project, and {option} would put a path of this machine into it: leave"
                 f" {option} out, or add --absolute to write it all the same"
             )
-            if options.write:
-                raise InvalidInput(field, problem)
-            out.note(problem)
-
-
-def _check_name(file: Path, wish: Wish, options: Options, out: Output) -> None:
-    """Say what keeps the host from starting us by name. Raises InvalidInput instead of writing what cannot work."""
-    from kingly_memory.hosts.config import SERVER, is_found_by_name
-
+            yield field, problem
     if not is_found_by_name():
         problem = (
             f"{file} is shared with the project, so it names the command {SERVER}, and your shell does not find this"
             f" installation by that name: put {Path(sys.executable).parent} on your PATH or install it as a command of"
             f" your user, then try again; --absolute writes {wish.command[0]} there all the same"
         )
-        if options.write:
-            raise InvalidInput("path", problem)
-        out.note(problem)
-    elif wish.command != (SERVER,):
-        out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
+        yield "path", problem
 
 
 def _answered(options: Options, files: Iterable[Written]) -> Answer:

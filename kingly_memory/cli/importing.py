@@ -25,12 +25,7 @@ from kingly_memory.cli.place import place_of, routing
 from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.home.place import Place
-from kingly_memory.imported import (
-    Beside,
-    FoundNotes,
-    ImportedNote,
-    NoteStep,
-)
+from kingly_memory.imported import Beside, FoundNotes, ImportedNote, NoteStep
 from kingly_memory.models import JsonObject, Taken
 from kingly_memory.settings import Settings
 from kingly_memory.text.writing import counted
@@ -150,9 +145,6 @@ class ImportTally:
     steps: list[JsonObject] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, more: Taken) -> None:
-        self.taken = self.taken.and_more(more)
-
     @property
     def done(self) -> int:
         """Memories, without those that stay away."""
@@ -224,9 +216,8 @@ class _Import:
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
-        name = path
-        if self._options.path == "-":
-            name = STANDARD_INPUT
+        name = STANDARD_INPUT if self._options.path == "-" else path
+        if name is not path:
             tally.problems = [replace(one, path=name) for one in tally.problems]
         if again and not tally.problems and tally.taken._replace(unchanged=0, stays_away=0) == Taken():
             return 0
@@ -254,15 +245,15 @@ class _Import:
         if plan.stays:
             stay = f"{counted(plan.stays, 'memory')} that came from it"
             tally.problems.append(Problem(path, "", f"holds no note any more; {stay} stay, `forget` forgets them"))
-        tally.add(Taken(unchanged=plan.unchanged, stays_away=plan.stay_away))
+        tally.taken = tally.taken.and_more(Taken(unchanged=plan.unchanged, stays_away=plan.stay_away))
         if tally.dry_run:
             steps = [one for one in plan.steps if isinstance(one, NoteStep) and one.fate != "unchanged"]
             tally.steps = [{"what": _PLANNED[one.fate], "key": one.key} for one in steps]
-            tally.add(Taken(**Counter(one.fate for one in steps)))
+            tally.taken = tally.taken.and_more(Taken(**Counter(one.fate for one in steps)))
             return
         for batch in batches(plan.steps, BATCH):
             with _uninterrupted():
-                tally.add(self._router.remember_notes(batch))
+                tally.taken = tally.taken.and_more(self._router.remember_notes(batch))
             self._out.progress(counted(tally.done, "memory"))
 
     def _take(self, found: FoundFile, path: Path) -> None:
@@ -281,7 +272,9 @@ class _Import:
         """All together, or else one by one, to name those that cannot be used."""
         try:
             with _uninterrupted():
-                self._tally.add(self._router.remember(entries, dry_run=self._tally.dry_run))
+                self._tally.taken = self._tally.taken.and_more(
+                    self._router.remember(entries, dry_run=self._tally.dry_run)
+                )
         except InvalidInput as error:
             alone = list(batches(entries, 1))
             if len(alone) <= 1:

@@ -25,12 +25,9 @@ _FORTNIGHT = 14 * _DAY
 _JUST_NOW = 45
 _WIDTH = 100
 _GAP = "  "
-_INDENT = "      "
 _BOLD, _RED, _PLAIN, _ERASED, _CLEARED = "\033[1m", "\033[31m", "\033[0m", "\r\033[K", "\033[H\033[J"
 _TICK_S, _REPORT_S = 1.0, 3.0
 """Seconds between two looks of a terminal's clock, and between two notes of how far a command is elsewhere."""
-_ROOM = 32
-"""Columns that are worth having, also where they show less than half of a text."""
 _STEERING = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
 """C0 and C1 controls, the marks that reverse the direction of writing, and the tags and selectors of plane 14, which
 show nothing to a person and whole sentences to a model that reads the output."""
@@ -182,22 +179,14 @@ class Output:
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole: bool = False) -> list[str]:
-    """Columns as wide as their widest cell; the last one ends at the edge of the terminal. Where long names leave it
-    too little room, or it is not to be cut at all, its cells stand in lines of their own, below the others."""
+    """Columns as wide as their widest cell; a line ends at the edge of the terminal, unless it is to be shown whole."""
     lines = [list(map(one_line, row)) for row in ([heads] if heads else []) + list(rows)]
-    if not lines:
-        return []
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    room = width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
-    is_below = widths[-1] > room and (is_whole or (room < _ROOM and widths[-1] > 2 * room))
     told = []
     for number, line in enumerate(lines):
+        row = _GAP.join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)).rstrip()
         is_head = bool(heads) and number == 0
-        cells = line[:-1] if is_below else line
-        row = _GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=False)).rstrip()
-        told.append(Line.of(shortened(row, width()), len(row) if is_head else len(cells[0])))
-        if is_below and line[-1] and not is_head:
-            told.append(Line(shortened(_INDENT + line[-1], width())))
+        told.append(Line.of(row if is_whole else shortened(row, width()), len(row) if is_head else len(line[0])))
     return list[str](told)
 
 

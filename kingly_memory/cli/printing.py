@@ -14,6 +14,7 @@ from kingly_memory.cli.place import command
 from kingly_memory.filters import NOTHING_FITS
 from kingly_memory.text.writing import counted
 
+_EVERY = "every namespace"
 _THREADS = Table(("THREAD", "MESSAGES", "TITLE"), lambda one: (one.id, one.message_count, one.title))
 _CANDIDATES = Table(
     ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"),
@@ -53,10 +54,6 @@ def _value(it: Any, _: Any) -> list[str]:
     return (it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)).splitlines()
 
 
-def _shared(o: Any) -> str:
-    return o.prefix or "every namespace"
-
-
 PRINTED: Mapping[str, Any] = {
     "reinforce": lambda it, o: f"reinforced {o.key_or_id}: {strength_line(it)}",
     "archive add": lambda it, o: [
@@ -86,9 +83,9 @@ PRINTED: Mapping[str, Any] = {
     "documents list": _page,
     "documents search": _found,
     "documents namespaces": Table((), lambda one: ("/".join(one),), "no namespace: no document was put yet"),
-    "documents share": lambda it, o: f"{_shared(o)} is shared; {documents(it)} on the way to the hub",
+    "documents share": lambda it, o: f"{o.prefix or _EVERY} is shared; {documents(it)} on the way to the hub",
     "documents unshare": lambda it, o: (
-        f"{_shared(o)} is shared no longer; what the hub has stays there" if it else f"{_shared(o)} was not shared"
+        f"{o.prefix or _EVERY} " + ("is shared no longer; what the hub has stays there" if it else "was not shared")
     ),
     "log append": lambda it, o: f"appended {counted(len(it), 'item')} to {o.session}",
     "log show": Table(("ITEM", "WHEN", "SAYS"), lambda one: (one.id, one.at, one.item), "{session} has no item"),

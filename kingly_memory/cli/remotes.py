@@ -149,14 +149,12 @@ def embedder_status(options: Options, out: Output) -> Answer:
 
 def embedder_rebuild(options: Options, out: Output) -> Answer:
     """Every five seconds it says how many are still to be made."""
-    from time import monotonic
-
-    said_s = monotonic()
+    said_s = time.monotonic()
 
     def progress(waiting: int) -> None:
         nonlocal said_s
-        if monotonic() - said_s >= PROGRESS_S:
-            said_s = monotonic()
+        if time.monotonic() - said_s >= PROGRESS_S:
+            said_s = time.monotonic()
             out.note(f"{counted(waiting, 'memory')} to go")
 
     with routing(place_of(options, out), of_embedder=True, reads=True) as router:

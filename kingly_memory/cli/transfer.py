@@ -16,7 +16,7 @@ from kingly_memory.cli.commands import Options
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, reading
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Standing
+from kingly_memory.models import Standing, project_and_user
 from kingly_memory.text.writing import counted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def export(options: Options, out: Output) -> int:
     with reading(place, out) as reader:
         lines = _graph_lines(reader) if options.layout == graph.TAG else _lines(reader)
         if files:
-            _write_layout(options.layout, Path(target), reader, place.project, out)
+            _write_layout(options.layout, Path(target), reader, place.space, out)
         elif target is None:
             for line, _ in lines:
                 out.write_utf8(line)
@@ -66,9 +66,11 @@ def export(options: Options, out: Output) -> int:
     return 1 if damaged else 0
 
 
-def _write_layout(layout: str, folder: Path, reader: LocalReader, project: str | None, out: Output) -> None:
+def _write_layout(layout: str, folder: Path, reader: LocalReader, space: str, out: Output) -> None:
     if layout == ai.FORMAT:
-        counts = ai.write(folder, reader.threads(), reader.focus())
+        from kingly_memory.router.threads.reading import exported_focus, exported_threads
+
+        counts = ai.write(folder, exported_threads(reader.rows, space), exported_focus(reader.rows, space))
         what = {ai.THREADS: "thread", ai.FOCUS: "topic"}
     elif layout == okf.FORMAT:
         held = list(reader.export())
@@ -80,7 +82,7 @@ def _write_layout(layout: str, folder: Path, reader: LocalReader, project: str |
         counts = kingly_layout.write(
             folder,
             live,
-            project=project,
+            project=project_and_user(space)[0],
             now=datetime.now(UTC),
             remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
         )

@@ -73,7 +73,7 @@ def keep(
             used = _used(passage.messages, session, place, settings)
             if new or used:
                 stored = _store(new, used, session, place, settings)
-                taken = Taken(*(one + other for one, other in zip(taken, stored, strict=True)))
+                taken = taken.and_more(stored)
             room -= len(new)
             if place.home.is_dir():
                 progress.save(session.id, end)

@@ -62,9 +62,13 @@ class Snippet(NamedTuple):
     """What belongs into one file, besides whatever else is there. `is_shared`: it holds `Wish.shared`."""
 
     path: Path
-    format: Format
     content: JsonObject
     is_shared: bool = False
+
+    @property
+    def format(self) -> Format:
+        content = self.content
+        return Format.SCRIPT if SCRIPT in content else Format.TOML if CODEX_SECTION in content else Format.JSON
 
 
 class _Host(NamedTuple):
@@ -173,9 +177,7 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
         if file is not None:
             own = replace(wish, command=wish.shared) if _is_shared(start / file, project) else wish
             found[file] = {**found.get(file, {}), **content(own, host)}
-    return tuple(
-        Snippet(file, _format(content), content, _is_shared(start / file, project)) for file, content in found.items()
-    )
+    return tuple(Snippet(file, content, _is_shared(start / file, project)) for file, content in found.items())
 
 
 def project_of(start: Path) -> Path:
@@ -261,10 +263,6 @@ def _script(wish: Wish) -> str:
     text = Path(__file__).with_name("opencode_plugin.js").read_text("utf-8")
     text = text.replace("COMMAND = []", f"COMMAND = {json.dumps(wish.command)}", 1)
     return text.replace("VARIABLES = {}", f"VARIABLES = {json.dumps(_variables(wish))}", 1)
-
-
-def _format(content: JsonObject) -> Format:
-    return Format.SCRIPT if SCRIPT in content else Format.TOML if CODEX_SECTION in content else Format.JSON
 
 
 def _servers(wish: Wish, host: str) -> JsonObject:
