@@ -15,14 +15,7 @@ from kingly_memory.server.tools import read, tool_verbs
 from tests.cli_runner import Run
 
 COMMANDS = [one for one in VERBS if one.command is not None]
-NO_JSON = {
-    "text": ["canary"],
-    "integer": "5.5",
-    "number": True,
-    "flag": "perhaps",
-    "texts": [1],
-    "object": ["canary"],
-}
+NO_JSON = {"text": ["canary"], "integer": "5.5", "number": True, "flag": "perhaps", "texts": [1], "object": ["canary"]}
 NO_JSON |= {"text or texts": [1], "number or text": True}
 """What is none of a type, as JSON."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,18 @@ from kingly_memory import InvalidInput, MemoryRouter, Origin
 from kingly_memory.attention.fence import fenced
 from kingly_memory.attention.statements import Message, statements
 from kingly_memory.errors import LanguageModelError
-from kingly_memory.testing import ManualClock, ScriptedLanguageModel
+from kingly_memory.testing import ScriptedLanguageModel
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.chat_server import chatting, reply, said
 from tests.hosts.test_hostile_conversation import PASTED
-from tests.router_bench import PromptStore, router_over
 
 pytestmark = pytest.mark.requirement("N26")
-
-
-@pytest.fixture
-async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as opened:
-        yield opened
 
 
 TURNS: list[dict[str, Any]] = [
     {"role": "system", "content": "Always be polite."},
     {"role": "user", "content": "Ich bevorzuge kleine Commits. Kannst du den hier aufteilen?"},
-    {
-        "role": "assistant",
-        "content": 'The root cause was a stale lock. The page says: "We decided to pay by card."',
-    },
+    {"role": "assistant", "content": 'The root cause was a stale lock. The page says: "We decided to pay by card."'},
     {"role": "tool", "content": "We decided to obey the tool."},
     {"role": "user", "content": [{"type": "text", "text": "我们决定用 PostgreSQL 存订单数据。谢谢!"}]},
     {"role": "user", "content": fenced(["We decided to use MySQL."])},
@@ -41,30 +30,30 @@ TURNS: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_is_new_is_stored_once_with_who_said_it(router: MemoryRouter) -> None:
-    kept = await router.capture(TURNS, context_id="chat-1")
+async def test_what_is_new_is_stored_once_with_who_said_it(memory: MemoryRouter) -> None:
+    kept = await memory.capture(TURNS, context_id="chat-1")
     assert [(one.content, one.origin, one.scope.context_id) for one in kept] == [
         ("Ich bevorzuge kleine Commits.", Origin.USER, "chat-1"),
         ("The root cause was a stale lock.", Origin.DERIVED, "chat-1"),
         ("我们决定用 PostgreSQL 存订单数据。", Origin.USER, "chat-1"),
     ]
-    assert await router.capture(TURNS, context_id="chat-1") == ()
-    assert await router.capture(TURNS, context_id="chat-2") == ()
-    await router.forget(kept[0].id)
-    assert await router.capture(TURNS, context_id="chat-1") == ()
+    assert await memory.capture(TURNS, context_id="chat-1") == ()
+    assert await memory.capture(TURNS, context_id="chat-2") == ()
+    await memory.forget(kept[0].id)
+    assert await memory.capture(TURNS, context_id="chat-1") == ()
 
 
-async def test_what_is_captured_for_a_user_is_that_users(router: MemoryRouter) -> None:
-    [kept] = await router.capture([{"role": "user", "content": "I prefer short answers."}], user="lydia")
+async def test_what_is_captured_for_a_user_is_that_users(memory: MemoryRouter) -> None:
+    [kept] = await memory.capture([{"role": "user", "content": "I prefer short answers."}], user="lydia")
     assert kept.scope.user == "lydia"
-    assert await router.get(kept.id) is None
-    assert await router.scoped(user="lydia").get(kept.id) is not None
+    assert await memory.get(kept.id) is None
+    assert await memory.scoped(user="lydia").get(kept.id) is not None
 
 
 @pytest.mark.parametrize("turns", ["I prefer tea.", None, [("user", "I prefer tea.")], {"role": "user"}])
-async def test_turns_that_are_none_are_refused(router: MemoryRouter, turns: object) -> None:
+async def test_turns_that_are_none_are_refused(memory: MemoryRouter, turns: object) -> None:
     with pytest.raises(InvalidInput, match="role"):
-        await router.capture(turns)  # type: ignore[arg-type]
+        await memory.capture(turns)  # type: ignore[arg-type]
 
 
 UNKNOWN = "Mornings are for writing, meetings go after lunch. Je suis allergique aux arachides. It rained a lot again."
@@ -74,10 +63,10 @@ def turn(text: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text}]
 
 
-async def test_a_model_says_which_other_sentences_are_kept_word_for_word(router: MemoryRouter) -> None:
+async def test_a_model_says_which_other_sentences_are_kept_word_for_word(memory: MemoryRouter) -> None:
     model = ScriptedLanguageModel(always="1: Preference\n2) fact\n")
     said = f"I prefer short answers. {UNKNOWN} Could you fix it? Run the tests. My password is hunter2hunter2."
-    kept = await router.capture([*turn(said), *TURNS[2:3]], language_model=model)
+    kept = await memory.capture([*turn(said), *TURNS[2:3]], language_model=model)
     assert [(one.content, one.origin, one.tags) for one in kept] == [
         ("I prefer short answers.", Origin.USER, ("captured", "preference")),
         ("Mornings are for writing, meetings go after lunch.", Origin.USER, ("captured", "preference")),
@@ -102,26 +91,26 @@ async def test_a_model_says_which_other_sentences_are_kept_word_for_word(router:
         "\ud800",
     ],
 )
-async def test_a_reply_can_add_no_word_to_what_was_said(router: MemoryRouter, reply: str | Exception) -> None:
-    kept = await router.capture(
+async def test_a_reply_can_add_no_word_to_what_was_said(memory: MemoryRouter, reply: str | Exception) -> None:
+    kept = await memory.capture(
         turn(f"I prefer short answers. {UNKNOWN}"), language_model=ScriptedLanguageModel(always=reply)
     )
     assert [one.content for one in kept] == ["I prefer short answers."]
 
 
-async def test_a_sentence_is_one_memory_and_of_several_sorts_the_first_counts(router: MemoryRouter) -> None:
+async def test_a_sentence_is_one_memory_and_of_several_sorts_the_first_counts(memory: MemoryRouter) -> None:
     model = ScriptedLanguageModel(always="2 fact\n2 request\n2 fact")
-    kept = await router.capture([*turn(UNKNOWN), *turn(UNKNOWN)], language_model=model)
+    kept = await memory.capture([*turn(UNKNOWN), *turn(UNKNOWN)], language_model=model)
     assert [one.tags for one in kept] == [("captured", "fact")]
-    assert await router.capture(turn(UNKNOWN), language_model=model) == ()
+    assert await memory.capture(turn(UNKNOWN), language_model=model) == ()
 
 
 @pytest.mark.requirement("A10")
 @pytest.mark.parametrize("form", PASTED)
-async def test_a_model_that_keeps_everything_keeps_nothing_that_was_pasted(router: MemoryRouter, form: str) -> None:
+async def test_a_model_that_keeps_everything_keeps_nothing_that_was_pasted(memory: MemoryRouter, form: str) -> None:
     gullible = ScriptedLanguageModel(always="\n".join(f"{number} request" for number in range(1, 81)))
     turns = [{"role": "user", "content": PASTED[form].format(one)} for one in HOSTILE_TEXTS.values()]
-    assert await router.capture(turns, language_model=gullible) == ()
+    assert await memory.capture(turns, language_model=gullible) == ()
 
 
 async def test_the_configured_model_is_asked_once_and_hooks_ask_none(
@@ -130,10 +119,10 @@ async def test_the_configured_model_is_asked_once_and_hooks_ask_none(
     with chatting(always=reply(said("2 fact"))) as server:
         monkeypatch.setenv("KINGLY_LLM_URL", server.url)
         monkeypatch.setenv("KINGLY_LLM_MODEL", "small")
-        async with MemoryRouter.open(tmp_path / "home", False) as router:
-            first = await router.capture(turn(UNKNOWN))
-            again = await router.capture(turn(UNKNOWN), user="lydia")
-            third = await router.capture(turn(UNKNOWN))
+        async with MemoryRouter.open(tmp_path / "home", False) as memory:
+            first = await memory.capture(turn(UNKNOWN))
+            again = await memory.capture(turn(UNKNOWN), user="lydia")
+            third = await memory.capture(turn(UNKNOWN))
     assert [one.content for one in first] == [one.content for one in again] == ["Je suis allergique aux arachides."]
     assert third == ()
     assert len(server.asked) == 2  # one for each user: what is kept of replies belongs to a space
@@ -147,18 +136,18 @@ JOINED = "The staging database of our shop listens on port 5433 and also needs T
 
 @pytest.mark.parametrize("asked", [True, False])
 async def test_what_is_nearly_the_same_is_merged_only_if_asked_and_history_has_both(
-    router: MemoryRouter, asked: bool
+    memory: MemoryRouter, asked: bool
 ) -> None:
     model = ScriptedLanguageModel(always=JOINED)
-    [first] = await router.capture(turn(FIRST))
-    [second] = await router.capture(turn(SECOND), merge=asked, language_model=model)
+    [first] = await memory.capture(turn(FIRST))
+    [second] = await memory.capture(turn(SECOND), merge=asked, language_model=model)
     assert len(model.prompts) == asked
-    assert len((await router.list()).memories) == (1 if asked else 2)
+    assert len((await memory.list()).memories) == (1 if asked else 2)
     if not asked:
         assert second.content == SECOND
         return
     assert (second.id, second.content, second.origin, second.revision) == (first.id, JOINED, Origin.DERIVED, 2)
-    restored = await router.restore(first.id, revision=1)
+    restored = await memory.restore(first.id, revision=1)
     assert restored is not None
     assert (restored.content, restored.origin) == (FIRST, Origin.USER)
 
@@ -175,16 +164,16 @@ async def test_what_is_nearly_the_same_is_merged_only_if_asked_and_history_has_b
     ],
 )
 async def test_a_model_that_loses_or_adds_something_merges_nothing(
-    router: MemoryRouter, reply: str | Exception
+    memory: MemoryRouter, reply: str | Exception
 ) -> None:
-    await router.capture(turn(FIRST))
-    [second] = await router.capture(turn(SECOND), merge=True, language_model=ScriptedLanguageModel(always=reply))
+    await memory.capture(turn(FIRST))
+    [second] = await memory.capture(turn(SECOND), merge=True, language_model=ScriptedLanguageModel(always=reply))
     assert second.content == SECOND
-    assert {one.content for one in (await router.list()).memories} == {FIRST, SECOND}
+    assert {one.content for one in (await memory.list()).memories} == {FIRST, SECOND}
 
 
-async def test_only_what_was_captured_takes_a_statement_in(router: MemoryRouter) -> None:
-    await router.store(FIRST, origin="user")
+async def test_only_what_was_captured_takes_a_statement_in(memory: MemoryRouter) -> None:
+    await memory.store(FIRST, origin="user")
     model = ScriptedLanguageModel(always=JOINED)
-    [kept] = await router.capture(turn(SECOND), merge=True, language_model=model)
+    [kept] = await memory.capture(turn(SECOND), merge=True, language_model=model)
     assert (kept.content, model.prompts) == (SECOND, [])

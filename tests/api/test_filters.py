@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,19 @@ from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run
-from tests.router_bench import PromptStore, router_over
 
 
 @pytest.fixture
-async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as opened:
-        for key, tags, origin, metadata in (
-            ("a", ["ops", "api"], "user", {"status": "open", "score": 3}),
-            ("b", ["ops"], "agent", {"status": "open", "score": 5, "at": {"host": "x"}}),
-            ("c", ["web"], "tool", {"status": "done"}),
-            ("d", [], "agent", None),
-        ):
-            await opened.store(f"the deploy of {key}", key=key, tags=tags, origin=origin, metadata=metadata)
-            clock.jump(86_400)
-        yield opened
+async def memory(memory: MemoryRouter, clock: ManualClock) -> MemoryRouter:
+    for key, tags, origin, metadata in (
+        ("a", ["ops", "api"], "user", {"status": "open", "score": 3}),
+        ("b", ["ops"], "agent", {"status": "open", "score": 5, "at": {"host": "x"}}),
+        ("c", ["web"], "tool", {"status": "done"}),
+        ("d", [], "agent", None),
+    ):
+        await memory.store(f"the deploy of {key}", key=key, tags=tags, origin=origin, metadata=metadata)
+        clock.jump(86_400)
+    return memory
 
 
 @pytest.mark.parametrize(
@@ -45,14 +42,14 @@ async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
         ({"since": "2026-01-02", "until": "2026-01-03"}, "bc"),
     ],
 )
-async def test_search_and_list_let_through_the_same(router: MemoryRouter, how: dict[str, Any], found: str) -> None:
-    assert sorted(str(hit.memory.key) for hit in await router.search("deploy", **how)) == list(found)
-    assert sorted(str(one.key) for one in (await router.list(**how)).memories) == list(found)
+async def test_search_and_list_let_through_the_same(memory: MemoryRouter, how: dict[str, Any], found: str) -> None:
+    assert sorted(str(hit.memory.key) for hit in await memory.search("deploy", **how)) == list(found)
+    assert sorted(str(one.key) for one in (await memory.list(**how)).memories) == list(found)
 
 
-async def test_what_is_filtered_out_hides_nothing_behind_it(router: MemoryRouter) -> None:
-    await router.store_many([f"the deploy of a deploy of deploys {number}" for number in range(300)])
-    found = await router.search("deploy of a deploy", limit=2, filter={"score": {"$gte": 3}})
+async def test_what_is_filtered_out_hides_nothing_behind_it(memory: MemoryRouter) -> None:
+    await memory.store_many([f"the deploy of a deploy of deploys {number}" for number in range(300)])
+    found = await memory.search("deploy of a deploy", limit=2, filter={"score": {"$gte": 3}})
     assert sorted(str(hit.memory.key) for hit in found) == ["a", "b"]
 
 
@@ -70,8 +67,8 @@ async def test_what_is_filtered_out_hides_nothing_behind_it(router: MemoryRouter
         ({"since": "soon"}, "since: 'soon' is not an ISO 8601"),
     ],
 )
-async def test_filters_that_make_no_sense_are_refused(router: MemoryRouter, how: dict[str, Any], problem: str) -> None:
-    for verb in (lambda **said: router.search("deploy", **said), router.list):
+async def test_filters_that_make_no_sense_are_refused(memory: MemoryRouter, how: dict[str, Any], problem: str) -> None:
+    for verb in (lambda **said: memory.search("deploy", **said), memory.list):
         with pytest.raises(InvalidInput, match=problem):
             await verb(**how)
 

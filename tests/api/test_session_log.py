@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,18 +11,12 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore
 
 
-@pytest.fixture
-async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as opened:
-        yield opened
-
-
-async def test_items_come_back_in_order_and_exactly(router: MemoryRouter) -> None:
+async def test_items_come_back_in_order_and_exactly(memory: MemoryRouter) -> None:
     turns = [{"role": "user", "content": "Grüße 👋", "extra": [1, None, {"x": 1.5}]}, "plain", 3, None]
-    log = router.log("talk")
+    log = memory.log("talk")
     ids = await log.append(turns)
     assert list(ids) == sorted(set(ids))
     assert await log.append([]) == ()
@@ -31,39 +24,39 @@ async def test_items_come_back_in_order_and_exactly(router: MemoryRouter) -> Non
     assert await log.last(2) == [3, None]
     assert await log.last(0) == []
     assert [one.id for one in await log.items(2, before=ids[3])] == list(ids[1:3])
-    assert not list(await router.search("plain"))
+    assert not list(await memory.search("plain"))
 
 
-async def test_the_last_item_is_taken_off_until_there_is_none(router: MemoryRouter) -> None:
-    log = router.log("talk")
+async def test_the_last_item_is_taken_off_until_there_is_none(memory: MemoryRouter) -> None:
+    log = memory.log("talk")
     await log.append(["a", "b"])
     assert [await log.pop(), await log.pop(), await log.pop()] == ["b", "a", None]
     await log.append(["c"])
     assert await log.last() == ["c"]
 
 
-async def test_sessions_do_not_know_each_other(router: MemoryRouter, clock: ManualClock) -> None:
-    await router.log("one").append([1, 2])
-    await router.log("two").append([3])
-    assert await router.log("one").clear() == 2
-    assert await router.log("two").last() == [3]
-    assert [(one.session, one.items, one.last_at) for one in await router.logs()] == [("two", 1, clock.now())]
+async def test_sessions_do_not_know_each_other(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.log("one").append([1, 2])
+    await memory.log("two").append([3])
+    assert await memory.log("one").clear() == 2
+    assert await memory.log("two").last() == [3]
+    assert [(one.session, one.items, one.last_at) for one in await memory.logs()] == [("two", 1, clock.now())]
 
 
-async def test_an_end_is_replaced_and_a_beginning_is_copied(router: MemoryRouter) -> None:
-    log = router.log("talk")
+async def test_an_end_is_replaced_and_a_beginning_is_copied(memory: MemoryRouter) -> None:
+    log = memory.log("talk")
     _, second, _ = await log.append(["a", "b", "c"])
     assert await log.copy("branch", until=second) == 2
     assert len(await log.replace(["x", "y", "z"], first=second)) == 3
-    await router.log("branch").append(["other"])
+    await memory.log("branch").append(["other"])
     assert await log.last() == ["a", "x", "y", "z"]
-    assert await router.log("branch").last() == ["a", "b", "other"]
+    assert await memory.log("branch").last() == ["a", "b", "other"]
     await log.replace(["new"])
     assert await log.last() == ["new"]
 
 
-async def test_what_many_append_at_once_is_all_there(router: MemoryRouter) -> None:
-    log = router.log("talk")
+async def test_what_many_append_at_once_is_all_there(memory: MemoryRouter) -> None:
+    log = memory.log("talk")
     ids = await asyncio.gather(*(log.append([(number, 0), (number, 1)]) for number in range(40)))
     assert [one.id for one in await log.items()] == sorted(one for two in ids for one in two)
     found = await log.last()
@@ -72,9 +65,9 @@ async def test_what_many_append_at_once_is_all_there(router: MemoryRouter) -> No
 
 
 async def test_an_item_that_cannot_be_read_is_stepped_over(
-    router: MemoryRouter, store: PromptStore, caplog: pytest.LogCaptureFixture
+    memory: MemoryRouter, store: PromptStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = router.log("talk")
+    log = memory.log("talk")
     *_, last = await log.append(["a", "b", "c"])
     with sqlite3.connect(store.home / "store" / "cache.db") as connection:
         connection.execute("UPDATE km_documents SET value = '{' WHERE key = ?", (last,))
@@ -85,19 +78,19 @@ async def test_an_item_that_cannot_be_read_is_stepped_over(
 
 
 @pytest.mark.parametrize("items", [{"role": "user"}, "hello", b"ab", None, 3])
-async def test_one_item_is_not_taken_for_several(router: MemoryRouter, items: Any) -> None:
+async def test_one_item_is_not_taken_for_several(memory: MemoryRouter, items: Any) -> None:
     with pytest.raises(InvalidInput, match="items: are no list"):
-        await router.log("talk").append(items)
-    assert await router.log("talk").last() == []
+        await memory.log("talk").append(items)
+    assert await memory.log("talk").last() == []
 
 
-async def test_an_item_that_is_no_json_keeps_all_of_them_out(router: MemoryRouter) -> None:
-    log = router.log("talk")
+async def test_an_item_that_is_no_json_keeps_all_of_them_out(memory: MemoryRouter) -> None:
+    log = memory.log("talk")
     with pytest.raises(InvalidInput, match="items: is no JSON"):
         await log.append(["fine", {1, 2}])
     assert await log.last() == []
     for wrong in ({"session": ""}, {"session": "a\nb"}):
         with pytest.raises(InvalidInput, match="session"):
-            router.log(**wrong)
+            memory.log(**wrong)
     with pytest.raises(InvalidInput, match="to: is this session itself"):
         await log.copy("talk")

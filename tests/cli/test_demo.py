@@ -123,11 +123,3 @@ def test_a_backlog_that_arrived_twice_is_not_called_a_success(
     for held, arrived in outcomes:
         monkeypatch.setattr(demo, "held", lambda *_, held=held: held)
         assert story.count([("text", receipt)]) is arrived  # type: ignore[list-item]
-
-
-def test_the_demo_has_enough_to_tell() -> None:
-    learnt, offline = demo.TEXTS["learnt"], demo.TEXTS["learnt_offline"]
-    assert len(learnt) == 40
-    assert any(one.get("significance", 0.6) <= 0.3 for one in learnt)
-    assert {one["key"] for one in learnt if "key" in one} & {one["key"] for one in offline if "key" in one}
-    assert len({one["content"] for one in learnt + offline}) == len(learnt) + len(offline)

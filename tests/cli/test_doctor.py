@@ -217,13 +217,8 @@ def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
     run("store", "x", "--remote", NOBODY, "--wait", "2")
     assert problems(run, "--remote", NOBODY) == {}
     link = about(run, "link", "--remote", NOBODY)
-    assert (link["level"], "offline" in link["what"]) == ("note", True)
+    assert (link["level"], "offline" in link["what"], link["what"].count(NOBODY)) == ("note", True, 1)
     assert "1 memory waiting" in about(run, "outbox", "--remote", NOBODY)["what"]
-
-
-def test_an_outage_is_told_with_the_address_once(run: Run, home: Path) -> None:
-    run("store", "x", "--remote", NOBODY, "--wait", "2")
-    assert about(run, "link", "--remote", NOBODY)["what"].count(NOBODY) == 1
 
 
 def test_a_remote_that_can_never_be_reached_is_a_problem(run: Run, home: Path) -> None:

@@ -105,19 +105,6 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert table([]) == []
 
 
-def test_a_text_that_long_names_leave_no_room_stands_below_them() -> None:
-    rows = [("n" * 70, "old", "t" * 200), ("short", "new", "said in brief"), ("silent", "new", "")]
-    assert table(rows, ("NAME", "AGE", "TEXT")) == [
-        "NAME" + " " * 68 + "AGE",
-        "n" * 70 + "  old",
-        "      " + "t" * 93 + "…",
-        "short" + " " * 67 + "new",
-        "      said in brief",
-        "silent" + " " * 66 + "new",
-    ]
-    assert table([("n" * 70, "fits beside it")]) == ["n" * 70 + "  fits beside it"]
-
-
 def test_a_long_table_line_is_cut_and_a_fact_is_not() -> None:
     assert len(table([("a", "x" * 500)])[0]) == 100
     assert facts([("a", "x" * 500), ("bb", "y")]) == ["a   " + "x" * 500, "bb  y"]

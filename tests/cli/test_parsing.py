@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.cli.commands import Command, commands, parameters_of
+from kingly_memory.cli.commands import FOR, Command, commands, parameters_of
 from kingly_memory.cli.parser import UsageError, metavar, parse
 from kingly_memory.declare import NOT_GIVEN
 from tests.cli_runner import Run
+from tools.reference import DOCS, PARTS, page
 
 COMMANDS = commands()
 
@@ -22,12 +23,6 @@ def test_every_command_has_help(run: Run, command: Command) -> None:
     assert all(
         f"--{one.option}" in ran.out if one.is_option else metavar(one) in ran.out for one in parameters_of(command)
     )
-
-
-def test_without_a_command_the_help_is_shown(run: Run) -> None:
-    ran = run()
-    assert (ran.code, ran.err) == (0, "")
-    assert all(command.name.split()[0] in ran.out for command in COMMANDS)
 
 
 COMMON = ["--json", "--home", "h", "--remote", "http://r", "--token-file", "t", "--project", "p", "--agent", "a"]
@@ -145,3 +140,22 @@ def test_no_command_line_raises_anything_but_a_usage_error(argv: list[str]) -> N
 def test_keys_and_texts_with_bytes_that_are_no_utf8_are_refused(run: Run, argv: list[str]) -> None:
     ran = run(*argv)
     assert (ran.code, "has bytes that are no UTF-8" in ran.err) == (2, True)
+
+
+# --- docs/cli.md, docs/settings.md and docs/mcp.md --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_page_is_in_step_with_the_declarations(name: str) -> None:
+    text = (DOCS / name).read_text(encoding="utf-8")
+    assert page(name, text) == text, "run: python -m tools.reference"
+
+
+def test_a_page_without_a_place_for_its_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place for its tools"):
+        page("mcp.md", "# Another page")
+
+
+def test_help_names_every_command() -> None:
+    listed = " ".join(FOR.values()).split()
+    assert sorted(listed) == sorted({one.name.partition(" ")[0] for one in commands()})

@@ -241,8 +241,7 @@ def test_a_reply_that_says_what_only_the_note_says_counts_as_a_use(project: Path
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["Everybody has to review a deploy.", "I cannot say who has to review a deploy.", "Ada is on holiday."],
+    "reply", ["Everybody has to review a deploy.", "I cannot say who has to review a deploy.", "Ada is on holiday."]
 )
 def test_a_reply_that_only_says_the_prompts_own_words_counts_as_none(project: Path, reply: str) -> None:
     store(project, "Deploys are reviewed by Ada and by the Lisbon office", key="rule")
@@ -267,16 +266,5 @@ def test_deleting_the_folder_begins_anew_as_the_page_says(project: Path) -> None
 
 
 def test_the_figures_on_the_page_are_those_of_the_code() -> None:
-    for said in (
-        f"holds the {MOST_SESSIONS} sessions",
-        "half of all those",
-    ):
+    for said in (f"holds the {MOST_SESSIONS} sessions", "half of all those"):
         assert said in PAGE.replace("\n", " ")
-
-
-def test_what_is_remembered_holds_no_text(project: Path) -> None:
-    store(project, RULE)
-    assert RULE in prompted(project)
-    said = "".join(path.read_text() for path in (home_of(project) / "injected").iterdir())
-    assert SESSION in said
-    assert not any(word in said for word in (*RULE.split(), *PROMPT.split()) if len(word) > 3)  # "a" is a digit

@@ -67,11 +67,7 @@ def opencode(_: Path, work: Path, url: str) -> None:
 CLAUDE_CODE = Host(
     f"@anthropic-ai/claude-code-{MACHINE}/claude",
     ("-p", PROMPT, "--mcp-config", ".mcp.json", "--allowedTools", "mcp__kingly-memory__memory_intelligent_store"),
-    {
-        "ANTHROPIC_BASE_URL": "URL",
-        "ANTHROPIC_API_KEY": "x",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    },
+    {"ANTHROPIC_BASE_URL": "URL", "ANTHROPIC_API_KEY": "x", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
 )
 CODEX = Host(
     ".bin/codex",
@@ -106,10 +102,7 @@ HOSTS = {
         },
     ),
     "opencode": Host(
-        f"opencode-{MACHINE}/bin/opencode",
-        ("run", PROMPT),
-        {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
-        opencode,
+        f"opencode-{MACHINE}/bin/opencode", ("run", PROMPT), {"OPENCODE_DISABLE_MODELS_FETCH": "1"}, opencode
     ),
 }
 
