@@ -76,14 +76,6 @@ def user_home(tmp_path: Path) -> Path:
     return tmp_path / "user"
 
 
-def test_a_prompt_gets_the_notes_that_fit_it(project: Path) -> None:
-    store(project, "Deploys need two reviews", "The cafeteria opens at noon")
-    ran = hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="who has to review a deploy?"))
-    assert ran.json["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
-    assert "| Deploys need two reviews" in noted(ran)
-    assert "cafeteria" not in noted(ran)
-
-
 @pytest.mark.requirement("N27")
 @pytest.mark.parametrize(
     ("host", "named", "answered"),
@@ -217,17 +209,6 @@ def test_a_session_after_a_compaction_gets_back_what_was_captured_before_it(proj
     transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
     assert hook("PreCompact", event("PreCompact", project, trigger="auto")).out == ""
     assert "go with Postgres" in noted(hook("SessionStart", event("SessionStart", project, source="compact")))
-
-
-def test_a_stop_captures_once(project: Path) -> None:
-    transcript(project, entry("assistant", text("The root cause was a stale lock file in the deploy script."), "a1"))
-    for _ in range(2):
-        assert hook("Stop", event("Stop", project, stop_hook_active=False), "--wait").out == ""
-    reader = open_reader(Place.resolve(start=project))
-    assert [memory.content for memory, _ in reader.export()] == [
-        "The root cause was a stale lock file in the deploy script."
-    ]
-    reader.close()
 
 
 def test_a_stop_that_was_put_off_or_capturing_switched_off_captures_nothing(project: Path) -> None:
