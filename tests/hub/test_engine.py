@@ -286,6 +286,13 @@ def test_a_search_without_a_threshold_gives_the_nearest_whatever_they_are(hub: H
     assert len(hub.find("zebra", limit=1_000, threshold=-1.0)) == 30
 
 
+def test_search_gives_the_nearest_first_and_no_more_than_asked(hub: Hub) -> None:
+    for text in ("lunch was a sandwich", "rolled back the deploys", "deployment rollback", "the deploy went well"):
+        hub("store_memory", content=text)
+    found = hub.find("deployment rollback", limit=2)
+    assert [one["content"] for one in found] == ["deployment rollback", "rolled back the deploys"]
+
+
 @pytest.mark.parametrize("query", ["", "  \n", "🎉", '"(* NEAR', "x" * 1_000_000, "\x00"])
 def test_every_query_has_an_answer(hub: Hub, query: str) -> None:
     hub("store_memory", content="tea")
