@@ -3,7 +3,8 @@
 What a hub's PostgreSQL was to pass, and what shows it:
 
 1. hubs and database killed under 200 callers: `faults/test_postgres_kills`, its few callers in the default run
-2. the feed: `test_a_reader_of_the_feed_misses_nothing_and_sees_one_order`
+2. the feed: `test_a_reader_of_the_feed_misses_nothing_and_sees_one_order`, and why not by an identity column:
+   `test_a_number_that_is_committed_out_of_turn_would_lose_a_change`
 3. one namespace, 64 callers: `test_what_waits_together_is_committed_together`; the rate by `benchmarks/postgres`
 4. times among 100,000 memories in 50 projects: `benchmarks/postgres`; a million was not measured
 5. plans: `test_no_statement_reads_the_whole_of_a_table`; nothing is sharded
@@ -42,7 +43,7 @@ from tests.hub.machines import text_at_hub
 from tests.hub.stores import Server, postgres_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: the hub is not tested on PostgreSQL")
-from kingly_memory.hub.postgres.store import PostgresStore, shown  # noqa: E402  # it needs psycopg
+from kingly_memory.hub.postgres.store import PostgresStore, PostgresTransaction, shown  # noqa: E402  # it needs psycopg
 
 APP = scope_name("default", "app")
 KEYS, CALLERS, HUBS = 300, 12, 2
@@ -174,6 +175,56 @@ def test_a_reader_of_the_feed_misses_nothing_and_sees_one_order(hubs: list[Hub])
         assert len(order) == len(set(order))
         assert set(order) == written
     assert orders[0] == orders[1] == orders[2]
+
+
+class ByIdentity(PostgresTransaction):
+    """Numbers its changes as an identity column does, without a lock."""
+
+    def __init__(self, connection: Any, spaces: Any) -> None:
+        super().__init__(connection, ())
+        self._before = self._last = dict.fromkeys(spaces, 0)
+
+    def _next(self, space: str) -> int:
+        return int(self._all("SELECT nextval('by_identity')")[0][0])
+
+    def finish(self) -> None:
+        """The counter has come as far as what is committed."""
+        self._run("UPDATE km_scope SET sequence = (SELECT max(sequence) FROM km_memory)")
+
+
+@pytest.mark.parametrize("is_by_identity", [False, True])
+def test_a_number_that_is_committed_out_of_turn_would_lose_a_change(
+    hubs: list[Hub], postgres: Server, monkeypatch: pytest.MonkeyPatch, is_by_identity: bool
+) -> None:
+    """One who has a number commits later than one who has the next: an identity column lets that happen, and whoever
+    has read up to the later number never sees the other. The counter of a space does not."""
+    first = hubs[0].store.reader.row(hubs[0]("store_memory", content="the first")["memory_id"])
+    assert first is not None
+    if is_by_identity:
+        with psycopg.connect(postgres.address, autocommit=True) as connection:
+            connection.execute("CREATE SEQUENCE by_identity START 10")
+        monkeypatch.setattr("kingly_memory.hub.postgres.store.PostgresTransaction", ByIdentity)
+    has_number, may_commit = threading.Event(), threading.Event()
+
+    def slow(tx: Any) -> None:
+        tx.save(replace(first.memory, id=MemoryId("slow"), key="slow"), Standing.LIVE)
+        has_number.set()
+        may_commit.wait(10)
+
+    with ThreadPoolExecutor(1) as caller:
+        late = hubs[0].store.write(slow, APP)
+        assert has_number.wait(10)
+        quick = caller.submit(hubs[1], "store_memory", content="quick")
+        if is_by_identity:
+            quick.result()
+        before = hubs[1]("list_changes")
+        may_commit.set()
+        late.result()
+        quick.result()
+    after = hubs[1]("list_changes", since=before["until"])
+    seen = {one["memory_id"] for page in (before, after) for one in page["changes"]}
+    assert ("slow" in seen) is not is_by_identity
+    assert len(seen) == (2 if is_by_identity else 3)
 
 
 def test_memories_are_counted_as_they_come_and_go_without_looking_at_all_of_them(
