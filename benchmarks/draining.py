@@ -226,7 +226,7 @@ async def _posted(place: Place, folder: Path, texts: Sequence[str]) -> list[Took
     with _started(server):
         await _warmed(place, server)
         for _ in range(2):
-            bodies = [_params(text) for text in texts]
+            bodies = [params(text) for text in texts]
             async with _client(place, server) as post:
                 took.append((await _timed(_all_posted(post, bodies)))[1].each(len(texts)))
     return took
@@ -282,7 +282,7 @@ async def _introduced(ask: Callable[[JsonObject], Any]) -> dict[str, str]:
     return {"MCP-Protocol-Version": PROTOCOL} | ({} if session is None else {"Mcp-Session-Id": session})
 
 
-def _params(text: str) -> JsonObject:
+def params(text: str) -> JsonObject:
     memory = _memory(text)
     params: JsonObject = json.loads(json.dumps(wire.store_params(memory, memory.id, None)))
     return params

@@ -30,6 +30,7 @@ from benchmarks import (
     searching,
     storing,
     sweeping,
+    syncing,
     users,
     working,
 )
@@ -42,6 +43,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "searching": searching.measure,
     "hanging": hanging.measure,
     "draining": draining.measure,
+    "syncing": syncing.measure,
     "sweeping": sweeping.measure,
     "attending": attending.measure,
     "processes": processes.measure,

@@ -30,6 +30,7 @@ SLOW = {
         "search, link known offline",
     },
     "draining": {"backlog to the hub, mcp", "backlog to the same in bad weather"},
+    "syncing": {"first sync of 40 memories", "search, 0 s apart, beside a first sync"},
     "hooks": {"prompt hook, recalls", "prompt hook, nothing fits"},
     "mcp": {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"},
     "postgres": {"hub, PostgreSQL: vectors alone", "hub, PostgreSQL: 64 callers of a project, commits shared"},
