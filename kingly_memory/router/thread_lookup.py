@@ -154,14 +154,14 @@ def rows(reader: StoreReader, space: str, thread: Named, context_ids: Iterable[s
 # --- which thread somebody means --------------------------------------------------------------------------------------
 
 
-def named(reader: StoreReader, space: str, said: str) -> Named:
+def named(reader: StoreReader, space: str, said: str, field: str = "thread_id") -> Named:
     """The thread with that id, or the one it was merged into; else the thread of the memory with that key or id. Raises
     InvalidInput."""
     if is_thread(reader, space, said):
         return of_context(reader, space, said)
     thread = of_row(reader, space, reader.row(reader.id_of_key(space, said) or said))
     if thread is None:
-        raise InvalidInput("thread_id", f"there is no thread {shown(said)!r} in this project, and no such memory")
+        raise InvalidInput(field, f"there is no thread {shown(said)!r} in this project, and no such memory")
     return thread
 
 

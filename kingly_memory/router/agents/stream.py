@@ -85,16 +85,15 @@ class MemoryStream:
         most: int | None = None,
     ) -> T:
         """What `see` makes of the events from a time to another, or of the latest so many, in the order they were
-        stored."""
-        types = (MemoryType.EPISODIC,)
+        stored. The index knows no time, so the store looks up that of every event; only those wanted are read."""
+        types, reader = (MemoryType.EPISODIC,), self._access.reader
         query = Query("", self._access.space, types=types, agent=self.agent, since=since, until=until)
-        return await self._access.read(lambda: see(self._memories(query, most)))
 
-    def _memories(self, query: Query, most: int | None) -> Iterator[Memory]:
-        """The index knows no time, so the store looks up that of every event; only those wanted are read."""
-        reader = self._access.reader
-        positions = sorted(reader.in_time(query, KEPT, most))
-        for first in range(0, len(positions), READ_AT_ONCE):
-            for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
-                if row.standing in KEPT and query.admits(row.memory):
-                    yield row.memory
+        def memories() -> Iterator[Memory]:
+            positions = sorted(reader.in_time(query, KEPT, most))
+            for first in range(0, len(positions), READ_AT_ONCE):
+                for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
+                    if row.standing in KEPT and query.admits(row.memory):
+                        yield row.memory
+
+        return await self._access.read(lambda: see(memories()))

@@ -225,10 +225,7 @@ class Threads:
 
     def _present(self, said: str, now_s: float, field: str = "thread_id") -> Named:
         """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
-        try:
-            thread = named(self._reader, self._space, said)
-        except InvalidInput as error:
-            raise InvalidInput(field, error.problem) from None
+        thread = named(self._reader, self._space, said, field)
         contexts = contexts_of(self._reader, self._space, thread)
         if next(reading.left(self._reader, self._space, thread, contexts, now_s), None) is None:
             raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
