@@ -50,7 +50,8 @@ print(heavy & set(sys.modules))"""
     assert done.stdout == "set()\n"
 
 
-def test_a_command_that_knows_the_link_is_offline_loads_nothing_heavy() -> None:
+@pytest.mark.requirement("N23")
+def test_a_command_that_knows_the_link_is_offline_asks_no_remote_and_loads_nothing_heavy() -> None:
     process("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
     answer, _, loaded = loaded_by(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
     assert '"source": "local_fallback"' in answer
