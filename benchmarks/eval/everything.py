@@ -133,7 +133,7 @@ def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator
     yield "pasted", prompted("… in what was pasted", wrap=True)
     yield "alien", _weak("LoCoMo", folder / "weak", arranged(conversations, Arrangement.APART), embedder, curve=True)
     yield "alien-notes", _weak("notes", folder / "weak", notes, embedder)
-    for name in ("changed_facts", "changed_facts_unseen"):
+    for name in ("changed_facts", "changed_facts_voices", "changed_facts_unseen"):
         yield "changed", _changed(HERE / f"{name}.jsonl", folder / name, embedder)
     if embedder is not None:
         yield "cost", _cost(embedder, notes)

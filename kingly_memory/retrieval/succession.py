@@ -5,7 +5,7 @@ all but that value is the same and both values are of one sort, or where it take
 any more`, `Y, not X`, `Y statt X`). Changes that are told in quite other words are not noticed.
 
 To stand first is less than to take a place, and costs less where it is wrong: the earlier hit is the next one. So a hit
-that tells of a change, and holds all words of the question that an earlier one holds, stands before that.
+that tells of a change stands before an earlier one where it is about the same subject of the question.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from heapq import nlargest
 
 from kingly_memory.dataclass import replace
 from kingly_memory.models import Hit, Memory, MemoryType, Origin
-from kingly_memory.text.writing import STOP_WORDS, stem, words
+from kingly_memory.text.writing import STOP_WORDS, has_unbroken, stem, stems, words
 
 READ, LOOKED_AT, COMPARED = 400, 20, 6
 """Characters of a memory that are read, since a change is told in a sentence or two; hits of a search that are looked
@@ -27,10 +27,12 @@ LEAST_FRAME, LEAST_ABOUT, LEAST_SHARE = 3, 2, 0.3
 telling words of both are of the shorter one's."""
 LONGEST_VALUE = 4
 """Words of a value, and of what says since when it is so."""
-LEAST_RELEVANCE = 0.6
-"""Which share of the earlier hit's relevance a later one has at least that stands before it. From 0.5 to 0.7 as many of
-the changes come first whose rules were seen, and where LoCoMo's turns are taken for facts their MRR falls by at most
-0.005."""
+LEAST_RELEVANCE = 0.3
+"""Which share of the earlier hit's relevance a later one has at least that stands before it: what is told in
+other words shares few with the question. Below it routine notes that share a word with it stood before the answer."""
+LEAST_PART = 0.5
+"""Which part of what is asked about a later hit holds at least in a script without spaces, whose pairs of characters go
+across words; elsewhere it holds all."""
 
 
 # --- of hits ----------------------------------------------------------------------------------------------------------
@@ -38,12 +40,10 @@ the changes come first whose rules were seen, and where LoCoMo's turns are taken
 
 def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
     """The hits in their order, but each behind the one that says it anew, which it names as `superseded_by`, and behind
-    those that tell of a change and answer the question as it does. What stands before another is as relevant as that
-    at least."""
+    those that tell of a change of what is asked about. What stands before another is as relevant as that at least."""
     near = {hit.memory.id: hit for hit in hits[:LOOKED_AT]}
-    about = {one: _stems(hit.memory.content[:READ]) for one, hit in near.items()}
-    asked = _stems(question)
-    tells = [one for one, hit in near.items() if asked & about[one] and tells_of_a_change(hit.memory)]
+    about = {one: stems(hit.memory.content[:READ]) for one, hit in near.items()}
+    asked = stems(question)
     instead: dict[str, Memory] = {}
     for one, hit in near.items():
         alike = [near[other].memory for other in near if other != one and _are_near(about[one], about[other])]
@@ -61,16 +61,28 @@ def newer_first(hits: Sequence[Hit], question: str = "") -> tuple[Hit, ...]:
             put(near[instead[one].id], hit.relevance)  # later and later ones, so there is a last one
             hit = replace(hit, superseded_by=instead[one].id)
         held = asked & about.get(one, set())
-        for other in tells if held and hit.memory.type is not MemoryType.EPISODIC else ():
-            later = near[other]
-            is_near = held <= about[other] and later.relevance >= LEAST_RELEVANCE * hit.relevance
-            if is_near and may_follow(later.memory, hit.memory):
+        subject = _subject(question, held) if held else held
+        for other in near if subject and hit.memory.type is not MemoryType.EPISODIC else ():
+            later, share = near[other], near[other].relevance / hit.relevance if hit.relevance else 0.0
+            if other in ranked or share < LEAST_RELEVANCE or not may_follow(later.memory, hit.memory):
+                continue
+            least = LEAST_PART if has_unbroken(hit.memory.content) else 1.0
+            if len(subject & about[other]) < least * len(subject):
+                continue
+            if tells_of_a_change(later.memory):
                 put(later, hit.relevance)
         ranked[one] = hit
 
     for hit in hits:
         put(hit, 0.0)
     return tuple(ranked.values())
+
+
+def _subject(question: str, held: set[str]) -> set[str]:
+    """What a question is about, of the words that a text has of it: not how it is asked (`which lessons`)."""
+    form = re.search(_ASKED_FOR, question, re.IGNORECASE)
+    about = held - _predicates()
+    return about - stems(form[1] if form else "") or about or held
 
 
 def _are_near(one: set[str], other: set[str]) -> bool:
@@ -117,18 +129,21 @@ def speaker(memory: Memory) -> tuple[object, ...]:
 # --- a change is told -----------------------------------------------------------------------------------------------
 
 _CHANGES = """
-now currently anymore longer instead since meanwhile lately newly new again until changed moved switched
-replaced renamed dropped cancelled canceled upgraded migrated converted raised lowered reduced increased cut
-extended shortened halved doubled tripled postponed pushed delayed adjourned rescheduled brought retired
-resigned left quit sold bought took taken handed corrected correction wrong mistaken gone closed merged
-updated became becomes elected promoted succeeded stopped ended expired started bankrupt settled agreed
-decided turned permanent registered jetzt nun inzwischen mittlerweile seit ab mehr statt sondern neu neue
-neuer neues neuen geändert gewechselt ersetzt verlegt verschoben verlängert umgezogen übernommen korrektur
-falsch abgeschafft gekündigt verkauft beendet künftig ahora ya desde cambió cambiaron cambiado dejó dejaron
-nuevo nueva nuevos nuevas acabó acabaron corrección corregido mudó mudamos pasó vendió vendimos aplazó
-aplazaron subió bajó
+now currently anymore longer instead since meanwhile lately newly new again until changed moved moving switched
+switching replaced renamed dropped cancelled canceled upgraded migrated converted ported rewritten raised lowered
+reduced increased cut halved doubled tripled extended extension shortened postponed pushed delayed adjourned
+rescheduled brought retired resigned left quit sold bought took taken handed corrected correction wrong mistaken gone
+gave given closed merged updated became becomes elected promoted succeeded stopped ended expired started joined
+bankrupt settled agreed decided booked picked lost turned permanent registered finally down jetzt nun inzwischen
+mittlerweile seit ab mehr statt sondern stattdessen neu neue neuer neues neuen geändert gewechselt ersetzt verlegt
+verschoben verlängert gekürzt umgezogen gezogen umbenannt übernommen aufgegeben korrektur falsch abgeschafft gekündigt
+verkauft beendet künftig rente worden wurde wurden ahora ya desde nuevo nueva nuevos nuevas corrección deja dejan final
 """
-_CHANGE = r"\b(?:from here on|from now on|these days|as of|any more|de ahora)\b"
+_CHANGE = (
+    r"\b(?:from (?:here|now|today) on|these days|as of|any more|fell through|used to|(?:has|have) been|de ahora"
+    r"|(?:he|ha|han|hemos) \w+(?:ado|ido|to|cho)|\w{3,}(?:ó|aron|ieron)|cambi\w+|dejé|(?:auf|um|ab|ver)ge\w+t)\b"
+)
+_CHANGE_UNBROKEN = "现在|目前|已经|改|换|搬|不再|不用|了[，。,.;；！]|了$|涨|推迟|提前|离职|接手|新|从.{1,8}起|升|迁移"
 
 
 @lru_cache(maxsize=1)
@@ -141,7 +156,30 @@ def tells_of_a_change(memory: Memory) -> bool:
     if memory.type is MemoryType.EPISODIC:
         return False
     text = memory.content[:READ]
+    if has_unbroken(text) and re.search(_CHANGE_UNBROKEN, text):
+        return True
     return not _changes().isdisjoint(map(stem, words(text))) or re.search(_CHANGE, text, re.IGNORECASE) is not None
+
+
+# --- what a question is about -----------------------------------------------------------------------------------------
+
+_ASKED_FOR = r"\b(?:what|which|whose|how (?:many|much)|welche[rsnm]?|wie viele?|qué|cuánt[oa]s?)\s+(\w+)"
+_PREDICATES = """
+sich der die das den dem des ein eine einen einem einer und ich du er sie es wir ihr mir mich uns man ist sind war hat
+habe haben wird werden nicht mit von zu zum zur im in am an auf aus bei für mein meine unser unsere wie was wer wo wann
+warum welche welcher welches welchem womit worauf wohin viel hoch bis el la los las un una y o mi mis tu su nuestro
+nuestra es son está están con de del al en por para que cuándo dónde quién qué cómo cuánto cuál tiene se lo live work
+use take run go start begin call name write cost hang listen drive meet leave get belong own keep lie stay want need
+like prefer type kind sort user's much many number heißt heißen wohnt wohne liegt steht läuft kostet beträgt nutzen
+nutzt trifft fährt geht leitet findet llama llamo vive vivo usamos uso cuesta trabajo trabaja hacemos hace escucha
+estudia lleva
+"""
+"""Words of grammar, and what is said of many things."""
+
+
+@lru_cache(maxsize=1)
+def _predicates() -> frozenset[str]:
+    return frozenset(stems(_PREDICATES))
 
 
 # --- all but a value is the same --------------------------------------------------------------------------------------
@@ -268,9 +306,5 @@ def _is_taken_back(before: str, after: str) -> bool:
     said, now = words(before), words(after)
     if found is None or _DENIALS.intersection(said) or _CASES.intersection(now) - set(said):
         return False
-    value, old = stem(found["value"].casefold()), _stems(before)
-    return value in old and len((old & _stems(after)) - {value}) >= LEAST_ABOUT
-
-
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text) if word not in STOP_WORDS}
+    value, old = stems(found["value"]), stems(before)
+    return value <= old and len((old & stems(after)) - value) >= LEAST_ABOUT
