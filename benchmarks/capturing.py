@@ -1,11 +1,12 @@
 """What capture keeps of turns of conversations: `python -m benchmarks.capturing`.
 
 Each turn says which of its words should be kept (`keep`) and which must not (`never`: secrets, and what was pasted).
-The 150 turns of captured_turns.jsonl were written before the rules of `attention/statements.py`, in four languages, by
-the hand that then made the rules. A digest of the text put each into one of two halves. The rules were made with the
-mistakes of the half `seen` alone. The 160 turns of captured_turns_unseen.jsonl are by another author, who had not read
-the rules: those count. `--misses` lists the mistakes of the half `seen`. `--model` has that of KINGLY_LLM_URL say what
-of the rest is kept too.
+The 150 turns of captured_turns.jsonl and the first 316 of captured_turns_voices.jsonl were written before the rules of
+`attention/statements.py`, in four languages, by the hands that then made the rules; the others of that file while they
+were made, most of them to be passed over. The rules were made with the mistakes in all of these but the half
+`unseen`, into which a digest of the text put half of the first file. The 160 turns of captured_turns_unseen.jsonl are
+by another author, who had not read the rules: those count. `--misses` lists the mistakes of the half `seen`. `--model`
+has that of KINGLY_LLM_URL say what of the rest is kept too.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any, NamedTuple
 from kingly_memory.attention.statements import Message, gist, statements
 from kingly_memory.blocking import SyncMemoryRouter
 
-TURNS = [Path(__file__).with_name(name) for name in ("captured_turns.jsonl", "captured_turns_unseen.jsonl")]
-HALVES = ("seen", "unseen", "by another author")
+TURNS = [Path(__file__).with_name(f"captured_turns{name}.jsonl") for name in ("", "_voices", "_unseen")]
+HALVES = ("seen", "unseen", "in many voices", "by another author")
 
 
 class Figures(NamedTuple):

@@ -1,9 +1,12 @@
 """What of a conversation is worth keeping, and as what: a decision, preference, deadline, correction, request, fact or
 outcome.
 
-The rules look at the words of one sentence, each once: a user's in English, German, Spanish and Chinese, an assistant's
-in English. They would rather miss a statement than keep small talk: questions, plans and guesses are never kept.
-`python -m benchmarks.capturing` measures them.
+Of what a user has written himself (`own_words`) a sentence is left without its clauses that ask or order something for
+now. What supposes or doubts, and what holds a secret, is never kept. Of the rest, cues speak for what lasts (whose it
+is, since when, how often, by what name) and against what is of this moment (moods, what fails, what was just done):
+where their points are more than none, the sentence is kept. The cues are of English, German, Spanish and
+Chinese. Of an assistant's sentences, in English, those that conclude something are kept. `python -m
+benchmarks.capturing` measures all that.
 """
 
 from __future__ import annotations
@@ -13,27 +16,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kingly_memory.attention.fence import harmless
+from kingly_memory.attention.own_words import ELSEWHERE, own, prose
 from kingly_memory.dataclass import dataclass
 from kingly_memory.models import MemoryType
 from kingly_memory.text.redaction import redact
-from kingly_memory.text.writing import UNBROKEN, stems, words
+from kingly_memory.text.writing import stems, words
 
 Speaker = Literal["user", "assistant"]
 
 LONGEST = 500
 """Characters of a statement."""
-FEWEST_WORDS = 3
+FEWEST_WORDS = 2
 """Words of a statement that are not stop words; "let's do that" says nothing by itself."""
 PER_MESSAGE = 6
+TASK = 5
+"""Sentences of a message: a longer one describes a task, so that only what the user says of himself is a fact in it. So
+it is behind an order, and with what a question of the same message is about."""
 PASTED = 4_000
 """A longer message holds something pasted; only what is written around it, at its two ends, is looked at."""
-PASTED_PARAGRAPHS = 1_000
-"""The same of a user's message of several paragraphs or lines: what was pasted must not pass for the user's word."""
-_EDGE, _EDGE_LINE = 300, 600
-"""A longer first or last paragraph is pasted too, but for its outermost line, and that as well when it is so long."""
 _AROUND_PASTED = 1_000
 _READ = 25_000
 """Characters at either end of a message that are looked at for secrets: far more than can be kept."""
@@ -107,53 +110,37 @@ def statements(messages: Iterable[Message], also: Mapping[str, Sort] = _NOTHING_
     seen: set[str] = set()
     for message in messages:
         kept = 0
-        for sentence in sentences(message.text, message.speaker):
-            sort = sort_of(sentence, message.speaker)
-            if sort is None and message.speaker == "user":
-                sort = also.get(sentence)
-            if sort is None or gist(sentence) in seen or kept == PER_MESSAGE:
+        said = [(one, *judged(one, message.speaker)) for one in sentences(message.text, message.speaker)]
+        asked = telling(
+            " ".join(one.removeprefix(stated) for one, stated, _ in said if one.rstrip().endswith(("?", "？")))
+        )
+        is_task = len(said) > TASK
+        for sentence, stated, told in said:
+            sort = told
+            if message.speaker == "user":
+                is_task = is_task or (not stated and _ORDERS.match(sentence) is not None)
+                if told is Sort.FACT and not _OWN.search(stated) and (is_task or asked & telling(stated)):
+                    continue
+                sort = told or also.get(sentence)
+            if sort is None or gist(stated) in seen or kept == PER_MESSAGE:
                 continue
-            seen.add(gist(sentence))
+            seen.add(gist(stated))
             kept += 1
-            yield Statement(sentence, sort, message.speaker, message.id, message.at)
+            yield Statement(stated, sort, message.speaker, message.id, message.at)
 
 
 def sentences(text: str, speaker: Speaker = "user") -> Iterator[str]:
     """The prose of a message, sentence by sentence, redacted before anything is cut apart."""
     both_ends = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}"
-    clean = redact(both_ends.replace("\r\n", "\n")).text
-    prose = _QUOTED.sub(_ELSEWHERE, _CODE.sub("\n", clean))
+    said = prose(redact(both_ends.replace("\r\n", "\n")).text)
     if speaker == "user":
-        prose = _own_paragraphs(prose)
-    if len(prose) > PASTED:
-        prose = f"{prose[:_AROUND_PASTED]}\n\n{prose[-_AROUND_PASTED:]}"
-    for line in prose.split("\n"):
+        said = own(said)
+    if len(said) > PASTED:
+        said = f"{said[:_AROUND_PASTED]}\n\n{said[-_AROUND_PASTED:]}"
+    for line in said.split("\n"):
         if not _NOT_PROSE.match(line):
-            said = (one.strip(" *_\t") for one in _SENTENCE_END.split(_BULLET.sub("", line)))
-            yield from (one for one in said if _ELSEWHERE not in one)
-
-
-def _own_paragraphs(prose: str) -> str:
-    """What the user has written, as far as that can be told from what he has pasted: up to a mail, or to what a line
-    announces ("This is the log:"), without quotations, and without paragraphs that look like code, a page or a log."""
-    if _ASKED_ABOUT.search(prose):
-        return ""
-    own = _OBEYED.split(_BROUGHT.split(prose, maxsplit=1)[0], maxsplit=1)[0]
-    own = _edges(own) if len(own) > PASTED_PARAGRAPHS else own
-    return "\n\n".join(one for one in _BLANK.split(own) if not _NOT_WRITTEN.search(one))
-
-
-def _edges(text: str) -> str:
-    """The first and the last paragraph, or so much of them as is not pasted. A text of one line is its own edge."""
-    paragraphs = [one.strip("\n") for one in _BLANK.split(text) if one.strip()]
-    if not paragraphs:
-        return ""
-    first, last = paragraphs[0], paragraphs[-1]
-    if len(paragraphs) == 1 and "\n" not in first:
-        return first
-    above = first if len(first) <= _EDGE else first.split("\n", 1)[0]
-    below = last if len(last) <= _EDGE else last.rsplit("\n", 1)[-1]
-    return "\n\n".join(edge for edge in (above, below) if len(edge) <= _EDGE_LINE)
+            ended = (one.strip(" *_\t") for one in _SENTENCE_END.split(_BULLET.sub("", line)))
+            yield from (one for one in ended if one and ELSEWHERE not in one)
 
 
 def gist(text: str) -> str:
@@ -165,56 +152,72 @@ def is_echo(sentence: str, known: str) -> bool:
     """True when one of the two says little more than the other: then the sentence has been heard before."""
     said, heard = telling(sentence), telling(known)
     shared = len(said & heard)
-    return shared >= FEWEST_WORDS and shared >= _ECHO * min(len(said), len(heard))
-
-
-def unsorted(messages: Iterable[Message]) -> list[str]:
-    """What the user says that no rule knows and none speaks against: neither a question, doubt nor order, nothing that
-    held a secret, and no markup. In the order it was said, each once."""
-    found: dict[str, None] = {}
-    for message in messages:
-        for sentence in sentences(message.text, "user") if message.speaker == "user" else ():
-            said = sentence.replace("\u2019", "'")
-            is_closed = _ORDERS.match(said) or _MARKUP.search(said) or not _may_be_kept(said, "user")
-            if not is_closed and sort_of(sentence, "user") is None:
-                found[sentence] = None
-    return list(found)
-
-
-def _may_be_kept(said: str, speaker: Speaker) -> bool:
-    if len(said) > LONGEST or _ASKS.search(said) or len(telling(_REDACTED.sub("", said))) < FEWEST_WORDS:
-        return False
-    return not (_PLANS.match(said) if speaker == "assistant" else _DOUBTS.search(said))
-
-
-def sort_of(sentence: str, speaker: Speaker) -> Sort | None:
-    """What sort of statement this is; None when it is not worth keeping."""
-    said = sentence.replace("\u2019", "'")
-    plain = _REDACTED.sub("", said)
-    if not _may_be_kept(said, speaker):
-        return None
-    if speaker == "assistant":
-        return _fitting(said, _ASSISTANTS)
-    if plain != said:  # what held a secret says little without it, so only what the user has asked for is kept
-        return _fitting(said, _USERS[:1])
-    if _ORDERS.match(said):  # what is to be written or changed stands behind a colon
-        said = re.split("[::]", said, maxsplit=1)[0]
-        return _fitting(said, _USERS) if _LASTING.search(said) else None
-    return _fitting(said, _USERS)
-
-
-def _fitting(said: str, rules: Iterable[_Rule]) -> Sort | None:
-    for sort, pattern, against in rules:
-        if sort is Sort.DEADLINE and not _DATED.search(said):
-            continue
-        if pattern.search(said) and not any(one.search(said) for one in against):
-            return sort
-    return None
+    return shared > FEWEST_WORDS and shared >= _ECHO * min(len(said), len(heard))
 
 
 def telling(text: str) -> set[str]:
     """What a text is about, without stop words."""
     return stems(text) - _STOP_STEMS
+
+
+def unsorted(messages: Iterable[Message]) -> list[str]:
+    """What the user says that the cues do not keep and nothing speaks against: neither a question, doubt nor order,
+    nothing that held a secret, and no markup. In the order it was said, each once."""
+    found: dict[str, None] = {}
+    for message in messages:
+        for sentence in sentences(message.text) if message.speaker == "user" else ():
+            stated, sort = judged(sentence, "user")
+            if stated == sentence and sort is None and not _MARKUP.search(sentence):
+                found[sentence] = None
+    return list(found)
+
+
+def sort_of(sentence: str, speaker: Speaker) -> Sort | None:
+    """What sort of statement this is; None when it is not worth keeping."""
+    return judged(sentence, speaker)[1]
+
+
+def judged(sentence: str, speaker: Speaker) -> tuple[str, Sort | None]:
+    """So much of a sentence as states something, "" for a question, doubt or order, and what sort of statement that is,
+    None when it is not worth keeping."""
+    if len(sentence) > LONGEST:
+        return "", None
+    said = sentence.translate(_PLAIN)
+    if speaker == "assistant":
+        if _ASKS.match(said) or len(telling(said)) <= FEWEST_WORDS or _PLANS.match(said):
+            return "", None
+        return sentence, next((sort for sort, pattern in _CONCLUDES if pattern.search(said)), None)
+    clauses = [] if _UNCERTAIN.search(said) or _is_secret(said) else _stating(_TAGGED.sub("", said))
+    about = ", ".join(clauses)
+    if len(telling(about)) < FEWEST_WORDS:
+        return "", None
+    stated = sentence[: said.rindex(clauses[-1]) + len(clauses[-1])].strip()
+    cues = [cue for cue in _CUES if cue.pattern.search(about)]
+    sort = next(
+        (cue.sort for cue in cues if cue.sort and (cue.sort is not Sort.DEADLINE or _DATED.search(about))), None
+    )
+    points = (
+        sum(cue.points for cue in cues)
+        + sum(more for length, more in _LONGER if len(telling(about)) >= length)
+        - _NEEDED
+    )
+    return stated, (sort or Sort.FACT) if points > 0 else None
+
+
+def _is_secret(said: str) -> bool:
+    """Whether a sentence holds a secret, or seems to. What is left of it without the secret says little."""
+    if _REDACTED.search(said) or _SECRETIVE.search(said):
+        return True
+    return _GUARDING.search(said) is not None and _VALUE.search(said) is not None
+
+
+def _stating(said: str) -> list[str]:
+    """The clauses of a sentence that neither ask nor order something for now."""
+    clauses = [one for one in _CLAUSE_END.split(said) if one.strip()]
+    if said.rstrip(" \"')").endswith("?"):  # up to where the question begins
+        begins = next((at for at, one in enumerate(clauses) if _ASKS.search(one)), 0)
+        clauses = clauses[:begins]
+    return [one for one in clauses if not _ASKS.search(one) and (not _ORDERS.match(one) or _LASTING.search(one))]
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
@@ -229,351 +232,406 @@ _STOP_STEMS = stems(
     más nuestro nuestra please let let's ok yes thanks"""
 )
 
-_ELSEWHERE = "\0"
-"""Stands for a quotation: a sentence with one is not all the speaker's."""
-_QUOTED = re.compile(
-    r"[\"\u201c\u201e\u00ab](?:[^\s\"\u201d\u00bb]+\s+){4}[^\"\u201d\u00bb]{1,2000}[\"\u201c\u201d\u00bb]"
-    rf"|[\"\u201c\u300c\u300e\u300a](?=[^\"\u201d]{{0,6}}[{UNBROKEN}])[^\"\u201d\u300d\u300f\u300b]{{5,2000}}[\"\u201d\u300d\u300f\u300b]"
-)
-"""Of five words or more; of five characters in a script without spaces."""
-_BROUGHT = re.compile(
-    r"^(?:[ \t]*(?:from|to|subject|sent|cc|von|an|betreff|gesendet|objet|reporter|de|para|asunto|enviado|发件人|收件人"
-    r"|主题)"
-    r"[ \t]?[::][ \t]*\S"
-    r"|[-\s_]*(?:original|forwarded|begin forwarded|ursprüngliche|weitergeleitete) (?:message|nachricht)"
-    r"|.*(?:\bwrote|\bschrieb|\ba écrit|\bescribió|写道)\b.{0,60}[::]"
-    r"|(?!.*(?:\b(?:remember|rules?|note|conventions?|preferences?|decisions?|decided|regeln|reglas)\b|规则|记住))"
-    r"(?:.*\b(?:this|these|that|below|following|page|mail|error|log|output|message|article|text|ticket|comment|file"
-    r"|says?"
-    r"|said|got|gave|read|summari[sz]e|translate|explain|review|look)\b.*[:?][ \t]*\n(?=\s*\S)"
-    r"|.*[::][ \t]*\n(?=\s*[^\s*•\d-])))",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A mail, and what a line announces that ends in a colon, unless a list of the user's own follows."""
-_ASKED_ABOUT = re.compile(
-    r"\n[ \t]*\n.*(?:\b(?:(?:summari[sz]e|translate|explain) (?:this|that|it)"
-    r"|what (?:does|do|is|was) (?:this|that|it|they)"
-    r"|(?:was (?:bedeutet|heißt|soll)|übersetze?|erkläre?) (?:das|dies|mir|ich)|fasse? das"
-    r"|qué (?:significa|quiere decir)|(?:resume|traduce|explica)(?:lo| esto))\b|什么意思|翻译|总结|解释).*\s*\Z",
-    re.IGNORECASE,
-)
-"""The last paragraph asks about what stands above it."""
-_NOT_WRITTEN = re.compile(
-    r"^[ \t]*(?:\[?\d{1,2}:\d\d|\d{4}-\d\d-\d\d[ T]|HTTP/|Traceback|FAILED |error(?:\[|:)|\$ |</?[a-z!]|//|/\*|\"\"\"|#"
-    r"|--(?:[ \t]|$)|[+-]{1,3}[#\w]|\d+,)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_CODE = re.compile(r"^ *(```|~~~).*?(?:^ *\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-_NOT_PROSE = re.compile(r"\s*(?:[|>]|#!|\$ |[-=+*_]{3,}\s*$|[{}\[\]();]|@@|at [\w.$]+\(|File \")| {4,}\S")
-_BLANK = re.compile(r"\n[ \t]*\n")
-_BULLET = re.compile(r"^\s*(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+")
+
+def _any(spaced: str, unspaced: str) -> re.Pattern[str]:
+    """Whole words and phrases of the languages with spaces, and what stands anywhere in one without. Line ends and the
+    blanks behind them are left out."""
+    spaced, unspaced = (re.sub(r"\n\s*", "", one) for one in (spaced, unspaced))
+    return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)|{unspaced}", re.IGNORECASE)
+
+
+_PLAIN = str.maketrans("，：；？！’（）", ",:;?!'()")
 _REDACTED = re.compile(r"\[redacted [a-z ]+\]")
+_SECRETIVE = _any(
+    r"""pass(?:word|phrase|code)s?|pw|pwd|pin|cvv|cvc|ssn|social security|credentials|seed phrase|passw[oö]rt\w*|
+    kennw[oö]rt\w*|zugangsdaten|geheimzahl|tan|prüfnummer|contraseñas?|claves?|código de seguridad|dni|nif""",
+    "密码|口令|安全码|验证码|身份证|密钥",
+)
+_GUARDING = _any(
+    r"""codes?|keys?|tokens?|log(?:ged)? ?in|logins?|cards?|account|passport|secrets?|combination|license|schlüssel|
+    karten?|konto\w*|ausweis\w*|steuer-?id\w*|\w*nummer|zugang|códigos?|llaves?|tarjetas?|cuentas?|pasaporte|acceso""",
+    "卡号|账号|护照|银行卡|信用卡",
+)
+_VALUE = re.compile(r"\d[\d -]{2,}|(?=\w*[a-z])(?=\w*\d)\w{6,}", re.IGNORECASE)
+"""Words for what is secret; words for what may be, in a message with such a value."""
 _MARKUP = re.compile(r'[<>\[\]{}|]|^[^"]*"(?:[^"]*"[^"]*")*[^"]*$')
 """Also a secret that was taken out, and a quotation that begins or ends elsewhere."""
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]*_]{0,3}\s+(?=[\"'(\[*_`¿¡„«0-9]|[^\W\d_a-zß-ÿ])|(?<=[。!?])"
+_NOT_PROSE = re.compile(
+    r"\s*(?:[|>]|#!|\$ |[-=+*_]{3,}\s*$|[{}\[\]();]|@@|at [\w.$]+\(|File \")| {4,}\S|.*<[a-z][^>]*>"
 )
-"""Not behind the number of a day, as in `am 15. Februar`."""
-
-
-def _any(*spaced: str, unspaced: str = "") -> re.Pattern[str]:
-    """Whole words and phrases of the languages with spaces, and what stands anywhere in one without."""
-    words = rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)"
-    return re.compile(f"{words}|{unspaced}" if unspaced else words, re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\b\w\.)(?<!\b\d\d\.)(?<!\b[DMS][rtsa]\.)(?<!\b[MS]r[as]\.)(?<!\b[Pp]rof\.)(?<!\b(?:etc|bzw|usw)\.)"
+    r"[\"')\]*_]{0,3}\s+|(?<=[。！？])"
+)
+"""Not behind the number of a day, as in `am 15. Februar`, nor behind what is shortened, as in `Dr. Lang`."""
+_CLAUSE_END = re.compile(
+    r"[,;:—–、]\s*|\s-+\s|\s(?=(?:and|but|so|then|because|und|aber|also|denn|y|pero|así que|porque) )", re.IGNORECASE
+)
+_TAGGED = re.compile(r", ?(?:ok(?:ay)?|right|yeah|oder|ne|gell|no|vale|对吧|好吗)\?\W*$", re.IGNORECASE)
+"""A question only by its end, as in `we meet on Monday, right?`."""
+_OPENING = (
+    r"\W*(?:(?:no|nope|nein|nee|ok(?:ay)?|alright|so|and|but|also|well|yes|yeah|please|pls|plz|hey|hi|hm+|then|now"
+    r"|anyway"
+    r"|actually|just|oh|wait|btw|fyi|dann|und|aber|ja|bitte|naja|y|pero|bueno|entonces|vale|por favor|pues|mira"
+    r"|那么?|好的?|请你?|麻烦你?|对了|可以了)(?!\w|')[\s,.!:]*)*"
+)
 
 
 _ASKS = re.compile(
-    r"[??]\W*$|(?:^|, )how (?:to|do|can|would|should|could|does|is|are|about|much|many) "
-    r"|^(?:and |but |so |ok,? )?(?:what|who|whom|whose|when|where|why|which|how|can|could|would|will|shall|should|do"
-    r"|does|did|is|are|was|were|have|has|had|may|might|am)(?:n't)? "
-    r"(?:you|we|i|it|they|he|she|the|this|that|there|my|our|your|to|a|an)\b"
-    r"|^(?:wie|was|wer|wo|wann|warum|wieso|welche[rsn]?|kannst|könntest|könnten) \w+"
-    r"|^¿|^(?:cómo|qué|quién|dónde|cuándo|por qué|cuál|puedes|podrías) \w+"
-    r"|[吗呢]\W*$|为什么|怎么|什么|如何|是否|哪[个里些]|能不能|可不可以",
+    rf"^{_OPENING}(?:(?:can|could|would|will|shall|should|do|does|did|is|are|was|were|have|has|had|may|might"
+    rf"|am)(?:n't)?"
+    r" (?:you|we|i|it|they|he|she|the|this|that|these|there|my|our|your|an?|one|people|anyone|someone)\b"
+    r"|(?:what|who|whom|whose|when|where|why|which|how)(?:'s|'re| \w+)?? (?:is|are|was|were|do|does|did|can|could"
+    r"|should|would"
+    r"|will|have|has|to|about|if|come|not|many|much|long|often|else)\b|(?:how|why|what|where|who)(?!\w)[^.]{0,30}$"
+    r"|(?:wie|was|wer|wo|wann|warum|wieso|weshalb|woher|wohin|womit|welche[rsnm]?|kannst|könntest|können|könnten|kann"
+    r"|soll|sollen|darf|muss|gibt es|hast|bist|willst) \w+"
+    r"|¿|(?:cómo|qué|quién|dónde|cuándo|por qué|cuál|cuánto|puedes|podrías|me (?:ayudas|haces|puedes)|hay alguna) \w+)"
+    r"|[吗呢]\W*$|为什么|怎么(?!样都)|什么(?!都)|如何|是否|哪[个里些台儿]|能不能|可不可以|要不要|好不好|行吗",
     re.IGNORECASE,
 )
-_PLANS = _any(
-    r"(?:now |next,? |then |first,? |okay,? |ok,? |great[,.!] |good[,.!] |so,? )*"
-    r"(?:i'll|i will|i'm going to|i am going to|let me|let's|we should|we could|i can|i need to|i should|next|to )"
-)
-_GUESSES = _any(
-    r"might|maybe|perhaps|probably|possibly|likely|seems?|appears?|could be|may be|i think|i guess|not sure|unless|if"
-)
-"""Of an assistant."""
-_DOUBTS = _any(
-    r"maybe|perhaps|possibly|not sure|no idea|don't know|i guess|i wonder|(?:not|n't) (?:yet )?(?:decided|settled)",
-    r"vielleicht|eventuell|möglicherweise|weiß (?:noch )?nicht|nicht sicher|keine ahnung|noch nicht (?:entschieden"
-    r"|klar)",
-    r"quizás?|tal vez|a lo mejor|no sé|no estoy segur[oa]|ni idea|(?:aún|todavía) no",
-    unspaced="也许|可能|或许|大概|不确定|不知道|没想好|没决定|还没",
-)
-_SUPPOSES = _any(
-    r"if|unless|suppose|i think|would|could|wenn|falls|würden?|wären?|hätten?|könnten?|si|supongamos|sería|tuviera\w*",
-    unspaced="如果|假如|要是|的话|想试|试试",
-)
-"""A condition makes no fact. It may be part of a rule."""
-_OBEYED = _any(
-    r"(?:ignore|disregard|forget|override) (?:\w+ ){0,4}(?:instructions?|prompts?|rules|guidelines)",
-    r"(?:ignoriere?|vergiss|missachte) (?:\w+ ){0,4}(?:anweisungen|regeln|vorgaben)",
-    r"(?:ignora|olvida) (?:\w+ ){0,4}(?:instrucciones|reglas|indicaciones)",
-    unspaced="(?:忽略|无视|忘记|忘掉).{0,8}(?:指令|指示|提示|规则)",
-)
-"""What only a text from elsewhere says to an assistant: nothing behind it in the message counts."""
-_OPENING = (
-    r"(?:(?:no|nope|nein|不对?|ok(?:ay)?|so|and|but|also|well|yes|please|hey|hi|then|now|actually|just"
-    r"|dann|und|aber|ja|bitte|y|pero|bueno|entonces|vale|por favor|那么?|好的?|请你?|麻烦你?)[,,:.!]*\s*)*"
-)
 _ORDERS = re.compile(
-    _OPENING
-    + r"(?:(?:write|rewrite|translate|summari[sz]e|draft|generate|compose|create|make|rename|fix|run|rerun|add|explain"
-    r"|show|give|find|check|change|update|refactor|implement|remove|delete|move|look|help|try|tell|list|use|put|set"
-    r"|open"
-    r"|read|test|build|install|be|conduct|determine|calculate|provide|implement|design|solve|prove|analy[sz]e|suggest"
-    r"|act|assume"
-    r"|imagine|consider|convert|replace|describe|compare|review|continue|go|do|let me|commit|push|deploy|merge"
-    r"|sort"
-    r"|schreibe?|mache?|zeige?|gib|erkläre?|füge?|ändere|lösche?|erstelle?|prüfe?|suche?|fasse?|übersetze?|korrigiere?"
-    r"|benenne|hilf|sage?|nimm|lasse?|teste?|führe?|entferne?|ersetze?|verschiebe?|schau"
-    r"|haz|escribe|muestra|muéstrame|dame|explica|explícame|añade|agrega|cambia|borra|crea|corrige|traduce|resume|busca"
-    r"|ayúdame|pon|renombra|revisa|arregla|usa|dime|ejecuta|quita|mueve|prueba)\b"
-    r"|帮我?|给我|把|写|翻译|总结|解释|修改|改|运行|看|告诉|检查|创建|添加|删除|用)",
+    rf"{_OPENING}(?:(?:let me|go|do|tell|list|show|give|find|check|write|draft|create|make|rename|fix|re-?run|run|add"
+    rf"|change"
+    r"|update|remove|delete|move|look|help|try|use|put|set|open|read|install|convert|replace|describe|compare|translate"
+    r"|continue|push|deploy|merge|sort|bump|suggest|calculate|consider|given|search|hold|revert|undo|refactor|implement|design|solve"
+    r"|generate|analy[sz]e|pick|send|summari[sz]e|explain"
+    r"|schreibe?|mache?|zeige?|gib|füge?|ändere?|lösche?|erstelle?|prüfe?|suche?|korrigiere?|benenne|hilf|sage?|nimm"
+    r"|lasse?"
+    r"|teste?|führe?|entferne?|ersetze?|verschiebe?|schau|baue?|leg|trag|rechne|plane?|guck|lies"
+    r"|haz(?:lo|me)?|escr[ií]be\w*|muéstra\w*|dame|añade|agrega|cambia|borra|crea|busca|ayúdame|pon|renombra|revisa"
+    r"|arregla"
+    r"|usa|dime|ejecuta|quita|mueve|prueba|paga|genera|calcula|déjame)\b(?!')"
+    r"|先?帮我?|给我|把|写(?!错|代码|的)|翻译|修改|改(?!用|成|到|名|为)|运行|看|告诉|检查|创建|添加|删除|用这|换一?个"
+    r"|再|接下来|等)",
     re.IGNORECASE,
 )
 """Something to do now, unless it says from when on or how often."""
-_PASSING = _any(
-    r"just|right now|(?:i'm|i am|we're|we are) (?:\w+ ){0,2}(?:\w+ing|going to|about to)|let me",
-    r"gerade|gleich|eben|kurz|erst ?mal|ahora mismo|acabo de|voy a|estoy \w+ndo",
-    unspaced="正在|刚刚?|马上|等一下|已经",
+_UNCERTAIN = _any(
+    r"""maybe|perhaps|possibly|probably|might|not (?:yet |quite |really )?sure|no idea|don'?t know|i guess|i wonder|
+    i think|who knows|thinking (?:of|about)|(?:not|n't) (?:yet )?(?:decided|settled)|considering|^\W*(?:if|suppose|
+    assuming)|(?:would|could) (?:have|be|need|use|like)|what if|we'd|i'd (?!rather)|\w+ would(?! rather)|according to|
+    some(?:one|body)|reddit|hear[ds]?|rumou?r\w*|apparently|vielleicht|eventuell|möglicherweise|wahrscheinlich|
+    weiß (?:noch )?nicht|nicht sicher|keine ahnung|noch nicht (?:entschieden|klar)|überleg\w*|glaube?|denke|würden?|
+    wären?|hätten?|laut|angeblich|jemand|wollte\w*|quizás?|tal vez|a lo mejor|no (?:lo )?sé|no estoy segur[oa]|
+    ni idea|(?:aún|todavía) no|creo|estoy pensando|^\W*si|tuvi\w+|fuera|sería\w*|podría\w*|habría\w*|\w+ríamos|según|
+    alguien|dicen|parece""",
+    r"""也许|可能|或许|大概是|不确定|不知道|没想好|没决定|还没|我觉得|在考虑|说不定|好像|如果|假如|要是|的话|想试|
+    试试|就好了|据说|听说|有人|上说""",
 )
-_MOOD = _any(
-    r"feel\w*|felt|(?:would|\w+'d) (?:also )?like to|i want|i hope|i was|thanks?|thank you|grateful|today|lately"
-    r"|recently|yesterday",
-    r"fühle?|hoffe|möchte gern\w*|danke|heute|gestern|neulich|siento|espero|quisiera|gracias|hoy|ayer|últimamente",
-    unspaced="想|感到|感觉|觉得|希望|谢|感激|建议|今天|昨天|最近|这几天|打算",
+"""What doubts or supposes makes no fact."""
+_DATED = _any(
+    r"""\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?|q[1-4]|noon|midnight|tomorrow|
+    tonight|\d{1,2}(?:st|nd|rd|th)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|jan(?:uary)?|feb(?:ruary)?|march|
+    apr(?:il)?|(?:by|in|until|before|on|\d{1,2}) may|may \d{1,2}|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|
+    nov(?:ember)?|dec(?:ember)?|(?:next|this|end of(?: the)?) (?:week|month|quarter|year)|(?:mon|diens|donners|frei|
+    sams|sonn)tags?|mittwochs?|januar|februar|märz|mai|juni|juli|oktober|dezember|ende (?:der|des|dieser|
+    nächster) \w+|(?:nächste|kommende|diese)\w* (?:woche|monat|quartal|jahr)|jahresende|lunes|martes|miércoles|jueves|
+    viernes|sábados?|domingos?|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|
+    diciembre|fin(?:al)? de (?:mes|año)|(?:próxim[oa]|est[ea]) (?:semana|mes|año)|día \d+""",
+    r"""[\d一二三四五六七八九十]+(?:月份?|号|日)|(?:周|星期|礼拜)[一二三四五六日天末]|下个?[周月]|[月年]底|月[初末]|
+    明天|后天|季度""",
 )
-"""How one feels, and what one would like to do, today."""
-_TROUBLE = _any(
-    r"errors?|bugs?|issues?|problems?|questions?|ideas?|fail(?:s|ed|ing|ures?)?|broken|breaks?|crash\w*|(?:not"
-    r"|n't) work\w*|hangs",
-    r"fehler\w*|frage|probleme?|idee|kaputt|funktioniert|klappt|stürzt|abgestürzt",
-    r"error\w*|fallos?|falla|pregunta|problemas?|duda|idea|funciona|roto",
-    unspaced="报错|错误|问题|失败|崩溃|不行|想法",
-)
-"""What goes wrong today is no fact that lasts."""
-_DAY = (
-    r"\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}|q[1-4]|noon|midnight|tomorrow"
-    r"|tonight"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|jan(?:uary)?|feb(?:ruary)?|march|apr(?:il)?|(?:by|in|until|before"
-    r"|on|\d{1,2}) may|may \d{1,2}|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:next|this|end of(?: the)?) (?:week|month|quarter"
-    r"|year)"
-    r"|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|morgen|januar|februar|märz|mai|juni|juli|oktober|dezember"
-    r"|ende (?:der|des|dieser|nächster) \w+|(?:nächste|kommende|diese)\w* (?:woche|monat|quartal|jahr)"
-    r"|lunes|martes|miércoles|jueves|viernes|sábado|domingo|mañana|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
-    r"|septiembre|octubre|noviembre|diciembre|fin de (?:mes|año)|(?:próxim[oa]|est[ea]) (?:semana|mes|año)"
-)
-_DAY_UNSPACED = (
-    r"[\d一二三四五六七八九十]+[月号日]|(?:周|星期|礼拜)[一二三四五六日天末]|下个?[周月]|[月年]底|明天|后天|季度"
-)
-_DATED = _any(_DAY, unspaced=_DAY_UNSPACED)
-_DUE = (
-    r"due|deadline|by|until|till|before|no later than|(?:have|has|need|needs) to|must|expires?|ends?|starts?|begins?"
-    r"|launch\w*"
-    r"|freeze\w*|ships?|releases?|goes live|moved to|is on",
-    r"bis|spätestens|vor|muss|müssen|fällig|abgabe\w*|\w*frist|termin\w*|beginnt|startet|endet|läuft|ist am|findet",
-    r"antes del?|hasta|vence|caduca|plazo|entrega\w*|(?:tengo|tenemos|hay) que|deb(?:o|e|emos)|empieza|comienza|termina"
-    r"|es el|a más tardar",
-)
-_DUE_UNSPACED = "[之以]?前|截止|必须|到期|开始|上线|交付|要交|要把|最晚"
-
-_THING = (
-    r"(?:our|the|this|my) (?:(?!(?:can|may|might|should|could|will|would|must|i|you|we|they|to|that|which"
-    r"|when)\b)[\w/.'-]+ ){0,4}?"
-    r"[\w/.'-]{2,30}"
-)
-_STATE = (
-    r"(?:is|are) (?:called|named|located|hosted|deployed|owned|maintained|written|stored|kept|pinned|based|licensed|at"
-    r"|on|in|behind|under)"
-)
-_HABIT = r"(?:runs?|lives?|listens?|depends?|uses?|requires?|needs?|belongs?|expires?|stands for|moved|expects?)"
-_OFTEN = r"(?:(?:\w+ly|also|much|always|now|never|still) ){0,2}+"
-
-_CLAUSE = r"^(?:(?:since|after|for|in|due|because|as|when) [\w' -]+? |[\w' -]+[,:] ?)?"
-_MOMENTARY = (
-    r"(?:want|need|think|guess|know|see|get|hope|mean|assume|wonder|wish|try|understand|believe|suppose|expect|notice"
-    r"|look"
-    r"|can|could|may|might|shall|should|will|would|must|do|does|not|did|was|were|had|went|got|saw|made|said|found"
-    r"|thought"
-    r"|wrote|ran|came|took|gave|put|set|let|forgot|am|are|is|has|ask|appreciate|agree|remember|just|added"
-    r"|have (?:to|been|no idea|this|the|a (?:\w+ )?(?:file|function|class|list|table|string|script)|\w+ed|got|done|made"
-    r"|seen"
-    r"|written|found|set|put|had))\b"
-)
-"""What one says of the moment: no habit."""
 _LASTING = _any(
-    r"always|never|(?:don't|do not|never) forget|remember|from now on|going forward|keep .{0,10}in mind|every time"
-    r"|whenever",
-    r"immer|nie|niemals|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|merke? dir|vergiss nicht",
-    r"siempre|nunca|jamás|(?:a partir|desde) (?:de )?(?:ahora|hoy)|en adelante|recuerda|no olvides",
-    unspaced="总是|永远|一直|从不|以后|今后|从现在起|记住|不要|别忘",
+    r"""always|never|every \w+|each \w+|whenever|usually|normally|generally|in general|only|no longer|any ?more|
+    from (?:now|here|today) on|as of|since|until|in (?:the )?future|going forward|by default|no exceptions|nobody|
+    every(?:body|one|thing)|all|unless|when(?:ever)? (?:you|i|we)|no more|(?:^\W*|[,:] |please |pls )(?:don'?t|stop|
+    quit|avoid|keep (?:it|them|your|all))|anything|nothing|everywhere|no (?!idea|clue|luck|problem|worries|wonder|
+    thanks|wait)\w+|immer|nie|niemals|jede[nrsm]?|grundsätzlich|normalerweise|meist(?:ens)?|nur(?: noch)?|nicht mehr|
+    kein\w*|ab \w+|von (?:nun|jetzt) an|seit|künftig|in zukunft|stets|nichts|überall|\w{3,7}tags|mittwochs|abends|
+    morgens|generell|üblich|siempre|nunca|jamás|cada|tod[oa]s (?:los|las)|normalmente|solo|sólo|ya no|(?:a partir|
+    desde)(?: de)?|en adelante|por defecto|los (?:lunes|martes|miércoles|jueves|viernes|sábados|domingos)|por las \w+|
+    no me \w+[ae]s|nada|no \w+as""",
+    r"""总是|永远|一直|从不|从来|每[天周月年次个晚]|一律|都|只|以后|今后|不再|不用[^,]*了|[从自].{1,10}[起开始]|
+    尽量|通常|一般|全部|凌晨|早就|统一|共用|全是|(?:^|,)别(?!人|的)|不要|不许|禁止|千万""",
 )
-"""What makes a rule of an order."""
-_OTHERS = _any(r"(?:he|she|they|you) (?:has |have |had )?(?:already )?(?:decided|agreed|opted|settled)")
-_Rule = tuple[Sort, re.Pattern[str], tuple[re.Pattern[str], ...]]
+_OWN = _any(
+    r"""i|i'm|i've|my|our|we|we're|us|ich|mein\w*|unser\w*|wir|uns|mir|yo|mis?|nuestr[oa]s?|nos|nosotros|soy|somos|
+    teng\w+|\w+(?:amos|emos|imos)""",
+    "我|咱",
+)
 
-_USERS: tuple[_Rule, ...] = (
-    (
+
+class _Cue(NamedTuple):
+    """What speaks for keeping a statement, or with fewer than no points against it, and what sort it makes it."""
+
+    points: int
+    pattern: re.Pattern[str]
+    sort: Sort | None = None
+
+
+_NEEDED = 2
+_LONGER = ((4, 2), (7, 1))
+"""Points for so many telling words and more."""
+_CUES = (
+    _Cue(
+        3,
+        _any(
+            r"""(?<!n't )(?<!not )remember (?:that|to|this|we|i|the|our|my)|^\W*(?:please |pls )?remember|
+            (?<!will )(?<!'ll )keep (?:that |this |it )?in mind|for (?:future reference|next time)|(?:make a |
+            take )?note (?:that|to self)|^\W*(?:please )?(?:note|nb)(?: that|(?=:))|(?:don't|do not|never) forget|
+            from (?:now|here) on|going forward|in (?:the )?future|merke? dir|notiere? dir|denke? (?:daran|dran)|
+            vergiss nicht|behalte? im kopf|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|
+            (?:recuerda|acuérdate|ten en cuenta|tenlo en cuenta|no olvides|apunta|anota|apúntalo)(?: de)?(?: que)?|
+            (?:a partir|desde) (?:de )?(?:ahora|hoy)|en adelante""",
+            "记住|记一?下|请?记得|别忘|从现在起|今后|(?:^|[,]|请)以后",
+        ),
         Sort.REQUEST,
-        _any(
-            r"(?<!n't )(?<!not )remember (?:that|to|this|we|i|the|our|my)|^(?:please )?remember",
-            r"(?<!will )(?<!'ll )keep (?:that |this )?in mind|for future reference|make a note|take note"
-            r"|^(?:please )?(?:note|nb)(?: that|(?=:))",
-            r"(?:don't|do not|never) forget|from now on|going forward|^(?:please,? )?in (?:the )?future",
-            r"merke? dir|denke? (?:daran|dran)|vergiss nicht|behalte? im kopf|ab (?:jetzt|sofort|heute)|von (?:nun"
-            r"|jetzt) an",
-            r"künftig|in zukunft|(?:recuerda|ten en cuenta|no olvides)(?: que)?|(?:a partir|desde) (?:de )?(?:ahora"
-            r"|hoy)",
-            r"(?:de ahora )?en adelante",
-            unspaced="记住|请记得|别忘了|从现在起|今后|(?:^|[,,])以后",
-        ),
-        (),
     ),
-    (
+    _Cue(
+        2,
+        re.compile(
+            r"^\W*(?:no(?! (?:problem|worries|thanks|need|idea|wonder|more))|nope|wrong|actually|correction|nein|nee"
+            r"|falsch"
+            r"|eigentlich|korrektur|en realidad|corrección|perdón|不对|不是|错了|其实|更正|写错)(?=[,:.!\s]"
+            r"|\W*[\u4e00-\u9fff])"
+            r"|\b(?:that|this)(?:'s| is| was) (?:wrong|not (?:right|true|correct))|\bi meant|\byou (?:keep|got|forgot"
+            r"|mis\w+|mixed|wrote|put|said)|\bdu hast|\bhas (?:puesto|escrito|dicho)|你[写说记]成?"
+            r"|\b(?:stop|quit) \w+ing|\bscratch|\bmy bad|\bspelled|stimmt (?:so |ganz )?nicht|ich meinte|verschrieben"
+            r"|eso (?:ya )?no es|me refería|me lié|te equivocas|se escribe|[记搞弄说写]错",
+            re.IGNORECASE,
+        ),
         Sort.CORRECTION,
-        _any(
-            r"^(?:no(?! (?:problem|worries|thanks|need|idea|wonder))|nope|wrong|actually|correction|nein|falsch"
-            r"|eigentlich|korrektur|en realidad|corrección)(?=[,:.!\s])",
-            r"(?:that|this)(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct|true|what))|i meant",
-            r"you (?:should(?:n't| not)? have|got .{1,40} wrong|forgot|mis\w+|mixed|confused)",
-            r"(?:stop|quit) (?:using|adding|doing|writing|making|calling|changing|creating|putting)",
-            r"stimmt (?:so )?nicht|ich meinte|(?:eso|esto) (?:ya )?no es|me refería",
-            unspaced="^(?:不对|不是|错了|其实|更正)|[记搞弄说]错|我的意思是",
-        ),
-        (_MOOD,),
     ),
-    (
+    _Cue(
+        3,
+        _any(
+            r"""prefer\w*|rather(?! than)|favou?r\w*|avoid|hates?|dislikes?|(?:can'?t|cannot) (?:stand|do|eat|have"
+            r"|bear)|
+            (?:i|we|he|she|they|\w+s) (?:\w+ )?(?:like|love|enjoy)|likes|loves|more of an?|find \w+ \w+able|allergic|
+            vegetarian|vegan|intoleran\w+|(?:convention|standard|style|rule|policy)s? .{0,40}?(?:is|are|says?)|
+            call me|(?:must|should|do(?:es)?n't|do not) (?:always|never|not|ever|use|add|write|put|touch|commit|push|
+            create|mock|\w+ing)|(?:we|i|one|please|you) (?:should |must |have to |need to )?(?:always|never)|
+            ^(?:please )?(?:always|never|avoid)|bevorzuge\w*|mag|mögen|hass\w*|liebe|lieber|am liebsten|vertr(?:age|
+            ägt)\w*|esse[n]?|trinke[n]?|gefällt|allergi\w*|\w*allergie|vegetari\w+|vegan\w*|duz\w*|nervt|bitte (?:nie|
+            kein\w*|immer)|^(?:immer|nie|keine?)|prefier\w+|preferimos|gustan?|encantan?|molestan?|odi[oa]\w*|
+            soport\w+|evito|com(?:o|emos)|beb(?:o|emos)|alérgic[oa]s?|celíac[oa]s?|vegan[oa]|vegetarian[oa]|
+            intolerante|trátame|^(?:siempre|nunca|jamás)|no me \w+[ae]s|no (?:uses|pongas|escribas|añadas|hagas|
+            cambies|toques|borres)""",
+            r"""喜欢|讨厌|习惯|偏好|更爱|不吃|不喝|宁愿|受不了|过敏|吃素|最爱|只要|叫我|(?:^|,)别(?!人|的)|不要|
+            不许|禁止|千万""",
+        ),
         Sort.PREFERENCE,
-        _any(
-            rf"(?:i|we)(?:'d| would)? {_OFTEN}(?:prefer|rather|favou?r|avoid|hate|dislike|can't stand|cannot stand"
-            rf"|reach for)",
-            rf"i {_OFTEN}(?:don't )?(?:like|love|enjoy)(?! to )(?! (?:it|this|that|your|the (?:idea|new"
-            rf"|look)) )",
-            r"^(?:please,? )?(?:always|never)",
-            r"(?:(?:we|i|one|please)|you (?:should|must|have to|need to)) (?:should |must |have to |need to )?(?:always"
-            r"|never) (?!feels?|felt|seems?"
-            r"|brings?|been)\w+",
-            r"(?:must|should) (?:always|never|not)",
-            r"^(?:please,? )?(?:don't|do not|avoid) "
-            r"(?:use|add|write|put|call|touch|commit|push|create|change|mock|ever|\w+ing)",
-            r"(?:our|the|my) (?:convention|standard|style|rule|policy|guideline|favou?rite|preference)s? .{0,40}?(?:is"
-            r"|are|says?)",
-            r"ich (?:\w+ )?(?:bevorzuge|mag|hasse|liebe|vertrage|möchte (?:immer|nie|keine?)|esse|trinke)|am liebsten"
-            r"|mir gefällt",
-            r"(?:ich|wir) \w+ lieber|lieber \w+ (?:als|statt)|(?:mag|bevorzuge) ich|bitte (?:nie|kein\w*)",
-            r"(?:^|bitte|du|ich|wir|man|mir|uns)\b.{0,60}?(?<!noch )(?<!wie )\b(?:immer(?! noch)|nie|niemals|stets)",
-            r"prefiero|preferimos|(?:no )?me (?:gustan?|encantan?|molestan?)|odio|no soporto|evito|no (?:como|bebo)",
-            r"^(?:por favor,? )?(?:siempre|nunca|jamás|no (?:uses|pongas|escribas|añadas|hagas|cambies|toques|borres))",
-            r"(?:quiero|debes|hay que|tienes que|por favor) .{0,40}?(?:siempre|nunca|jamás)",
-            unspaced="我.{0,8}?(?:喜欢|讨厌|习惯|偏好|更爱|不吃|不喝|宁愿|受不了)|(?:请|要|必须|应该).{0,6}?(?:总是"
-            "|永远|从不|一直)"
-            "|(?:^|[,,]|请)(?:不要|别(?!人|的)|不许|禁止|千万)",
-        ),
-        (),
     ),
-    (
+    _Cue(
+        2,
+        _any(
+            r"""decided|decision|agreed|settled|signed off|final answer|chosen?|picked|opted|went with|go(?:ing)? with|
+            dropping|switch(?:ing|ed)|moving|migrat\w+|replac\w+|stick(?:ing)? (?:to|with)|\w+ it is|let'?s (?:keep|
+            use|go|stick|drop|switch|adopt|move)|(?:will|won'?t) (?:not )?(?:ship|support|be|use)|no more|entschieden|
+            entscheid\w*|beschlossen|geeinigt|vereinbart|festgelegt|abgemacht|(?:machen|nehmen|bleiben|behalten|
+            setzen) wir|wir (?:stellen?|wechseln?|nehmen?|behalten|bleiben?|verzichten?|setzen?|ziehen)|statt|
+            steht fest|dann eben|wird .* (?:abgeschaltet|ersetzt|umgestellt|eingestellt)|bleibt|decidi\w+|acord\w+|
+            elegi\w+|opt(?:amos|ado)|quedamos|vamos a \w+|dejamos de|descart\w+|al final|hablado|en lugar de|
+            en vez de|será|se lanza|pasamos a|cambiamos""",
+            r"""决定|选了|选定|选择了|定了|敲定|同意|商定|商量|改用|换成|改成|转到|不再|不做了|弃用|采用|最后|
+            就.{1,8}办|说好""",
+        ),
         Sort.DECISION,
-        _any(
-            r"(?:let's|let us) (?:go with|use|keep|stick|switch|move|drop|adopt|settle)",
-            r"(?:decided|agreed|opted)(?! with)|settled on|(?:we|i)(?:'ve"
-            r"| have)? (?:chose|chosen|picked)",
-            r"we(?:'ll| will|'re going to| are going to|'re| are| won't| will not) (?:no longer )?"
-            r"(?:us|go(?:ing)? with|keep|stick|switch|mov|migrat|drop|adopt|support|ship|replac|retir|releas)(?:e|t?ing"
-            r"|p?ing)?",
-            r"the decision (?:is|was)|^decision|^(?:ok,? |yes,? )?(?:go with|stick (?:with|to))|(?:we|i) went with",
-            r"entschieden|beschlossen|geeinigt|vereinbart|festgelegt|entscheidung (?:ist|war|lautet)",
-            r"(?:wir|ich) (?:stellen?|wechseln?|steigen?|nehmen?|behalten|bleiben?|verzichten?|setzen?|ziehen) .+",
-            r"(?:machen|nehmen|bleiben|behalten|setzen) wir|(?:wir|ich) (?:werden?|verwenden|nutzen) (?:kein\w*|nicht)",
-            r"(?:hemos|he) (?:decidido|acordado|elegido|optado)|decidimos|acordamos|acordó|decidió|elegimos|optamos"
-            r"|quedamos con",
-            r"vamos a (?:usar|dejar|cambiar|pasar|migrar|quitar|mantener|seguir)|dejamos de|ya no (?:usamos|vamos)",
-            unspaced="决定|选了|选定|选择了|定了|敲定|同意|商定|改用|换成|改成|不再(?!那么|这么)|弃用|采用",
-        ),
-        (_SUPPOSES, _OTHERS),
     ),
-    (
+    _Cue(
+        1,
+        _any(
+            r"""due|deadlines?|by|no later than|(?:have|has|need|needs) to|must|expires?|runs? out|ends?|starts?"
+            r"|begins?|
+            closes?|launch\w*|freeze|ships?|releases?|go(?:es)?[- ]live|is (?:on|in|up)|lands?|promised|until|before|
+            notice|out|bis|spätestens|muss|müssen|fällig|abgabe\w*|abgeben|\w*frist|termin\w*|beginnt|startet|endet|
+            läuft|ist (?:am|im)|findet|wird|antes|hasta|vence|caduca|plazo|entrega\w*|(?:tengo|tenemos|hay) que|
+            deb(?:o|e|emos)|empieza|comienza|termina|es el|a más tardar|presentar|máximo""",
+            "[之以]?前|截止|必须|到期|开始|上线|交付|要交|要把|最晚|封版|答应",
+        ),
         Sort.DEADLINE,
-        _any(*_DUE, unspaced=_DUE_UNSPACED),
-        (_SUPPOSES,),
     ),
-    (
-        Sort.FACT,
+    _Cue(3, _DATED),
+    _Cue(2, _LASTING),
+    _Cue(  # what begins like this is told to be known
+        2,
         _any(
-            rf"{_CLAUSE}(?:my|our) (?:[\w'.-]+ ){{1,5}}?(?:is|are|has|have|was|turned|works?|likes?|loves?|hates?"
-            rf"|speaks?|{_HABIT[3:-1]})",
-            rf"{_CLAUSE}i(?:'m| am) (?:not |really |quite )*(?!sorry|afraid (?!of)|glad|happy|curious|confused|stuck"
-            rf"|done|ready|back|here|fine|good|in (?:a|need"
-            r"|the (?:market|process|mood|middle))|at a|a bit|a little|so|very|also|still|wrong|right|missing|sure|able"
-            r"|about|aware|\w+ing|\w+ed)"
-            r"(?! )\w+",
-            rf"{_CLAUSE}(?:i|we) {_OFTEN}(?:do not |don't |cannot |can't )?(?!{_MOMENTARY})(?!\w+ed )[a-z]+ .*\w",
-            rf"we {_OFTEN}(?:use|run|host|deploy|store|support|target|own|release|ship)|i {_OFTEN}(?:use|run)",
-            rf"{_THING} (?:{_STATE}|{_HABIT})|\w+ stands for|\w+ (?:owns|leads|maintains|is responsible for"
-            rf"|is in charge of)",
-            r"\w+ (?:tests?|builds?|deploys?|releases?|services?) (?:needs?|requires?|expects?)",
-            r"(?:mein|unser)\w* (?:[\w'.-]+ ){1,4}?(?:ist|sind|heißt|heißen|hat|haben|läuft|laufen|liegt|steht|wohnt"
-            r"|arbeitet|mag"
-            r"|nutzt|braucht|wird)",
-            r"(?:ich|wir) (?:bin|sind) (?!mir|nicht|gerade|dabei|fertig|bereit|froh|gespannt|verwirrt|so |sehr )\w+",
-            r"(?:ich|wir) (?:\w+ )?(?:wohnen?|leben?|arbeiten?|nutzen?|verwenden?|benutzen?|heißen?|sprechen?"
-            r"|studieren?|leiten?"
-            r"|betreiben?|haben? (?:eine?n?|zwei|drei|vier|\d+))",
-            r"(?:wohne|lebe|arbeite|nutze|verwende|heiße) ich|(?:nutzen|verwenden|benutzen|arbeiten|haben) wir",
-            r"zuständig|verantwortlich",
-            r"(?:soy|somos|vivo|vivimos|me llamo|uso|usamos|utilizo|utilizamos|hablo)|trabaj(?:o|amos) (?:como|en|de"
-            r"|para|con)",
-            r"(?:tengo|tenemos) (?:una?|dos|tres|cuatro|\d+)|(?:se encarga|es responsable|está a cargo) de",
-            r"(?:mis?|nuestr[oa]s?) (?:[\w'.-]+ ){1,4}?(?:es|son|está|están|se llama|tienen?|corren?|usan?|vive|trabaja"
-            r"|necesita)",
-            unspaced="我们?(?:现在|目前|主要|平时|都)?(?:是|叫|姓|住|用|负责|养|会说|有(?!点|些|时|[^,,]{0,4}(?:烦恼"
-            "|疑问))|在[^,,]{1,12}(?:当|工作|上班|读|教))"
-            "|我们?的?[^,,的]{0,6}(?:的名字|是|叫|跑在|部署在|运行在|用的|使用|住在|对[^,,]{1,8}过敏)|负责人",
+            r"""for (?:context|the record|what it'?s worth)|heads? ?up|fyi|btw|by the way|background|just so you know|
+            note|zum hintergrund|zur info|übrigens|für die akten|ojo|te cuento|por cierto|para que (?:lo )?sepas|
+            contexto""",
+            "注意|背景|补充|对了|顺便|是这样的|说明一下",
         ),
-        (_SUPPOSES, _PASSING, _MOOD, _TROUBLE),
+    ),
+    _Cue(
+        1,
+        _any(
+            r"""not \S+ (?:but|like)|, not|rather than|instead(?: of)?|with an? \w|nicht .{1,30}sondern|, nicht"
+            r"|und nicht|
+            statt|mit \w{1,3}|no .{1,30}sino|, no|y no|en lugar de|con \w+""",
+            "不是.{1,20},?(?:而)?是|,不是",
+        ),
+    ),
+    _Cue(
+        1,
+        _any(
+            r"""my|our|wife|husband|partner|(?:boy|girl)friend|son|daughter|kids?|child(?:ren)?|boys?|girls?|mom|mum|
+            mother|dad|father|parents?|sister|brother|grand\w+|aunt|uncle|boss|manager|landlord|clients?|customers?|
+            team|supervisor|colleagues?|dentist|doctor|teacher|neighbou?rs?|dog|cat|mr|mrs|ms|dr|prof|we|we're|us|
+            mein\w*|unser\w*|wir|uns|frau|mann|kind(?:er)?|sohn|tochter|kleiner?|mutter|vater|mama|papa|eltern|
+            schwester|bruder|oma|opa|chef\w*|kund\w+|team|leute|betreuer\w*|kolleg\w+|ärztin|arzt|lehrer\w*|hund|
+            katze|vermieter\w*|firma|herr|mis?|nuestr[oa]s?|nosotros|nos|somos|mujer|marido|espos[oa]|novi[oa]|
+            hij[oa]s?|niñ[oa]s?|madre|padres?|herman[oa]s?|abuel[oa]|jef[ea]|client[ea]s?|equipo|director\w*|
+            médic[oa]|profesor\w*|vecin[oa]s?|perr[oa]|gat[oa]|caser[oa]|don|doña|señora?|tíos?""",
+            r"""我们|咱们|我家|公司|我的|老婆|老公|妻子|丈夫|儿子|女儿|孩子|妈|爸|父母|姐|哥|弟|妹|爷爷|奶奶|外婆|
+            老板|经理|客户|团队|同事|医生|老师|导师|房东|猫|狗|邻居""",
+        ),
+    ),
+    _Cue(
+        1,
+        _any(
+            r"""(?:^\W*|[,;:.] ?|(?:and|but|so|because|also|btw|is|background) )(?:i|we) (?:(?:\w+ly|also|both|all"
+            r"|still|
+            just) )*(?!\w+ed\b|(?:want|need|think|guess|know|see|hope|mean|assume|wonder|wish|try|understand|believe|
+            suppose|notice|look|can|could|may|might|shall|should|will|would|must|do|did|was|were|had|went|got|saw|
+            made|said|found|wrote|ran|came|took|gave|put|set|let|forgot|am|ask|appreciate|agree|miss|feel|get|thought|
+            have (?:to|been|no|an? (?:question|problem)|\w+ed))\b)[a-z]+|(?:i'?m|we'?re|i am|we are) (?:an?|the|on|in|
+            from|based|married|single|responsible|\w+ of|not on|more)|(?:ich|wir) (?:bin|sind) (?!mir|nicht sicher|
+            gerade|dabei|fertig|bereit|froh|heute)\w+|(?:wohne|lebe|arbeite|nutze|verwende|heiße|bin|habe?|gehe) ich|
+            (?:ich|wir) (?:habe?|haben) (?!das|es|ihn|sie|dir|mal|jetzt|gerade|noch|schon)(?!.*\bge\w+[tn]\b)\w+|soy|
+            somos|tengo|tenemos|viv(?:o|imos)|trabaj(?:o|amos)|me llamo|us(?:o|amos)|llevo|estudio|vend(?:o|emos)""",
+            r"""我(?:们|家)?(?:现在|目前|主要|平时|都|一个人|上)?(?:是|叫|姓|住|用|负责|养|会说|有(?!点|些|时|
+            个问题)|在|开|做|卖|读)""",
+        ),
+    ),
+    _Cue(
+        1,
+        _any(
+            r"""is|are|'s|has|have|works?|runs?|lives?|uses?|called|named|needs?|requires?|costs?|wants?|goes|go|kept|
+            builds?|stands for|owns?|leads?|does|sells?|speaks?|takes?|gets?|turned|answers?|stays?|belongs?|listens?|
+            depends?|pays?|ist|sind|bin|heißt|heißen|hat|habe?n?|läuft|laufen|liegt|steht|stehen|wohn\w+|arbeit\w+|
+            nutz\w+|brauch\w+|geht|gehe|gibts?|lebe\w*|spreche\w*|studier\w+|leite\w*|verkauf\w+|mach\w*|kommt|dürfen|
+            kann|wird|verwend\w+|zuständig|verantwortlich|nimmt|es|son|están?|soy|somos|teng\w+|tiene[ns]?|tenemos|
+            viv\w+|trabaj\w+|us[oa]\w*|llam[ao]|van?|hablo|estudi[oa]\w*|vend[oe]\w*|pag\w+|factur\w+|llev[oa]\w*|
+            c[ie]+rr\w+|necesit\w+|corren?|hacen?|guarda\w*|tom[oa]|contesta|vienen""",
+            "是|叫|姓|住|用|有|在|负责|养|做|开了|卖|跑|读|学|需要|属于",
+        ),
+    ),
+    _Cue(1, re.compile(r"(?<=[\w,] )[A-Z]\w+|\d|\w[._/@-]\w|`")),  # a name, number, version or address
+    _Cue(
+        -3,
+        _any(
+            r"""just|right now|currently|again|still|yet|today|tonight|finally|almost|(?:one|a) (?:sec|moment)|late"
+            r"|soon|
+            this (?:morning|afternoon|evening)|in (?:an?|ten|five|\d+) (?:minutes?|sec\w*|moment)|yesterday|lately|
+            recently|already|earlier|gerade|gleich|eben|endlich|^moment|kurz|erst ?mal|wieder|immer noch|heute|vorhin|
+            gestern|neulich|bald|ahora(?: mismo)?$|por fin|un momento|tarde|acab[oa] de|sigue|todavía|otra vez|hoy|
+            ayer|esta (?:mañana|tarde|noche)|últimamente|de nuevo""",
+            "正在|刚|马上|等一?下|稍等|终于|晚点|今晚|今天|昨天|还是|又|再|这几天",
+        ),
+    ),
+    _Cue(
+        -3,
+        _any(
+            r"""errors?|bugs?|issues?|problems?|questions?|ideas?|fail\w*|broken|breaks?|crash\w*|(?:not|
+            n'?t) (?:\w+ )?work\w*|didn'?t|hangs?|blank|typos?|missing|slow|denied|green|wrong|confus\w*|too \w+|
+            stuck|weird|[45]0\d|click\w*|angry|lost|(?:not|n'?t) understand|fehler\w*|verwirrt|frage|probleme?|idee|
+            kaputt|funktioniert|klappt|geklappt|stürzt|abgestürzt|zu \w+ und|passt nicht|geht nicht|hängt|[45]0\d|
+            klick\w*|sauer|versteh\w*|error\w*|fallos?|fallan?|confundid\w*|pregunta|problemas?|duda|idea|funciona|
+            roto|falta\w*|compila|en blanco|no hace nada|demasiado|[45]0\d|enfadad[oa]|no (?:la |lo )?entiendo""",
+            r"报错|错误|问题|失败|崩溃|不行|想法|没反应|少了|通过|出错|卡住|慢|[45]0\d|生气|不太?懂",
+        ),
+    ),
+    _Cue(
+        -2,
+        _any(
+            r"""(?:^|, )(?:it(?:'s an?)?|that|this|they|there'?s|these|those|that's)|it (?:says|still|works|was|does)|
+            this (?:test|file|function|page|code|line|one|thing|regex|chart|script|query)|line \d+|first|second|third|
+            last one|others?|above|below|the (?:button|import|page|build|paragraph|function|output|image|header|
+            colou?r|text|title|heading)|(?:^|, )(?:er|es ist ein\w*)|(?:das|dies(?:e[rsnm]?)?|da|hier|jetzt) (?:ist|
+            steht|geht|sieht|kommt|läuft|hat)|zeile \d+|erste|zweite|dritte|anderen?|der (?:knopf|button|absatz|text|
+            satz|build|test|job)|die (?:farbe|zeile|seite|überschrift|datei|funktion)|^es una?|eso|esto|est[ea]|
+            primera?|segunda?|tercera?|otras?|ahí|aquí|línea \d+|el (?:botón|color|test|texto|párrafo|encabezado|
+            título|archivo)|me sale|la (?:línea|frase|función|página|imagen)""",
+            "^(?:它|是给)|第.{1,3}[行段句个版张]|最后一|另外|这[个段行里样]|那个|按钮|标题",
+        ),
+    ),
+    _Cue(  # what is being made just now
+        -3,
+        _any(
+            r"""the user|slides?|docs|functions?|story|stories|output|e?mail|message|poem|essay|versions?|columns?"
+            r"|rows?|
+            arguments?|paragraphs?|sentences?|words|menu|screen|list|part|fields?|sum|der nutzer|doku|funktion|
+            geschichte|ausgabe|mail|gedicht|aufsatz|version|spalten?|zeilen?|absatz|satz|wörter|menü|liste|teil|summe|
+            el usuario|función|cuento|historia|salida|correo|poema|ensayo|versión|columnas?|filas?|párrafo|frase|
+            palabras|menú|pantalla|lista|parte|suma""",
+            "用户点|函数|故事|输出|邮件|诗|作文|版|列|段落|句子|菜单|屏幕",
+        ),
+    ),
+    _Cue(
+        -2,
+        re.compile(
+            r"\b(?:i|we|he|she|they|it|you)(?: just| already| also|'ve| have)? (?!decided|agreed|settled|moved"
+            r"|switched|used to)"
+            r"(?:\w+ed|was|were|went|got|had|did|saw|made|came|took|gave|found|said|told|wrote|put|ran|bought|lost"
+            r"|forgot|read)\b"
+            r"|\b(?:was|were|went|happened|died|tested|tried)\b"
+            r"|\b(?:war|waren|hatte\w*|kam\w*|ging\w*|wollte\w*|sagte\w*|gab|fand)\b"
+            r"|\b(?:habe?n?|hat|sind|bin|hab's)\b.{0,40}\b(?!entschieden|beschlossen|geeinigt|vereinbart|gewechselt"
+            r"|gezogen)"
+            r"(?:(?:aus|an|ein|ab|um|auf|nach|hoch|zurück)?ge\w{3,}(?:t|en)|\w+iert|probiert|versucht|bekommen"
+            r"|verloren|gefunden)\b"
+            r"|\b(?:he|has|ha|han|hemos) (?!decidido|acordado|quedado|elegido|mudado|cambiado)\w+(?:ado|ido|cho|to)\b"
+            r"|\b(?!decidió|acordó|cambió|pasó)\w{2,}(?:ó|aron|ieron|é|aste|iste)\b|\b(?:fui|fue|fuimos|estuv\w+"
+            r"|tuv\w+|hic\w+|dij\w+"
+            r"|pus\w+|prob(?:é|amos))\b"
+            r"|(?:[试看改跑加弄装推去吃花买说写找做上玩]|重启|上传|测试|部署)(?:了|过)|去年|上周",
+            re.IGNORECASE,
+        ),
+    ),
+    _Cue(
+        -2,
+        _any(
+            r"""feel\w*|felt|tired|exhausted|happy|sad|glad|bored|annoyed|i (?:want|hope|wish|need|was)|thanks?"
+            r"|thank you|
+            thx|great|nice|cool|awesome|perfect|lol|haha|good (?:morning|night|evening)|sorry|hmm+|wow|ugh|
+            you'?re right|i see|never mind|makes sense|grateful|let me|i'?ll|(?:i am|i'?m) going to|gonna|fühle?|
+            hoffe|möchte|danke|super|klasse|toll|prima|müde|platt|genervt|schade|moin|genau|brauche|ich will|
+            ich werde|hä|siento|espero|quisiera|gracias|genial|perfecto|cansad[oa]|agotad[oa]|content[oa]|triste|
+            jaja\w*|voy a|quiero|necesito|buenos días|buenas""",
+            "想|感到|感觉|觉得|希望|谢|感激|建议|打算|累|开心|高兴|难过|太好了|哈哈|早上好|你说得对|等等|继续",
+        ),
     ),
 )
-"""The first rule that fits decides: its words occur, and none of the words that speak against it. A deadline also names
-a day."""
 
-_ASSISTANTS: tuple[_Rule, ...] = (
-    (
-        Sort.OUTCOME,
-        _any(
-            r"root cause|turned out|turns out|caused by|came down to",
-            r"the (?:\w+ ){0,2}"
-            r"(?:bug|problem|issue|failure|error|crash|cause|culprit|fix|solution) (?:was|is|came|lay)",
-            r"(?:fixed|resolved|solved) (?:the|a|an|by|it|this|that)",
-            r"(?:all|the) (?:[\d,]+ )?(?:\w+ )?tests "
-            r"(?:now |all |still )?(?:pass|passed|are passing|fail|failed)",
-            r"now (?:works|passes|builds|runs|returns)",
-            r"(?:is|are) (?:now )?(?:fixed|resolved|deployed|merged|released)",
-        ),
-        (_GUESSES,),
-    ),
-    (
-        Sort.DECISION,
-        _any(
-            r"(?:we|i)(?:'ve| have)? (?:decided|chose|chosen|settled on|went with|opted|agreed|switched)",
-            r"^decision|the decision (?:is|was)",
-        ),
-        (_GUESSES,),
-    ),
-    (
-        Sort.FACT,
-        _any(
-            r"(?:the|this) "
-            r"(?:project|repo|repository|codebase|service|server|api|app|application|database|build|pipeline"
-            rf"|deployment|package|library|module|config|configuration|test suite) (?:{_STATE}|{_HABIT})",
-        ),
-        (_GUESSES,),
-    ),
+_GUESSES = (
+    r"(?!.*\b(?:might|maybe|perhaps|probably|possibly|likely|seems?|appears?|could be|may be|i think|i guess|not sure"
+    r"|unless"
+    r"|if)\b)"
 )
+_PLANS = re.compile(
+    r"(?:(?:now|next|then|first|okay|ok|great|good|so)[,.!]* )*"
+    r"(?:i'll|i will|i'm going to|i am going to|let me|let's|we should|we could|i can|i need to|i should|next|to )\b",
+    re.IGNORECASE,
+)
+_CONCLUDES = tuple(
+    (sort, re.compile(rf"^{_GUESSES}.*?(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE | re.DOTALL))
+    for sort, pattern in (
+        (
+            Sort.OUTCOME,
+            r"root cause|turned out|turns out|caused by|came down to|(?:i )?found the (?:cause|bug|problem|reason)"
+            r"|the (?:\w+ ){0,2}(?:bug|problem|issue|failure|error|crash|cause|culprit|fix|solution) (?:was|is|came"
+            r"|lay)"
+            r"|(?:fixed|resolved|solved) (?:the|a|an|by|it|this|that)"
+            r"|(?:all|the) (?:[\d,]+ )?(?:\w+ )?tests (?:now |all |still )?(?:pass|passed|are passing|fail|failed)"
+            r"|now (?:works|passes|builds|runs|returns)|(?:is|are) (?:now )?(?:fixed|resolved|deployed|merged"
+            r"|released)",
+        ),
+        (
+            Sort.DECISION,
+            r"(?:we|i)(?:'ve| have)? (?:decided|chose|chosen|settled on|went with|opted|agreed|switched)"
+            r"|decision:|the decision (?:is|was)",
+        ),
+        (
+            Sort.FACT,
+            r"(?:the|this) (?:project|repo|repository|codebase|service|server|api|app|application|database|build"
+            r"|pipeline"
+            r"|deployment|package|library|module|config|configuration|test suite) (?:(?:is|are) (?:called|named"
+            r"|located|hosted"
+            r"|deployed|owned|maintained|written|stored|kept|pinned|based|licensed|at|on|in|behind|under)"
+            r"|runs?|lives?|listens?|depends?|uses?|requires?|needs?|belongs?|expires?|stands for|moved|expects?)",
+        ),
+    )
+)
+"""The first that fits decides."""

@@ -56,7 +56,7 @@ async def test_turns_that_are_none_are_refused(memory: MemoryRouter, turns: obje
         await memory.capture(turns)  # type: ignore[arg-type]
 
 
-UNKNOWN = "Mornings are for writing, meetings go after lunch. Je suis allergique aux arachides. It rained a lot again."
+UNKNOWN = "Les réunions viennent toujours le soir. Je suis graphiste de formation. It rained a lot again."
 
 
 def turn(text: str) -> list[dict[str, Any]]:
@@ -69,8 +69,8 @@ async def test_a_model_says_which_other_sentences_are_kept_word_for_word(memory:
     kept = await memory.capture([*turn(said), *TURNS[2:3]], language_model=model)
     assert [(one.content, one.origin, one.tags) for one in kept] == [
         ("I prefer short answers.", Origin.USER, ("captured", "preference")),
-        ("Mornings are for writing, meetings go after lunch.", Origin.USER, ("captured", "preference")),
-        ("Je suis allergique aux arachides.", Origin.USER, ("captured", "fact")),
+        ("Les réunions viennent toujours le soir.", Origin.USER, ("captured", "preference")),
+        ("Je suis graphiste de formation.", Origin.USER, ("captured", "fact")),
         ("The root cause was a stale lock.", Origin.DERIVED, ("captured", "outcome")),
     ]
     [asked] = model.prompts
@@ -123,7 +123,7 @@ async def test_the_configured_model_is_asked_once_and_hooks_ask_none(
             first = await memory.capture(turn(UNKNOWN))
             again = await memory.capture(turn(UNKNOWN), user="lydia")
             third = await memory.capture(turn(UNKNOWN))
-    assert [one.content for one in first] == [one.content for one in again] == ["Je suis allergique aux arachides."]
+    assert [one.content for one in first] == [one.content for one in again] == ["Je suis graphiste de formation."]
     assert third == ()
     assert len(server.asked) == 2  # one for each user: what is kept of replies belongs to a space
     assert list(statements([Message("m", "user", UNKNOWN, None)])) == []

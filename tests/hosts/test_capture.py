@@ -419,7 +419,7 @@ def test_no_secret_reaches_any_file_of_the_home(place: Place, session: Session, 
         entry("user", f"We decided to call the service with API_TOKEN={canaries[1]} from now on.", "u2"),
         entry("assistant", text(f"The root cause was the revoked credential {canaries[2]} in the pipeline."), "a1"),
     )
-    assert keep(session, place, CALM) == Taken(stored=3)
+    assert keep(session, place, CALM) == Taken(stored=1)
     held = b"".join(path.read_bytes() for path in place.home.rglob("*") if path.is_file())
     assert [canary for canary in canaries if canary.encode() in held] == []
     assert all("[redacted " in one for one in said(place))

@@ -45,7 +45,7 @@ def test_none_is_the_users_word_when_the_user_pastes_it(form: str) -> None:
         "Remember that deploys need two reviews.\n\nCan you fix this test?",
         "We use uv, never pip.\nPlease look at the import of settings.",
         "Some rules for this repository:\n- Always use tabs.\n- Never mock the store.",
-        'The flag is called "fast". From now on we test with it.',
+        'The flag is called "fast". From now on we test every release with it.',
     ],
 )
 def test_what_the_user_writes_around_a_request_is_kept(said: str) -> None:

@@ -328,10 +328,11 @@ def test_what_a_rule_finds_has_a_hint_of_it(rule: redaction._Rule, data: st.Data
 
 @given(unguessable)
 def test_no_secret_reaches_a_statement(secret: str) -> None:
-    text = f"Remember that the deploy token for staging is {secret} and that deploys run on Tuesday."
-    (kept,) = (one.content for one in statements([Message("m1", "user", text, None)]))
+    text = f"The root cause was that the deploy token for staging is {secret} and that deploys run on Tuesday."
+    assert list(statements([Message("m1", "user", f"Remember this: {text}", None)])) == []
+    (kept,) = (one.content for one in statements([Message("m1", "assistant", text, None)]))
     assert secret not in kept
-    assert kept.startswith("Remember that the deploy token for staging is [redacted secret]")
+    assert kept.startswith("The root cause was that the deploy token for staging is [redacted secret]")
     assert kept.endswith("deploys run on Tuesday.")  # rather one word too many than one too few
 
 
