@@ -264,7 +264,8 @@ def edit(options: Options, out: Output) -> Answer:
             raise KeptForEveryProject(options.key_or_id)  # before anything is written in vain
         if said is None and not sys.stdin.isatty():
             raise InvalidInput("EDITOR", "is not set, and there is no terminal for vi; set it, or use `update`")
-        descriptor, name = mkstemp(dir=place.home, prefix="edit-", suffix=".md")  # nobody else may read it
+        # Nobody else may read it. By the id `purge` finds what an edit that was killed has left.
+        descriptor, name = mkstemp(dir=place.home, prefix=f"edit-{memory.id}-", suffix=".md")
         file, is_kept = Path(name), False
         try:
             with os.fdopen(descriptor, "wb") as begun:

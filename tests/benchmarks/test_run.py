@@ -41,7 +41,7 @@ QUICK = {
     "searching": {"get by key in 40", "search in 40", "search in 40, broad", "store, get or list in 40"},
     "processes": {"kingly-memory search --json"},
     "working": {"task in its last tenth"},
-    "agents": {"add + retrieve, an agent's memory", "add to an agent in a store, saved"},
+    "agents": {"add + retrieve, an agent's memory", "add to an agent in a store"},
     **{name: set() for name in ("sweeping", "attending", "crowded", "hostile", "users", "million", "calibration")},
 }
 

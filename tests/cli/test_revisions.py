@@ -169,6 +169,20 @@ def test_what_was_written_in_the_editor_is_kept_when_it_cannot_be_stored(
     assert kept.read_bytes().startswith(b"my long text")
 
 
+@pytest.mark.requirement("N10")
+def test_what_an_edit_has_left_in_the_home_goes_with_a_purge_of_its_memory_alone(
+    run: Run, deploy: str, editor: Path
+) -> None:
+    run("store", "another", "--key", "other")
+    editor.write_text("echo my long text > $1; printf '\\377' >> $1\n")
+    run("edit", "deploy")
+    run("edit", "other")
+    assert len(list(editor.parent.rglob("edit-*"))) == 2
+    run("purge", deploy, "--yes")
+    [left] = editor.parent.rglob("edit-*")
+    assert deploy not in left.name
+
+
 def test_what_is_kept_for_every_project_is_refused_before_the_editor_opens(run: Run, editor: Path) -> None:
     run("store", "english", "--everywhere", "--key", "lang")
     editor.write_text(f"touch {editor}.opened\n")

@@ -103,7 +103,8 @@ def test_status_says_an_address_once_however_it_was_spelled(run: Run) -> None:
     assert "offline, http://127.0.0.1:9 (Connection refused)" in ran.out
 
 
-def test_a_short_sync_says_that_nobody_answered_in_time(run: Run) -> None:
+def test_a_short_sync_says_that_nobody_answered_in_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "0.15")
     with socket.create_server(("127.0.0.1", 0)) as hung:
         remote = f"http://127.0.0.1:{hung.getsockname()[1]}"
         run("store", "x", "--remote", remote, "--wait", "0")

@@ -31,6 +31,9 @@ def scrub(folder: Folder, memory_ids: Collection[str], spaces: Sequence[str], lo
     """See `ports.LocalStore.scrub`."""
     needles = [one.encode() for one in memory_ids]
     try:
+        for edited in folder.home.glob("edit-*-*.md"):  # see `cli.memories.edit`
+            if edited.name.removeprefix("edit-").rpartition("-")[0] in memory_ids:
+                edited.unlink(missing_ok=True)
         for damaged in _folders(folder.home, "store.corrupt-*"):
             if _holds(damaged, needles):
                 shutil.rmtree(damaged)
