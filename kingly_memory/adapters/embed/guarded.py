@@ -81,7 +81,7 @@ class Guarded(Embedder):
             raise
         except Exception as error:  # anybody's code, or a server that refuses one of the texts
             if is_question:
-                raise EmbedderFailed(_told(error)) from error
+                raise EmbedderFailed(_message(error)) from error
             if len(texts) == 1:
                 self._probed()  # else nobody is answered
                 log.warning("EmbedderRefusedText: %s", type(error).__name__)
@@ -97,7 +97,7 @@ class Guarded(Embedder):
         except EmbedderFailed:
             raise
         except Exception as error:  # see above
-            raise EmbedderFailed(_told(error)) from error
+            raise EmbedderFailed(_message(error)) from error
 
     def _asked(self, texts: Sequence[str], *, is_question: bool) -> list[list[float]]:
         vectors = [_unit(vector) for vector in self._ask(texts, is_question)]
@@ -132,7 +132,7 @@ def _unit(vector: Any) -> list[float]:
     return [value / length for value in numbers] if length else numbers
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Without what it says, which may quote the text."""
     reason = getattr(error, "reason", None)
     return reason if isinstance(reason, str) else f"it failed with {type(error).__name__}"

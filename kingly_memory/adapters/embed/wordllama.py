@@ -90,8 +90,8 @@ class WordLlamaEmbedder(Embedder):
 
     def _is_known(self, text: str) -> bool:
         words = _WORDS.findall(text)[:_WORDS_LOOKED_AT]
-        told = (word for word in words if len(word) >= _SHORTEST_WORD and word not in STOP_WORDS)
-        return any(len(word) / self._pieces(word) >= _LETTERS_A_PIECE for word in told)
+        content_words = (word for word in words if len(word) >= _SHORTEST_WORD and word not in STOP_WORDS)
+        return any(len(word) / self._pieces(word) >= _LETTERS_A_PIECE for word in content_words)
 
     def _count_pieces(self, word: str) -> int:
         return max(len(self._tokenizer.encode(_encodable(word), add_special_tokens=False).ids), 1)

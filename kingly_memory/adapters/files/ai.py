@@ -52,8 +52,8 @@ def is_folder_of_threads(path: Path) -> bool:
     """True for the folder that holds `threads/` or `focus.json`, and for the folder of the thread files."""
     if (path / THREADS).is_dir() or (path / FOCUS).is_file():
         return True
-    with os.scandir(path) as found:
-        return any(one.name.startswith("thread_") and one.name.endswith(SUFFIX) for one in found)
+    with os.scandir(path) as entries:
+        return any(one.name.startswith("thread_") and one.name.endswith(SUFFIX) for one in entries)
 
 
 # --- reading files ----------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
 
 def _threads(folder: Path, build: Callable[[Any, Path], _Entries]) -> Iterator[Entry]:
     try:
-        with os.scandir(folder) as found:
-            files = [one for one in found if one.name.endswith(SUFFIX) and not one.name.startswith(".")]
+        with os.scandir(folder) as entries:
+            files = [entry for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
             names = sorted(one.name for one in files if not one.is_dir(follow_symlinks=False))
     except OSError as error:
         yield Problem(folder, "", f"cannot be read ({error.strerror})")
@@ -108,21 +108,21 @@ def _attempt(path: Path, build: Callable[[Any, Path], _Entries]) -> Sequence[Ent
 
 def focus_file(data: Any, _: Path, *, now: datetime) -> _Entries:
     """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
-    found = fields.mapping("focus", data)
+    focus = fields.mapping("focus", data)
     by_topic: dict[str, JsonObject] = {}
-    for place, value in enumerate(fields.listed(_ACTIVE_FOCUS, found.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
-        where = f"{_ACTIVE_FOCUS}[{place}]"
-        one = fields.mapping(where, value)
+    for index, value in enumerate(fields.listed(_ACTIVE_FOCUS, focus.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
+        where = f"{_ACTIVE_FOCUS}[{index}]"
+        item = fields.mapping(where, value)
         try:
-            topic = label("topic", one.get("topic"))
+            topic = label("topic", item.get("topic"))
         except InvalidInput as error:
             raise InvalidInput(f"{where}.topic", error.problem) from None
         if topic is None:
             raise InvalidInput(f"{where}.topic", "is missing")
-        weight = fields.number(f"{where}.weight", one.get("weight"), 0.8, 1.0)
-        set_at = _iso(fields.time_of(f"{where}.set_at", one.get("set_at"), now))
+        weight = fields.number(f"{where}.weight", item.get("weight"), 0.8, 1.0)
+        set_at = _iso(fields.time_of(f"{where}.set_at", item.get("set_at"), now))
         by_topic[topic.casefold()] = {"topic": topic, "weight": weight, "set_at": set_at}
-    updated = _iso(fields.time_of("last_updated", found.get("last_updated"), now))
+    updated = _iso(fields.time_of("last_updated", focus.get("last_updated"), now))
     return [ImportedFocus({_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated})]
 
 
@@ -133,33 +133,33 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     """What a file's JSON value says of a thread, and its messages. Without an id it is called as its file; what was
     said beyond `now` was said now. The messages of one that was merged belong to the other thread. Raises
     InvalidInput."""
-    found = fields.mapping("file", data)
-    thread_id = label("id", found.get("id")) or label("id", path.stem) or ""
-    messages = fields.listed("messages", found.get("messages"), _MOST_MESSAGES)
-    tags = tag_list("tags", found.get("tags") or ())
-    into = label("merged_into", found.get("merged_into"))
+    record = fields.mapping("file", data)
+    thread_id = label("id", record.get("id")) or label("id", path.stem) or ""
+    messages = fields.listed("messages", record.get("messages"), _MOST_MESSAGES)
+    tags = tag_list("tags", record.get("tags") or ())
+    into = label("merged_into", record.get("merged_into"))
     if into == thread_id:
         raise InvalidInput("merged_into", "is the thread itself")
-    status = fields.text("status", found.get("status")).casefold() or ACTIVE
+    status = fields.text("status", record.get("status")).casefold() or ACTIVE
     into = into if status == MERGED else None
     # What is neither active nor merged into another thread is out of sight.
     usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
-    at = last_active = fields.time_of("last_active", found.get("last_active"), now)
-    at = fields.time_of("created_at", found.get("created_at"), now) or at
+    at = last_active = fields.time_of("last_active", record.get("last_active"), now)
+    at = fields.time_of("created_at", record.get("created_at"), now) or at
     memories: list[Imported] = []
     sources = [one.get("source") for one in messages if isinstance(one, Mapping)]
-    is_pinned = PIN_TAG in (tag.casefold() for tag in tags) or ("tags" not in found and PIN_SOURCE in sources)
-    weight = fields.number("weight", found.get("weight"), 1.0, WEIGHT_LIMIT)
+    is_pinned = PIN_TAG in (tag.casefold() for tag in tags) or ("tags" not in record and PIN_SOURCE in sources)
+    weight = fields.number("weight", record.get("weight"), 1.0, WEIGHT_LIMIT)
     attention = {"weight": weight, "pinned": True} if is_pinned else {"weight": weight} if weight != 1 else {}
     known: dict[str, str] = {}
-    for place, value in enumerate(messages):
-        where = f"messages[{place}]"
+    for index, value in enumerate(messages):
+        where = f"messages[{index}]"
         message = fields.mapping(where, value)
         content = fields.text(f"{where}.content", message.get("content"))
         source = fields.text(f"{where}.source", message.get("source"))
         name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
         at = fields.time_of(f"{where}.{name}", message.get(name), now) or at
-        memory_id = _memory_id(where, thread_id, place, message, known)
+        memory_id = _memory_id(where, thread_id, index, message, known)
         if not content.strip():
             continue
         try:
@@ -181,16 +181,16 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     if not memories:
         raise InvalidInput("messages", "holds no text")
     last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)
-    rated = fields.ratings("ratings", found.get("ratings"), now)
+    rated = fields.ratings("ratings", record.get("ratings"), now)
     ratings = [{**one, "timestamp": _iso(one["timestamp"])} for one in rated]
-    said = {
-        "title": fields.title(found.get("title")),
-        "topics": fields.texts("topics", found.get("topics"), _MOST_TOPICS),
-        "recalls": fields.whole("activation_count", found.get("activation_count")),
+    thread_fields = {
+        "title": fields.title(record.get("title")),
+        "topics": fields.texts("topics", record.get("topics"), _MOST_TOPICS),
+        "recalls": fields.whole("activation_count", record.get("activation_count")),
         "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
     }
     facets: dict[str, JsonObject] = {
-        "thread": {name: one for name, one in said.items() if one},
+        "thread": {name: one for name, one in thread_fields.items() if one},
         "attention": attention,
         "ratings": {"ratings": ratings} if ratings else {},
     }
@@ -198,11 +198,11 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
     return [ImportedContext(thread_id, about, if_new=True), *memories]
 
 
-def _memory_id(where: str, thread_id: str, place: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
+def _memory_id(where: str, thread_id: str, index: int, message: Mapping[str, Any], known: dict[str, str]) -> str:
     own = message.get("id")
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
-    name = place if own in (None, "") else str(own)
+    name = index if own in (None, "") else str(own)
     memory_id = name if isinstance(name, str) and OWN_ID.fullmatch(name) else named_id(thread_id, name)
     if (before := known.setdefault(memory_id, where)) != where:
         raise InvalidInput(f"{where}.id", f"is that of {before} too")
@@ -269,9 +269,9 @@ def _message(thread_id: str, memory: Memory) -> JsonObject:
     return message if is_named else {**message, "id": memory.id}
 
 
-def _as_seed(said: object) -> str | None:
+def _as_seed(moment: object) -> str | None:
     """A time of ours as the seed writes it."""
-    return _iso(point_in_time("time", said)) if isinstance(said, str) else None
+    return _iso(point_in_time("time", moment)) if isinstance(moment, str) else None
 
 
 def _iso(at: datetime | None) -> str | None:

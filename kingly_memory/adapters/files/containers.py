@@ -30,19 +30,19 @@ def values(path: Path) -> Iterator[tuple[Path, Any] | Problem]:
     """The JSON values of an archive, each with where it stands, in the order of the names. Raises InvalidInput."""
     try:
         with zipfile.ZipFile(path) as archive:
-            for one in sorted(archive.infolist(), key=lambda one: one.filename):
-                if not one.filename.endswith(".json"):
+            for member in sorted(archive.infolist(), key=lambda member: member.filename):
+                if not member.filename.endswith(".json"):
                     continue
                 try:
-                    with archive.open(one) as file:
+                    with archive.open(member) as file:
                         content = file.read(DOCUMENT_LIMIT_BYTES + 1)
                     if len(content) > DOCUMENT_LIMIT_BYTES:
                         raise InvalidInput("file", f"has more than {DOCUMENT_LIMIT_BYTES:,} bytes")
-                    yield path / one.filename, json_value(content)
+                    yield path / member.filename, json_value(content)
                 except InvalidInput as error:
-                    yield Problem(path / one.filename, "", error.problem)
+                    yield Problem(path / member.filename, "", error.problem)
                 except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
-                    yield Problem(path / one.filename, "", f"cannot be unpacked ({error})")
+                    yield Problem(path / member.filename, "", f"cannot be unpacked ({error})")
     except (zipfile.BadZipFile, OSError) as error:
         raise InvalidInput("file", f"{path} is no archive that can be read ({error})") from None
 
@@ -79,8 +79,8 @@ def _all(connection: sqlite3.Connection, table: str, columns: set[str]) -> Seque
     if not names:
         return ()
     listed = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
-    found = connection.execute(f"SELECT {listed} FROM {table} ORDER BY rowid")  # noqa: S608  # quoted above
-    return [dict(zip(names, one, strict=True)) for one in found]
+    cursor = connection.execute(f"SELECT {listed} FROM {table} ORDER BY rowid")  # noqa: S608  # quoted above
+    return [dict(zip(names, one, strict=True)) for one in cursor]
 
 
 def _item(row: JsonObject) -> JsonObject:

@@ -82,18 +82,20 @@ def source(
         raise InvalidInput("file", f"{path} is no folder; name the one that holds {what}")
     if (held := _contained(path, content_limit_bytes)) is not None:
         return held
-    found, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
-    if found in (FileFormat.LEGACY, *programs.OF_JSON) or (found is None and beginning(path) in (*OF_JSON, b"")):
+    file_format, content = given or _by_name(path) or (FileFormat.JSONL if _is_jsonl(path) else None), None
+    if file_format in (FileFormat.LEGACY, *programs.OF_JSON) or (
+        file_format is None and beginning(path) in (*OF_JSON, b"")
+    ):
         content = document(path)
-    found, unknown = found or _by_value(content, path), dict[str, None]()
-    entries = _entries(found, content, path, limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
-    return FoundFile(found, entries, unknown)
+    file_format, unknown = file_format or _by_value(content, path), dict[str, None]()
+    entries = _entries(file_format, content, path, limit_bytes=content_limit_bytes, trust=trust, unknown=unknown)
+    return FoundFile(file_format, entries, unknown)
 
 
 def _entries(
-    found: FileFormat, content: Any, path: Path, *, limit_bytes: int, trust: bool, unknown: dict[str, None]
+    file_format: FileFormat, content: Any, path: Path, *, limit_bytes: int, trust: bool, unknown: dict[str, None]
 ) -> Iterator[Entry | ImportedNote | notes.PassedOver]:
-    match found:
+    match file_format:
         case FileFormat.NOTES:
             return notes.read(_real(path), content_limit_bytes=limit_bytes)
         case FileFormat.JSONL:
@@ -112,7 +114,7 @@ def _entries(
         case FileFormat.LANGGRAPH:
             raise InvalidInput("file", f"{path} is no database; name the SQLite file of the store")
         case _:
-            items = programs.OF_JSON[found](content) or (content if isinstance(content, list) else [content])
+            items = programs.OF_JSON[file_format](content) or (content if isinstance(content, list) else [content])
             return jsonl.entries(items, path, content_limit_bytes=limit_bytes)
 
 
@@ -121,12 +123,12 @@ def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
     with opened(path) as file:
         head = file.read(len(containers.DATABASE))
     if head == containers.DATABASE:
-        found = containers.rows(path)
-        if found is None:
+        table = containers.rows(path)
+        if table is None:
             restore = f"kingly-memory backup restore {quote(str(path))}"
             raise InvalidInput("file", f"{path} is a database; `{restore}` puts a backup back")
-        entries = jsonl.entries(found[1], path, content_limit_bytes=content_limit_bytes)
-        return FoundFile(FileFormat(found[0]), entries)
+        entries = jsonl.entries(table[1], path, content_limit_bytes=content_limit_bytes)
+        return FoundFile(FileFormat(table[0]), entries)
     if not head.startswith(containers.ARCHIVE):
         return None
     held = (one for one in containers.values(path) if not isinstance(one, Problem))
@@ -137,11 +139,11 @@ def _contained(path: Path, content_limit_bytes: int) -> FoundFile | None:
 
 
 def _of_archive(path: Path, name: str, content_limit_bytes: int) -> Iterator[Entry]:
-    for one in containers.values(path):
-        if isinstance(one, Problem):
-            yield one
-        elif (items := programs.OF_JSON[name](one[1])) is not None:
-            yield from jsonl.entries(items, one[0], content_limit_bytes=content_limit_bytes)
+    for value in containers.values(path):
+        if isinstance(value, Problem):
+            yield value
+        elif (items := programs.OF_JSON[name](value[1])) is not None:
+            yield from jsonl.entries(items, value[0], content_limit_bytes=content_limit_bytes)
 
 
 def _program(content: Any) -> str | None:
@@ -199,9 +201,9 @@ def _is_jsonl(path: Path) -> bool:
     return is_any and (values[0] is not None or _or_none(document, path) is None)
 
 
-def _or_none(read: Callable[[T], Any], place: T) -> Any:
+def _or_none(read: Callable[[T], Any], argument: T) -> Any:
     try:
-        return read(place)
+        return read(argument)
     except InvalidInput:
         return None
 
@@ -217,8 +219,8 @@ def text(path: Path, *, content_limit_bytes: int) -> Iterator[Imported | Problem
 
     def imported() -> Imported:
         content, _ = text_of(path, content_limit_bytes)
-        found = notes.sections(content)
-        title = fields.title(found[0].heading) if found else None
+        parts = notes.sections(content)
+        title = fields.title(parts[0].heading) if parts else None
         made = draft(content, content_limit_bytes=content_limit_bytes, title=title, origin="import")
         return Imported(made, named_id(TEXT, content))
 

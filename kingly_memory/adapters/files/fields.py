@@ -47,11 +47,11 @@ def text(where: str, value: Any) -> str:
 
 def texts(where: str, value: Any, most: int) -> list[str]:
     """Short texts, without empty ones."""
-    found = [text(f"{where}[{place}]", one) for place, one in enumerate(listed(where, value, most))]
-    for place, one in enumerate(found):
-        if len(one) > KEY_LIMIT:
-            raise InvalidInput(f"{where}[{place}]", f"has {len(one):,} characters, at most {KEY_LIMIT} are allowed")
-    return [one for one in found if one.strip()]
+    strings = [text(f"{where}[{index}]", one) for index, one in enumerate(listed(where, value, most))]
+    for index, entry in enumerate(strings):
+        if len(entry) > KEY_LIMIT:
+            raise InvalidInput(f"{where}[{index}]", f"has {len(entry):,} characters, at most {KEY_LIMIT} are allowed")
+    return [one for one in strings if one.strip()]
 
 
 def number(where: str, value: Any, default: float, most: float) -> float:
@@ -79,16 +79,16 @@ def title(value: Any) -> str | None:
 def ratings(where: str, value: Any, now: datetime) -> list[JsonObject]:
     """The latest ratings as {useful, timestamp, reason}, the time a datetime; a plain true or false was given without
     the other two."""
-    found: list[JsonObject] = []
-    for place, one in enumerate(listed(where, value, _MOST_RATINGS)):
-        of = f"{where}[{place}]"
-        data = {"useful": one} if isinstance(one, bool) else mapping(of, one)
+    rated: list[JsonObject] = []
+    for index, entry in enumerate(listed(where, value, _MOST_RATINGS)):
+        of = f"{where}[{index}]"
+        data = {"useful": entry} if isinstance(entry, bool) else mapping(of, entry)
         if not isinstance(data.get("useful"), bool):
             raise InvalidInput(f"{of}.useful", "is neither true nor false")
         timestamp = time_of(f"{of}.timestamp", data.get("timestamp"), now)
         reason = text(f"{of}.reason", data.get("reason")) or None
-        found.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
-    return found[-_RATINGS_KEPT:]
+        rated.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
+    return rated[-_RATINGS_KEPT:]
 
 
 # --- what lies beside a memory or a context ---------------------------------------------------------------------------
@@ -104,46 +104,46 @@ _NOTE = ("folder", "path", "heading", "text", "said")
 def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
     """The facets of an export that are carried into another home: uses, weight and pin, ratings, what was said of a
     thread, and which note of a folder a memory is. Others are left out."""
-    said = mapping("beside", {} if value is None else value)
-    found: dict[str, JsonObject] = {}
-    if "attention" in said:
-        found["attention"] = _attention("beside.attention", said["attention"])
-    if "ratings" in said:
-        given = mapping("beside.ratings", said["ratings"]).get("ratings")
+    values = mapping("beside", {} if value is None else value)
+    facets: dict[str, JsonObject] = {}
+    if "attention" in values:
+        facets["attention"] = _attention("beside.attention", values["attention"])
+    if "ratings" in values:
+        given = mapping("beside.ratings", values["ratings"]).get("ratings")
         checked = ratings("beside.ratings.ratings", given, now)
         raw = [one.get("timestamp") if isinstance(one, Mapping) else None for one in given or ()]
         # Their times stay as they are written, so that an export of the import is the same.
         kept = [{**one, "timestamp": at} for one, at in zip(checked, raw[-len(checked) :], strict=False)]
-        found["ratings"] = {"ratings": kept} if kept else {}
-    if "usage" in said:
-        usage = mapping("beside.usage", said["usage"])
+        facets["ratings"] = {"ratings": kept} if kept else {}
+    if "usage" in values:
+        usage = mapping("beside.usage", values["usage"])
         times = whole("beside.usage.accesses", usage.get("accesses"))
-        found["usage"] = {"accesses": times, "last_used": _seconds("beside.usage.last_used", usage.get("last_used"))}
+        facets["usage"] = {"accesses": times, "last_used": _seconds("beside.usage.last_used", usage.get("last_used"))}
         if "sightings" in usage:
-            found["usage"]["sightings"] = max(whole("beside.usage.sightings", usage["sightings"]), 1)
-    if "thread" in said:
-        found["thread"] = _thread("beside.thread", said["thread"])
-    if "note" in said:
-        note = mapping("beside.note", said["note"])
-        found["note"] = {name: text(f"beside.note.{name}", note.get(name)) for name in _NOTE}
-    return {name: one for name, one in found.items() if one}
+            facets["usage"]["sightings"] = max(whole("beside.usage.sightings", usage["sightings"]), 1)
+    if "thread" in values:
+        facets["thread"] = _thread("beside.thread", values["thread"])
+    if "note" in values:
+        note = mapping("beside.note", values["note"])
+        facets["note"] = {name: text(f"beside.note.{name}", note.get(name)) for name in _NOTE}
+    return {name: one for name, one in facets.items() if one}
 
 
 def _attention(where: str, value: Any) -> JsonObject:
-    said = mapping(where, value)
-    weight = {"weight": number(f"{where}.weight", said["weight"], 1.0, WEIGHT_LIMIT)} if "weight" in said else {}
-    at = {"at": _seconds(f"{where}.at", said["at"])} if "at" in said else {}
-    return {**weight, **({"pinned": said["pinned"] is True} if "pinned" in said else {}), **at}
+    values = mapping(where, value)
+    weight = {"weight": number(f"{where}.weight", values["weight"], 1.0, WEIGHT_LIMIT)} if "weight" in values else {}
+    at = {"at": _seconds(f"{where}.at", values["at"])} if "at" in values else {}
+    return {**weight, **({"pinned": values["pinned"] is True} if "pinned" in values else {}), **at}
 
 
 def _thread(where: str, value: Any) -> JsonObject:
-    said = {name: one for name, one in mapping(where, value).items() if name in _THREAD}
-    for name, one in said.items():
-        if not isinstance(one, _THREAD[name]):
-            raise InvalidInput(f"{where}.{name}", f"{shown(one)!r} is not what a thread has there")
+    kept = {name: one for name, one in mapping(where, value).items() if name in _THREAD}
+    for name, item in kept.items():
+        if not isinstance(item, _THREAD[name]):
+            raise InvalidInput(f"{where}.{name}", f"{shown(item)!r} is not what a thread has there")
     for name in ("topics", "holds"):
-        texts(f"{where}.{name}", said.get(name), _MOST_TEXTS)
-    return said
+        texts(f"{where}.{name}", kept.get(name), _MOST_TEXTS)
+    return kept
 
 
 def _seconds(where: str, value: Any) -> float:

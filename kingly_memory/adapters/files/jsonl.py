@@ -79,25 +79,25 @@ def is_entry(data: Any) -> bool:
 def line(memory: Memory, standing: Standing | None, beside: Mapping[str, JsonObject] = MappingProxyType({})) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one. Without a
     standing it is what the memory said before, which stands before its line as `revision_of`."""
-    told = exact(memory, standing)
+    values = exact(memory, standing)
     if beside:
-        told["beside"] = dict(beside)
-    return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
+        values["beside"] = dict(beside)
+    return json.dumps(values, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
 def exact(memory: Memory, standing: Standing | None) -> JsonObject:
     """All that a memory says, as its line has it."""
-    told = memory.to_json()
+    values = memory.to_json()
     if standing is None:
-        told["revision_of"] = told.pop("id")
-        return told
-    told |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
-    return told if memory.lifetime_s is None else {**told, "lifetime_s": memory.lifetime_s}
+        values["revision_of"] = values.pop("id")
+        return values
+    values |= {"standing": standing.value, "ends_at": moment_text(memory.ends_at)}
+    return values if memory.lifetime_s is None else {**values, "lifetime_s": memory.lifetime_s}
 
 
-def link_line(told: JsonObject, user: str | None) -> str:
+def link_line(link: JsonObject, user: str | None) -> str:
     """A link, as it tells itself; it stands behind the memories at its ends."""
-    return _line({"link": {name: told[name] for name in _OF_A_LINK}}, user)
+    return _line({"link": {name: link[name] for name in _OF_A_LINK}}, user)
 
 
 def context_line(context_id: str, beside: Mapping[str, JsonObject], user: str | None) -> str:
@@ -110,14 +110,14 @@ def document_line(document: Document, found_by: str, user: str | None) -> str:
     if document.namespace[0] == LOG:
         item = LogItem(document.key, document.value, document.created_at)
         return _line({"log": session_of(document.namespace), **item.to_json()}, user)
-    told = {**document.to_json(), "ttl_s": document.ttl_s}
+    values = {**document.to_json(), "ttl_s": document.ttl_s}
     usual = mended(text_of(document))
-    return _line({"document": told if found_by == usual else {**told, "found_by": found_by}}, user)
+    return _line({"document": values if found_by == usual else {**values, "found_by": found_by}}, user)
 
 
-def _line(told: JsonObject, user: str | None) -> str:
+def _line(values: JsonObject, user: str | None) -> str:
     """`user` is there only where it belongs to one, as in the scope of a memory."""
-    return as_json(told if user is None else {**told, "user": user}).translate(_LINE_BREAKS)
+    return as_json(values if user is None else {**values, "user": user}).translate(_LINE_BREAKS)
 
 
 def read(
@@ -242,26 +242,26 @@ def _made(data: Any, content_limit_bytes: int, trust: bool) -> Imported | Beside
     """What a line says. Raises InvalidInput."""
     if not isinstance(data, dict):
         raise InvalidInput("json", "is not an object with a `content`")
-    said = data if "content" in data else _beside(data) or programs.as_line(data) or data
-    if not isinstance(said, Mapping):
-        return said
-    return imported(said, content_limit_bytes=content_limit_bytes, trust=trust)
+    record = data if "content" in data else _beside(data) or programs.as_line(data) or data
+    if not isinstance(record, Mapping):
+        return record
+    return imported(record, content_limit_bytes=content_limit_bytes, trust=trust)
 
 
 def _beside(data: Mapping[str, Any]) -> Beside | None:
     """What a line says that is no memory; None where it is one. Raises InvalidInput."""
     user = label("user", data.get("user")) if "content" not in data else None
-    if isinstance(said := data.get("link"), dict):
-        source, target, kind = (required(name, said.get(name)) for name in ("source", "target", "link_type"))
-        strength, at = share("strength", said.get("strength", 1.0)), point_in_time("created_at", said.get("created_at"))
-        return ImportedLink(source, target, kind, strength, said.get("description"), at, user)
+    if isinstance(link := data.get("link"), dict):
+        source, target, kind = (required(name, link.get(name)) for name in ("source", "target", "link_type"))
+        strength, at = share("strength", link.get("strength", 1.0)), point_in_time("created_at", link.get("created_at"))
+        return ImportedLink(source, target, kind, strength, link.get("description"), at, user)
     if isinstance(data.get("context"), str):
         return ImportedContext(
             required("context", data["context"]), fields.beside(data.get("beside"), datetime.now(UTC)), user
         )
-    if isinstance(said := data.get("document"), dict):
+    if isinstance(document := data.get("document"), dict):
         return ImportedDocument(
-            _document(said), fields.text("found_by", said["found_by"]) if "found_by" in said else None, user
+            _document(document), fields.text("found_by", document["found_by"]) if "found_by" in document else None, user
         )
     if isinstance(data.get("log"), str):
         session, key = required("log", data["log"]), required("id", data.get("id"))
@@ -272,18 +272,18 @@ def _beside(data: Mapping[str, Any]) -> Beside | None:
     return None
 
 
-def _document(said: Mapping[str, Any]) -> Document:
-    now, namespace = datetime.now(UTC), said.get("namespace")
+def _document(values: Mapping[str, Any]) -> Document:
+    now, namespace = datetime.now(UTC), values.get("namespace")
     if not isinstance(namespace, list) or not namespace:
         raise InvalidInput("namespace", "is no list of labels")
-    created_at = point_in_time("created_at", said.get("created_at")) or now
+    created_at = point_in_time("created_at", values.get("created_at")) or now
     return Document(
         tuple(required("namespace", one) for one in namespace),
-        required("key", said.get("key")),
-        said.get("value"),
-        version=count("version", said.get("version", 1), most=2**53),
+        required("key", values.get("key")),
+        values.get("value"),
+        version=count("version", values.get("version", 1), most=2**53),
         created_at=created_at,
-        updated_at=point_in_time("updated_at", said.get("updated_at")) or created_at,
-        expires_at=point_in_time("expires_at", said.get("expires_at")),
-        ttl_s=None if said.get("ttl_s") is None else seconds("ttl_s", said["ttl_s"]),
+        updated_at=point_in_time("updated_at", values.get("updated_at")) or created_at,
+        expires_at=point_in_time("expires_at", values.get("expires_at")),
+        ttl_s=None if values.get("ttl_s") is None else seconds("ttl_s", values["ttl_s"]),
     )

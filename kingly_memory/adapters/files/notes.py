@@ -63,8 +63,10 @@ class Front(NamedTuple):
     @property
     def others(self) -> dict[str, str | list[str]]:
         used = (*_TITLE, *_TAGS, *_DATE)
-        said = {name: [*map(_unquoted, values)] for name, values in self.fields.items() if values and name not in used}
-        return {name: values[0] if len(values) == 1 else values for name, values in said.items()}
+        remaining = {
+            name: [*map(_unquoted, values)] for name, values in self.fields.items() if values and name not in used
+        }
+        return {name: values[0] if len(values) == 1 else values for name, values in remaining.items()}
 
 
 class PassedOver(NamedTuple):
@@ -90,8 +92,8 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[ImportedNote | Pas
     others are read.
     """
     folder = root if root.is_dir() else root.parent
-    for one in files(root):
-        yield from _file(one, folder, content_limit_bytes) if isinstance(one, Path) else [one]
+    for entry in files(root):
+        yield from _file(entry, folder, content_limit_bytes) if isinstance(entry, Path) else [entry]
 
 
 def files(root: Path) -> Iterator[Path | PassedOver | Problem]:
@@ -102,20 +104,20 @@ def files(root: Path) -> Iterator[Path | PassedOver | Problem]:
     while waiting:
         folder = waiting.pop()
         try:
-            found = sorted(os.scandir(folder), key=lambda one: one.name)
+            entries = sorted(os.scandir(folder), key=lambda one: one.name)
         except OSError as error:
             yield Problem(folder, "", f"cannot be read ({error.strerror})")
             continue
-        visible = [one for one in found if not one.name.startswith(".")]
+        visible = [one for one in entries if not one.name.startswith(".")]
         waiting += [Path(one.path) for one in reversed(visible) if one.is_dir(follow_symlinks=False)]
-        for one in found:
-            is_note = one in visible and one.name.lower().endswith(SUFFIXES) and not one.is_dir()
-            if one.is_symlink() and (is_note or one.is_dir()):
-                yield Problem(Path(one.path), "", "is a symbolic link and was not followed")
+        for entry in entries:
+            is_note = entry in visible and entry.name.lower().endswith(SUFFIXES) and not entry.is_dir()
+            if entry.is_symlink() and (is_note or entry.is_dir()):
+                yield Problem(Path(entry.path), "", "is a symbolic link and was not followed")
             elif is_note:
-                yield Path(one.path)
-            elif one in visible and one.is_file():
-                yield PassedOver(Path(one.path), "not Markdown (.md)")
+                yield Path(entry.path)
+            elif entry in visible and entry.is_file():
+                yield PassedOver(Path(entry.path), "not Markdown (.md)")
 
 
 def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
@@ -132,7 +134,7 @@ def stamps(root: Path) -> frozenset[tuple[str, int, int]]:
 def front(text: str) -> Front:
     """Take the front matter off a file. A text without any is all body."""
     block = FRONT.match(text)
-    found: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
+    lists: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
     current, unread = list[str](), list[str]()
     for line in block["block"].splitlines() if block else ():
         if current and _is_open(current[-1]) and line[:1].isspace():
@@ -140,16 +142,16 @@ def front(text: str) -> Front:
         elif item := _ITEM.match(line):
             current.append(item["value"])
         elif field := _FIELD.match(line):
-            current = found.setdefault(field["name"].lower(), [])
+            current = lists.setdefault(field["name"].lower(), [])
             current += [field["value"]] if field["value"].strip() else []
         elif line.strip() and not line.startswith((" ", "\t", "#")):
             unread.append(line)
-    if block is None or not found:  # else a text between two rules
+    if block is None or not lists:  # else a text between two rules
         return Front(text, {})
-    for name, values in found.items():
+    for name, values in lists.items():
         unread += [f"{name}: {one}" for one in values if _is_open(one)]
         values[:] = [one for one in values if not _is_open(one)]
-    return Front(text[block.end() :], found, tuple(unread))
+    return Front(text[block.end() :], lists, tuple(unread))
 
 
 def _is_open(value: str) -> bool:
@@ -226,11 +228,11 @@ def _note(section: Section, head: Front, title: str, made_with: Callable[..., Dr
     tags = dict.fromkeys([*head.tags, *(one["tag"].rstrip("/-") for one in _TAG.finditer(plain))])
     made = made_with(tags=[*tags][:TAGS_LIMIT])
     # The time and the name of the file are left out: to touch or to move it says nothing new.
-    told = canonical([made.content, title, made.tags, head.others, head.first(_DATE)])
+    identity = canonical([made.content, title, made.tags, head.others, head.first(_DATE)])
     body = section.text.partition("\n")[2] if section.heading else section.text
     links = dict.fromkeys(one["target"].strip() for one in _LINK.finditer(plain))
     text = _digest(body.strip() or section.text)
-    return ImportedNote(str(made.metadata["path"]), section.heading, made, text, _digest(told), tuple(links))
+    return ImportedNote(str(made.metadata["path"]), section.heading, made, text, _digest(identity), tuple(links))
 
 
 def _digest(text: str) -> str:

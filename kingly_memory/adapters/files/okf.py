@@ -104,19 +104,19 @@ def _front(path: Path) -> tuple[Mapping[str, Any], str]:
     import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
 
     text, _ = text_of(path, _FILE_LIMIT_BYTES, follow=False)
-    found = FRONT.match(text)
-    if found is None or len(found["block"]) > _FRONT_LIMIT:
+    match = FRONT.match(text)
+    if match is None or len(match["block"]) > _FRONT_LIMIT:
         raise InvalidInput("front matter", "is missing or too long; nothing of the file is imported")
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        events = yaml.parse(found["block"], Loader=loader)
+        events = yaml.parse(match["block"], Loader=loader)
         if any(isinstance(one, yaml.AliasEvent) for one in events):  # each may stand for ten of the line before
             raise ValueError("it uses an alias")
-        said = json.loads(json.dumps(yaml.load(found["block"], Loader=loader), default=_as_text))  # noqa: S506  # safe
+        fields = json.loads(json.dumps(yaml.load(match["block"], Loader=loader), default=_as_text))  # noqa: S506  # safe
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         problem = str(error).partition("\n")[0]
         raise InvalidInput("front matter", f"is no YAML ({problem}); nothing of the file is imported") from None
-    return as_mapping(said), text[found.end() :]
+    return as_mapping(fields), text[match.end() :]
 
 
 def _as_text(value: object) -> str:
@@ -140,7 +140,7 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
         related.setdefault(source, []).append(f"* [{_title(written[target][0])}](/{paths[target]})")
     for memory, standing in written.values():
         text = memory.content + (_RELATED + "\n".join(related[memory.id]) if memory.id in related else "")
-        _file(folder / paths[memory.id], text, _told(memory, standing))
+        _file(folder / paths[memory.id], text, _fields(memory, standing))
     listed = [(memory, f"[{_title(memory)}](/{paths[memory.id]})") for memory, _ in written.values()]
     kinds = {kind: [name for memory, name in listed if memory.type == kind] for kind in {one.type for one, _ in listed}}
     index = "\n\n".join(f"# {kind}\n\n" + "\n".join(f"* {name}" for name in kinds[kind]) for kind in sorted(kinds))
@@ -149,15 +149,15 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
     for memory, name in sorted(listed, key=lambda one: one[0].updated_at, reverse=True):
         what = "Creation" if memory.revision == 1 else "Update"
         days.setdefault(memory.updated_at.date().isoformat(), []).append(f"* **{what}**: {name}")
-    _file(folder / LOG, "# Log\n\n" + "\n\n".join(f"## {day}\n" + "\n".join(said) for day, said in days.items()))
+    _file(folder / LOG, "# Log\n\n" + "\n\n".join(f"## {day}\n" + "\n".join(lines) for day, lines in days.items()))
     return len(written)
 
 
-def _told(memory: Memory, standing: Standing) -> JsonObject:
+def _fields(memory: Memory, standing: Standing) -> JsonObject:
     """The top of a concept's file. What another bundle said there is said again."""
     before, by = as_mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
     who = {Origin.USER: f"human:{memory.scope.user or 'user'}", Origin.AGENT: f"{by}/unknown"}
-    told: JsonObject = {
+    fields: JsonObject = {
         **{name: one for name, one in before.items() if name not in ("path", "stale_after")},
         "type": before.get("type") or memory.type.value,
         "title": memory.title or _title(memory),
@@ -167,12 +167,12 @@ def _told(memory: Memory, standing: Standing) -> JsonObject:
         "status": "stable" if standing is Standing.LIVE else "deprecated",
     }
     if memory.ends_at is not None:
-        told["stale_after"] = memory.ends_at.date().isoformat()
+        fields["stale_after"] = memory.ends_at.date().isoformat()
     exact = jsonl.exact(memory, standing)
     names = "id key type significance confidence title created_at updated_at revision metadata standing ends_at".split()
-    told["kingly"] = {name: exact[name] for name in names if name in exact and (exact[name] or name == "ends_at")}
-    told["kingly"] |= {"context_id": memory.scope.context_id} if memory.scope.context_id else {}
-    return told
+    fields["kingly"] = {name: exact[name] for name in names if name in exact and (exact[name] or name == "ends_at")}
+    fields["kingly"] |= {"context_id": memory.scope.context_id} if memory.scope.context_id else {}
+    return fields
 
 
 def _title(memory: Memory) -> str:

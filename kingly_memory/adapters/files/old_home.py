@@ -62,14 +62,14 @@ def _memories(
             continue
         scope = as_mapping(value.get("scope"))
         context_id = scope.get("context_id") or ""
-        said = _said_of(facets, _owner(project, context_id)) if context_id else {}
-        into = said.get("thread", {}).get("into")
-        if said and into is None:
-            contexts[context_id] = said
+        thread = _thread_facets(facets, _owner(project, context_id)) if context_id else {}
+        into = thread.get("thread", {}).get("into")
+        if thread and into is None:
+            contexts[context_id] = thread
         placed = value if into is None else {**value, "scope": {**scope, "context_id": into}}
         yield attempt(path, f"memory {value.get('id')}", partial(_imported, placed, standing, facets, limit))
-    for context_id, said in contexts.items():
-        yield ImportedContext(context_id, said)
+    for context_id, thread in contexts.items():
+        yield ImportedContext(context_id, thread)
 
 
 def _owner(*parts: str | None) -> str:
@@ -77,10 +77,10 @@ def _owner(*parts: str | None) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _said_of(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
+def _thread_facets(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
     """What was said of a thread; what the merges of that version noted beside it is left out."""
-    found = {facet: said for facet in FROM_FILE if (said := facets.get(f"{facet}:{name}"))}
-    return {facet: {key: one for key, one in said.items() if key not in _OF_MERGES} for facet, said in found.items()}
+    kept = {facet: values for facet in FROM_FILE if (values := facets.get(f"{facet}:{name}"))}
+    return {facet: {key: one for key, one in values.items() if key not in _OF_MERGES} for facet, values in kept.items()}
 
 
 def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
@@ -95,12 +95,14 @@ def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject]
     return replace(made, beside={"attention": pin}) if pin else made
 
 
-def _links(facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[ImportedLink]:
+def _links(facets: Mapping[str, JsonObject], memory_ids: set[str]) -> Iterator[ImportedLink]:
     """Each link lies beside both of its ends."""
     links = (one for key, value in facets.items() if key.startswith("links:") for one in value.get("links", ()))
-    for one in {str(link.get("id")): link for link in links}.values():
-        if one.get("source") in known and one.get("target") in known:
-            yield ImportedLink(one["source"], one["target"], one["link_type"], one["strength"], one.get("description"))
+    for link in {str(link.get("id")): link for link in links}.values():
+        if link.get("source") in memory_ids and link.get("target") in memory_ids:
+            yield ImportedLink(
+                link["source"], link["target"], link["link_type"], link["strength"], link.get("description")
+            )
 
 
 def _parsed(text: str) -> JsonObject:

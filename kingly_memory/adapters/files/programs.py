@@ -36,13 +36,15 @@ def chatgpt(content: Any) -> Iterator[JsonObject] | None:
 
 
 def _conversations(content: Sequence[Any]) -> Iterator[JsonObject]:
-    for one in content:
-        nodes, place = one["mapping"], one.get("current_node")
+    for conversation in content:
+        nodes, node_id = conversation["mapping"], conversation.get("current_node")
         branch = dict[Any, Any]()
-        while isinstance(place, str) and place not in branch and isinstance(node := nodes.get(place), Mapping):
-            branch[place], place = node.get("message"), node.get("parent")
-        of = str(one.get("conversation_id") or one.get("id") or named_id(CHATGPT, canonical(one)))
-        said, began = list[JsonObject](), one.get("create_time")
+        while isinstance(node_id, str) and node_id not in branch and isinstance(node := nodes.get(node_id), Mapping):
+            branch[node_id], node_id = node.get("message"), node.get("parent")
+        of = str(
+            conversation.get("conversation_id") or conversation.get("id") or named_id(CHATGPT, canonical(conversation))
+        )
+        turns, began = list[JsonObject](), conversation.get("create_time")
         for message in map(as_mapping, reversed(branch.values())):
             role, facts = as_mapping(message.get("author")).get("role"), as_mapping(message.get("metadata"))
             is_shown = not facts.get("is_visually_hidden_from_conversation") and message.get("recipient") in (
@@ -51,10 +53,10 @@ def _conversations(content: Sequence[Any]) -> Iterator[JsonObject]:
             )
             text = _text(as_mapping(message.get("content")).get("parts"))
             if role in ("user", "assistant") and is_shown and text:
-                said.append(
+                turns.append(
                     _turn(CHATGPT, of, role, text, id=message.get("id"), at=message.get("create_time") or began)
                 )
-        yield from _thread(of, one.get("title"), said)
+        yield from _thread(of, conversation.get("title"), turns)
 
 
 def claude(content: Any) -> Iterator[JsonObject] | None:
@@ -68,38 +70,41 @@ def claude(content: Any) -> Iterator[JsonObject] | None:
 
 
 def _chats(content: Sequence[Any]) -> Iterator[JsonObject]:
-    for one in content:
-        of = str(one.get("uuid") or named_id(CLAUDE, canonical(one)))
-        said, began = list[JsonObject](), one.get("created_at")
-        for message in map(as_mapping, one["chat_messages"]):
+    for chat in content:
+        of = str(chat.get("uuid") or named_id(CLAUDE, canonical(chat)))
+        turns, began = list[JsonObject](), chat.get("created_at")
+        for message in map(as_mapping, chat["chat_messages"]):
             role = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))
             text = _text(message.get("content")) or _text(message.get("text"))
             if role and text:
-                said.append(
+                turns.append(
                     _turn(CLAUDE, of, role, text, id=message.get("uuid"), at=message.get("created_at") or began)
                 )
-        yield from _thread(of, one.get("name"), said)
+        yield from _thread(of, chat.get("name"), turns)
 
 
 def _projects(content: Sequence[Any]) -> Iterator[JsonObject]:
-    for one in content:
-        name = str(one.get("name") or "")
-        parts = [{"filename": "instructions", "content": one.get("prompt_template")}, *map(as_mapping, one["docs"])]
+    for project in content:
+        name = str(project.get("name") or "")
+        parts = [
+            {"filename": "instructions", "content": project.get("prompt_template")},
+            *map(as_mapping, project["docs"]),
+        ]
         for part in parts:
             title = f"{name} › {part.get('filename') or ''}"
             if text := _text(part.get("content")):
-                ids = (one.get("uuid"), part.get("uuid") or part.get("filename"))
+                ids = (project.get("uuid"), part.get("uuid") or part.get("filename"))
                 yield _noted(CLAUDE, text, *ids, title=title, at=part.get("created_at"), project=name)
 
 
 def _memories(content: Sequence[Any]) -> Iterator[JsonObject]:
-    for one in content:
-        found = {"": one["conversations_memory"], **as_mapping(one.get("project_memories"))}
-        for project, told in found.items():
-            if text := _text(told):
+    for account in content:
+        texts = {"": account["conversations_memory"], **as_mapping(account.get("project_memories"))}
+        for project, value in texts.items():
+            if text := _text(value):
                 title = f"What Claude remembers of project {project}" if project else "What Claude remembers"
                 yield _noted(
-                    CLAUDE, text, one.get("account_uuid"), project, title=title, key=f"claude.memory.{project}"
+                    CLAUDE, text, account.get("account_uuid"), project, title=title, key=f"claude.memory.{project}"
                 )
 
 
@@ -124,8 +129,8 @@ def _agents(agents: Sequence[Any], blocks: Sequence[Any]) -> Iterator[JsonObject
             # Under its key: a block that was edited since is a revision.
             yield _noted(LETTA, text, whose, label, title=label, key=f"letta.{whose}.{label}", agent=whose, **about)
     for name, agent in zip(names, map(as_mapping, agents), strict=True):
-        of, said = f"letta:{name}", list[JsonObject]()
-        for place, message in enumerate(map(as_mapping, agent.get("messages") or ())):
+        of, turns = f"letta:{name}", list[JsonObject]()
+        for index, message in enumerate(map(as_mapping, agent.get("messages") or ())):
             role, text = message.get("role"), _text(message.get("content")) or _text(message.get("text"))
             packed = _json(text) if text.startswith("{") else None
             if isinstance(packed, Mapping):  # what the server wraps a message in, or an event of its own
@@ -136,8 +141,8 @@ def _agents(agents: Sequence[Any], blocks: Sequence[Any]) -> Iterator[JsonObject
                     text = _text(as_mapping(_json(function.get("arguments"))).get("message"))
             if role in ("user", "assistant") and text:
                 at = message.get("created_at")
-                said.append(_turn(LETTA, of, role, text, id=f"{place} {at} {message.get('id')}", at=at))
-        yield from _thread(of, name, said)
+                turns.append(_turn(LETTA, of, role, text, id=f"{index} {at} {message.get('id')}", at=at))
+        yield from _thread(of, name, turns)
 
 
 def claude_mem(content: Any) -> Iterator[JsonObject] | None:
@@ -147,23 +152,29 @@ def claude_mem(content: Any) -> Iterator[JsonObject] | None:
 
 
 def claude_mem_rows(observations: Sequence[Any], summaries: Any) -> Iterator[JsonObject]:
-    for one in map(as_mapping, observations):
-        facts, concepts = (_listed(one.get(name)) for name in ("facts", "concepts"))
-        parts = [one.get("subtitle"), one.get("narrative") or one.get("text"), "\n".join(f"- {fact}" for fact in facts)]
-        yield from _session_note("observation", one, one.get("title"), parts, [one.get("type"), *concepts])
-    for one in map(as_mapping, summaries or ()):
-        parts = [f"{name.replace('_', ' ')}: {one[name]}" for name in _SUMMARY if one.get(name)]
-        yield from _session_note("summary", one, one.get("request"), parts, ["summary"])
+    for observation in map(as_mapping, observations):
+        facts, concepts = (_listed(observation.get(name)) for name in ("facts", "concepts"))
+        parts = [
+            observation.get("subtitle"),
+            observation.get("narrative") or observation.get("text"),
+            "\n".join(f"- {fact}" for fact in facts),
+        ]
+        yield from _session_note(
+            "observation", observation, observation.get("title"), parts, [observation.get("type"), *concepts]
+        )
+    for summary in map(as_mapping, summaries or ()):
+        parts = [f"{name.replace('_', ' ')}: {summary[name]}" for name in _SUMMARY if summary.get(name)]
+        yield from _session_note("summary", summary, summary.get("request"), parts, ["summary"])
 
 
 def _session_note(
-    kind: str, one: Mapping[str, Any], title: Any, parts: Sequence[Any], tags: Sequence[Any]
+    kind: str, row: Mapping[str, Any], title: Any, parts: Sequence[Any], tags: Sequence[Any]
 ) -> Iterator[JsonObject]:
     text = "\n\n".join(part for part in map(_text, parts) if part) or _text(title)
-    session, at = one.get("memory_session_id") or one.get("sdk_session_id"), one.get("created_at_epoch")
+    session, at = row.get("memory_session_id") or row.get("sdk_session_id"), row.get("created_at_epoch")
     if text:
         made = _noted(
-            CLAUDE_MEM, text, kind, session, at, one.get("id"), title=title, at=at, project=one.get("project")
+            CLAUDE_MEM, text, kind, session, at, row.get("id"), title=title, at=at, project=row.get("project")
         )
         yield {**made, "type": "episodic", "tags": [str(tag) for tag in tags if tag], "context_id": session}
 
@@ -189,16 +200,16 @@ OF_JSON: Mapping[str, Callable[[Any], Iterator[JsonObject] | None]] = {
 """Every format, with what reads it."""
 
 
-def _thread(of: str, title: Any, said: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def _thread(of: str, title: Any, turns: Sequence[JsonObject]) -> Iterator[JsonObject]:
     """What was said, and of what it was."""
-    yield from said
-    if said and (called := fields.title(title if isinstance(title, str) else "")):
+    yield from turns
+    if turns and (called := fields.title(title if isinstance(title, str) else "")):
         yield {"context": of, "beside": {"thread": {"context_id": of, "title": called}}}
 
 
-def _turn(program: str, of: str, role: str, text: str, **known: Any) -> JsonObject:
+def _turn(program: str, of: str, role: str, text: str, **values: Any) -> JsonObject:
     """What somebody said in that conversation. A message without an id is known by its text."""
-    message_id, at = known.get("id"), known.get("at")
+    message_id, at = values.get("id"), values.get("at")
     made = _line(program, text, "message", of, message_id or f"{role} {text}", at=at)
     return {**made, "type": "episodic", "significance": SAID, "context_id": of, "tags": [program, role]}
 
@@ -227,15 +238,15 @@ def _all(content: Any, name: str, kind: type | tuple[type, ...]) -> bool:
 def _text(value: Any) -> str:
     """A text, or the texts of a message's parts; pictures, calls and their results are none."""
     if isinstance(value, list):
-        texts = [one if isinstance(one, str) else as_mapping(one).get("text") for one in value]
-        value = "\n\n".join(one for one in texts if isinstance(one, str) and one.strip())
+        texts = [part if isinstance(part, str) else as_mapping(part).get("text") for part in value]
+        value = "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
     return value.strip() if isinstance(value, str) else ""
 
 
 def _listed(value: Any) -> list[Any]:
     """A list, also one that is written as JSON."""
-    found = _json(value) if isinstance(value, str) else value
-    return found if isinstance(found, list) else []
+    items = _json(value) if isinstance(value, str) else value
+    return items if isinstance(items, list) else []
 
 
 def _json(text: Any) -> Any:
@@ -251,13 +262,13 @@ def _json(text: Any) -> Any:
 def as_line(data: Mapping[str, Any]) -> JsonObject | None:
     """A line of mem0 or of the reference memory server as a line of ours; None for another one. Raises InvalidInput."""
     if _is_mem0(data):
-        said = {name: data[name] for name in ("created_at", "updated_at", "metadata") if data.get(name) is not None}
+        carried = {name: data[name] for name in ("created_at", "updated_at", "metadata") if data.get(name) is not None}
         kept = {name: data[name] for name in ("user_id", "actor_id", "role") if data.get(name) is not None}
-        metadata = {**fields.mapping("metadata", said.get("metadata") or {}), **kept}
+        metadata = {**fields.mapping("metadata", carried.get("metadata") or {}), **kept}
         scope = {"user": data.get("user_id"), "agent": data.get("agent_id"), "context_id": data.get("run_id")}
         tags = fields.texts("categories", data.get("categories"), most=64)
         return {
-            **said,
+            **carried,
             "id": data.get("id"),
             "content": data["memory"],
             "metadata": metadata,
