@@ -84,8 +84,8 @@ def named(reply: str, ids: Sequence[str]) -> list[str]:
     answer = answer_of(reply)
     lists = re.findall(r"\[([\d\s,]+)\]", answer)
     plain = [_PLACE.sub("", line) for line in answer.splitlines() if not _LETTER.search(line)]
-    told = lists[-1:] or plain
-    numbers = dict.fromkeys(int(one) for line in told for one in re.findall(r"\d{1,4}", line))
+    chosen = lists[-1:] or plain
+    numbers = dict.fromkeys(int(one) for line in chosen for one in re.findall(r"\d{1,4}", line))
     return [ids[one - 1] for one in numbers if 1 <= one <= len(ids)]
 
 
@@ -99,33 +99,33 @@ def in_order(hits: Sequence[Hit], offered: Sequence[int], named: Iterable[str]) 
     return [hits[anew.get(place, place)] for place in range(len(hits))]
 
 
-def joined(found: Results, others: Mapping[str, Results], *, folds: bool) -> Results:
+def merged(results: Results, others: Mapping[str, Results], *, folds: bool) -> Results:
     """What a question and other wordings of it have found, as one list by reciprocal ranks. What has ended answers only
     where nothing that is alive does."""
-    lists = [found, *others.values()]
+    lists = [results, *others.values()]
     is_alive = any(not hit.archived for each in lists for hit in each)
     best: dict[str, Hit] = {}
     worth: dict[str, float] = {}
     for each in lists:
         ranked = [hit for hit in each if not (is_alive and hit.archived)]
-        for rank, hit in enumerate(ranked if each is found else map(_unnamed, ranked), 1):
-            one = hit.memory.id
-            worth[one] = worth.get(one, 0.0) + (AS_ASKED if each is found else 1) / (RRF_K + rank)
-            if one not in best or best[one].relevance < hit.relevance:
-                best[one] = hit
+        for rank, hit in enumerate(ranked if each is results else map(_unnamed, ranked), 1):
+            memory_id = hit.memory.id
+            worth[memory_id] = worth.get(memory_id, 0.0) + (AS_ASKED if each is results else 1) / (RRF_K + rank)
+            if memory_id not in best or best[memory_id].relevance < hit.relevance:
+                best[memory_id] = hit
     hits = tuple(sorted(best.values(), key=lambda hit: (NAMED in hit.scores, worth[hit.memory.id]), reverse=True))
     under: dict[str, dict[str, None]] = {}
     for each in lists:
-        for kept, several in each.folded.items():
-            under.setdefault(kept, {}).update(dict.fromkeys(several))
+        for kept, ids in each.folded.items():
+            under.setdefault(kept, {}).update(dict.fromkeys(ids))
     if folds and len(hits) > 1:
         hits, repeats = fold(hits)
         for kept, alike in repeats.items():
             for repeat in alike:
                 under.setdefault(kept, {}).update({repeat: None, **under.get(repeat, {})})
-    folded = {one: tuple(other for other in several if other != one) for one, several in under.items()}
+    folded = {one: tuple(other for other in ids if other != one) for one, ids in under.items()}
     failures = {name: why for each in reversed(lists) for name, why in each.failures.items()}
-    return replace(found, hits=hits, folded=folded, failures=failures, reworded=tuple(others))
+    return replace(results, hits=hits, folded=folded, failures=failures, reworded=tuple(others))
 
 
 def _unnamed(hit: Hit) -> Hit:

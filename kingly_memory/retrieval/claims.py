@@ -68,18 +68,18 @@ class Claim(NamedTuple):
 def claims(text: str) -> list[Claim]:
     """The sentences of a text that say enough to be compared, each once. `3.5` and `v1.2` end none."""
     found = (_claim(sentence) for sentence in dict.fromkeys(_SENTENCE_END.split(text)))
-    return [one for one in found if len(one.words) + len(one.numbers) >= FEWEST_WORDS]
+    return [claim for claim in found if len(claim.words) + len(claim.numbers) >= FEWEST_WORDS]
 
 
-def conflict(one: Claim, other: Claim) -> str | None:
+def conflict(claim: Claim, other: Claim) -> str | None:
     """How two sentences of the same words contradict each other: one number differs, or one has a negation and the
     other has none. None when they do not."""
-    if one.words != other.words or _POINTING.match(one.text) or _POINTING.match(other.text):
+    if claim.words != other.words or _POINTING.match(claim.text) or _POINTING.match(other.text):
         return None
-    numbers, instead = one.numbers - other.numbers, other.numbers - one.numbers
-    if len(numbers) == len(instead) == 1 and one.denials == other.denials:
+    numbers, instead = claim.numbers - other.numbers, other.numbers - claim.numbers
+    if len(numbers) == len(instead) == 1 and claim.denials == other.denials:
         return f"it says {next(iter(instead))}, not {next(iter(numbers))}"
-    if not numbers and not instead and (one.denials == 0) != (other.denials == 0):
+    if not numbers and not instead and (claim.denials == 0) != (other.denials == 0):
         return "one says it, the other denies it"
     return None
 
@@ -91,8 +91,8 @@ class Sources:
         self._texts = tuple(texts)
         self._claims = list({one.text: one for text in texts for one in claims(text)}.values())
         self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, one in enumerate(self._claims):
-            for word in one.words:
+        for place, claim in enumerate(self._claims):
+            for word in claim.words:
                 self._places[word].append(place)
 
     def verify(self, content: str, threshold: float) -> Verification:
@@ -154,8 +154,12 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
             return _by_words(VerificationStatus.CONTRADICTED, SUREST, reason, other.content)
         is_other_speaker, theirs = speaker(other) != speaker(memory), claims(other.content[:CLAIM_READ])
         for claim in own:
-            for one in theirs:
-                how = None if is_other_speaker and _OWN.search(claim.text + one.text) else conflict(claim, one)
+            for other_claim in theirs:
+                how = (
+                    None
+                    if is_other_speaker and _OWN.search(claim.text + other_claim.text)
+                    else conflict(claim, other_claim)
+                )
                 if how is not None:
                     standing = "surer" if other.confidence > memory.confidence else "as sure and later"
                     reason = f"a memory that is {standing} differs: {how}"

@@ -44,10 +44,10 @@ def blended(
     held = min(max(worded.values(), default=0.0) / HALF, 1.0)
     words_weight *= LEAST_OF_WORDS + (1 - LEAST_OF_WORDS) * held
     relevance: dict[str, float] = {}
-    for one in {*worded, *(one for one, similarity in near.items() if similarity >= floor)}:
-        words = worded.get(one, 0.0)
-        meaning = words * best if one in without_vector else near.get(one, 0.0)
-        relevance[one] = min(words_weight * words + (1 - words_weight) * meaning, 1.0)
+    for memory_id in {*worded, *(memory_id for memory_id, similarity in near.items() if similarity >= floor)}:
+        words = worded.get(memory_id, 0.0)
+        meaning = words * best if memory_id in without_vector else near.get(memory_id, 0.0)
+        relevance[memory_id] = min(words_weight * words + (1 - words_weight) * meaning, 1.0)
     return relevance
 
 
@@ -83,16 +83,26 @@ def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float =
         return ()
     best_local = max(one.local or 0.0 for one in candidates)
     best = max(best_local, *(one.remote or 0.0 for one in candidates))
-    there = {one.memory.id: max(one.remote or 0.0, floor) for one in candidates if one.in_remote}
-    unknown = fsum(there.values()) / max(len(there), 1)  # neither for nor against what the remote could not know
+    remote_shares = {
+        candidate.memory.id: max(candidate.remote or 0.0, floor) for candidate in candidates if candidate.in_remote
+    }
+    unknown = fsum(remote_shares.values()) / max(
+        len(remote_shares), 1
+    )  # neither for nor against what the remote could not know
     worth: dict[str, float] = {}
-    for one in candidates:
-        here = (one.local or 0.0) / (best_local or 1.0) if one.in_local else (one.remote or 0.0) / (best or 1.0)
-        worth[one.memory.id] = local_weight * here + (1 - local_weight) * there.get(one.memory.id, unknown)
+    for candidate in candidates:
+        here = (
+            (candidate.local or 0.0) / (best_local or 1.0)
+            if candidate.in_local
+            else (candidate.remote or 0.0) / (best or 1.0)
+        )
+        worth[candidate.memory.id] = local_weight * here + (1 - local_weight) * remote_shares.get(
+            candidate.memory.id, unknown
+        )
 
-    def place(one: Candidate) -> tuple[bool, float, bool, str]:
-        is_local = one.local is not None and is_ours(one.memory)
-        return NAMED in one.scores, worth[one.memory.id], is_local, one.memory.id
+    def place(candidate: Candidate) -> tuple[bool, float, bool, str]:
+        is_local = candidate.local is not None and is_ours(candidate.memory)
+        return NAMED in candidate.scores, worth[candidate.memory.id], is_local, candidate.memory.id
 
     ranked = sorted(candidates, key=place, reverse=True)
     first = ranked[0]
@@ -104,10 +114,14 @@ def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float =
         highest = local_weight * (first.local or 0.0) + (1 - local_weight) * (first.remote or 0.0)
     scale = highest / (worth[first.memory.id] or 1.0)
     hits = []
-    for one in ranked:
-        found = {name: value for name, value in (("local", one.local), ("remote", one.remote)) if value is not None}
-        relevance = min(worth[one.memory.id] * scale, highest)
-        hits.append(Hit(one.memory, relevance, one.layers, {**one.scores, **found}))
+    for candidate in ranked:
+        figures = {
+            name: value
+            for name, value in (("local", candidate.local), ("remote", candidate.remote))
+            if value is not None
+        }
+        relevance = min(worth[candidate.memory.id] * scale, highest)
+        hits.append(Hit(candidate.memory, relevance, candidate.layers, {**candidate.scores, **figures}))
     return tuple(hits)
 
 
@@ -165,8 +179,8 @@ def rrf(vectors: Sequence[H], keywords: Sequence[H]) -> list[tuple[H, float]]:
     """
     scores: dict[H, float] = {}
     for weight, ranking in ((VECTOR_WEIGHT, vectors), (KEYWORD_WEIGHT, keywords)):
-        for rank, one in enumerate(dict.fromkeys(ranking), start=1):
-            scores[one] = scores.get(one, 0.0) + weight / (RRF_K + rank)
+        for rank, hit in enumerate(dict.fromkeys(ranking), start=1):
+            scores[hit] = scores.get(hit, 0.0) + weight / (RRF_K + rank)
     return sorted(scores.items(), key=lambda scored: scored[1], reverse=True)
 
 
@@ -178,13 +192,16 @@ def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     others: dict[str, Hit] = {hit.memory.id: hit for hit in hits if NAMED not in hit.scores}
 
     def ranked(figure: str) -> list[str]:
-        listed = [one for one, hit in others.items() if figure in hit.scores]
-        return sorted(listed, key=lambda one: -others[one].scores[figure])
+        listed = [memory_id for memory_id, hit in others.items() if figure in hit.scores]
+        return sorted(listed, key=lambda memory_id: -others[memory_id].scores[figure])
 
     for meaning, words in (("remote", "local"), (VECTORS, WORDS)):
         if by_meaning := ranked(meaning):
             scores = rrf(by_meaning, ranked(words))
-            found = [replace(others[one], scores={**others[one].scores, "rrf": score}) for one, score in scores]
+            fused = [
+                replace(others[memory_id], scores={**others[memory_id].scores, "rrf": score})
+                for memory_id, score in scores
+            ]
             known = dict(scores)
-            return (*named, *found, *(hit for one, hit in others.items() if one not in known))
+            return (*named, *fused, *(hit for memory_id, hit in others.items() if memory_id not in known))
     return (*named, *others.values())

@@ -53,8 +53,8 @@ def terms(text: str) -> Terms:
     """
     folded = text.casefold()
     pieces = unbroken_runs(folded)
-    said = words(without_unbroken(folded))
-    chosen = [word for word in said if word not in STOP_WORDS] or ([] if pieces else said)
+    all_words = words(without_unbroken(folded))
+    chosen = [word for word in all_words if word not in STOP_WORDS] or ([] if pieces else all_words)
     if not chosen and not pieces:
         pieces = text.split()
     cut = [part[:LONGEST_PIECE] for piece in pieces for part in _parts(piece)]
@@ -96,7 +96,7 @@ def other_forms(word: str) -> tuple[str, ...]:
     where they go."""
     own = stem(word)
     plain = (word, own, own + "e", own[:-1] + "y")
-    family = next((IRREGULAR[one] for one in plain if one in IRREGULAR and stem(one) == own), [])
+    family = next((IRREGULAR[form] for form in plain if form in IRREGULAR and stem(form) == own), [])
     return tuple(one for one in family if stem(one) != own)
 
 
@@ -169,19 +169,19 @@ class Question:
         for text, column in fields:
             if not text:
                 continue
-            said = words(without_marks(text[:read]))
-            length += len(said) * max(len(text) / read, 1.0)
+            text_words = words(without_marks(text[:read]))
+            length += len(text_words) * max(len(text) / read, 1.0)
             # Nearly all words differ from every term in their first letters.
-            likely = [place for place, word in enumerate(said) if word[:SHARED] in beginnings]
-            asked = {place: found for place in likely if (found := self._meant(said[place])) is not None}
+            likely = [place for place, word in enumerate(text_words) if word[:SHARED] in beginnings]
+            matches = {place: meant for place in likely if (meant := self._meant(text_words[place])) is not None}
             before, behind = None, 0
-            for place, (at, share) in asked.items():
+            for place, (at, share) in matches.items():
                 if not share:
                     by_chance = True
                     continue
                 times[at] = times.get(at, 0.0) + column * share
                 if at - 1 == before and all(
-                    said[one] in STOP_WORDS or one in asked for one in range(behind + 1, place)
+                    text_words[between] in STOP_WORDS or between in matches for between in range(behind + 1, place)
                 ):
                     following.add(at)
                 before, behind = at, place
@@ -202,12 +202,12 @@ class Question:
     def _meant(self, word: str) -> tuple[int, float] | None:
         """Which term a word is, and what it counts for it: 0 when only the stem is the same, by chance."""
         if word not in self._known:
-            at, found = self._by_stem.get(stem(word)), None
+            at, meant = self._by_stem.get(stem(word)), None
             if at is not None:
-                found = at, 0.0 if _is_other(word, self.terms[at].word) else 1.0
+                meant = at, 0.0 if _is_other(word, self.terms[at].word) else 1.0
             elif longer := [at for at, beginning in self._longer if word.startswith(beginning)]:
-                found = longer[0], BEGINNING
-            self._known[word] = found
+                meant = longer[0], BEGINNING
+            self._known[word] = meant
         return self._known[word]
 
 
@@ -269,9 +269,9 @@ def lift(asked: Set[str], memory: Memory) -> float:
     title = (memory.title or "")[:NAME_READ]
     several = (*memory.tags[:TAGS_READ], memory.scope.agent, memory.metadata.get("speaker"))
     names = [name[:NAME_READ] for name in several if isinstance(name, str)]
-    joined = "\n".join([title, *names]).casefold()
+    text = "\n".join([title, *names]).casefold()
     for word in asked:
-        if word in joined:
+        if word in text:
             break
     else:  # so for nearly all memories, in a fraction of the time
         return 1.0

@@ -59,14 +59,14 @@ class Matrix:
         if not vectors:
             return
         size = self._rows.shape[1]
-        counts = {one: len(levels) // size for one, levels in vectors.items()}
-        for one, count in counts.items():
-            if len(self._positions.get(one, ())) != count:
-                self.remove(one)
-        for one, count in counts.items():
-            if one not in self._positions:
-                self._positions[one] = [self._append(one, number) for number in range(count)]
-        positions = [at for one in vectors for at in self._positions[one]]
+        counts = {memory_id: len(levels) // size for memory_id, levels in vectors.items()}
+        for memory_id, count in counts.items():
+            if len(self._positions.get(memory_id, ())) != count:
+                self.remove(memory_id)
+        for memory_id, count in counts.items():
+            if memory_id not in self._positions:
+                self._positions[memory_id] = [self._append(memory_id, number) for number in range(count)]
+        positions = [at for memory_id in vectors for at in self._positions[memory_id]]
         rows = np.frombuffer(b"".join(vectors.values()), dtype=np.int8).reshape(len(positions), size)
         floats = rows.astype(np.float32)
         lengths = np.linalg.norm(floats, axis=1)
@@ -74,7 +74,9 @@ class Matrix:
         self._rows[positions] = rows
         self._scales[positions] = scales
         if kinds is not None:
-            self._types[positions] = [_TYPES[kinds[one]] for one, count in counts.items() for _ in range(count)]
+            self._types[positions] = [
+                _TYPES[kinds[memory_id]] for memory_id, count in counts.items() for _ in range(count)
+            ]
         self._lengths[positions] = self._length(floats * scales[:, np.newaxis])
 
     def remove(self, memory_id: str) -> None:
@@ -114,19 +116,19 @@ class Matrix:
 
     def compared(self, vector: Sequence[float], ids: Iterable[str]) -> list[tuple[str, float]]:
         """Those of the ids that are here, each with its similarity as `nearest` has it."""
-        return [(one, max(shares)) for one, shares in self._shares(vector, ids).items()]
+        return [(memory_id, max(shares)) for memory_id, shares in self._shares(vector, ids).items()]
 
     def passages(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, int]:
         """Of those of the ids that have several passages, the number of the nearest one."""
-        several = [one for one in ids if len(self._positions.get(one, ())) > 1]
-        return {one: shares.index(max(shares)) for one, shares in self._shares(vector, several).items()}
+        several = [memory_id for memory_id in ids if len(self._positions.get(memory_id, ())) > 1]
+        return {memory_id: shares.index(max(shares)) for memory_id, shares in self._shares(vector, several).items()}
 
     def _shares(self, vector: Sequence[float], ids: Iterable[str]) -> dict[str, list[float]]:
         """The similarity of each passage, of those of the ids that are here."""
-        known = {one: positions for one in ids if (positions := self._positions.get(one))}
+        known = {memory_id: positions for memory_id in ids if (positions := self._positions.get(memory_id))}
         rows = [position for positions in known.values() for position in positions]
         shares = iter(np.clip(self._similarities(vector, rows), 0.0, 1.0).tolist())
-        return {one: list(islice(shares, len(positions))) for one, positions in known.items()}
+        return {memory_id: list(islice(shares, len(positions))) for memory_id, positions in known.items()}
 
     def weigh(self) -> None:
         """Measure mean and spread of every dimension again if the size has changed much since the last time."""

@@ -101,12 +101,12 @@ class Inference(NamedTuple):
 def inferred(query: str, default: RetrievalMode = RetrievalMode.PRECISE) -> Inference:
     """What a question asks for. The first mode that any of its words points to, in the order of precedence:
     diagnostic, broad, recall, learning; else the default."""
-    said = words(query)
+    query_words = words(query)
     for mode, listed in _SIGNS.items():
         signs = [[_forms(*word.split("/")) for word in one.split()] for one in listed.split(",")]
-        for start in range(len(said)):
+        for start in range(len(query_words)):
             for sign in signs:
-                here = said[start : start + len(sign)]
+                here = query_words[start : start + len(sign)]
                 if len(here) == len(sign) and all(word in forms for word, forms in zip(here, sign, strict=True)):
                     return Inference(mode, " ".join(here))
     return Inference(default, None)
@@ -119,8 +119,8 @@ def mode_of(query: str, mode: object, default: RetrievalMode, *, is_aware: bool)
     if mode != AUTO:
         known = [str(one) for one in RetrievalMode]
         if not isinstance(mode, str) or mode not in known:
-            told = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
-            raise InvalidInput("mode", told)
+            problem = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
+            raise InvalidInput("mode", problem)
         return RetrievalMode(mode), "asked for"
     if not is_aware:
         return default, "the default, since mode_aware is off"
@@ -232,16 +232,16 @@ def pick(
     waiting = list(range(len(scores)))
     theirs, owing = owed[0], min(len(owed[0]), owed[1])
     while waiting and len(picked) < limit:
-        free = [one for one in waiting if one in theirs] if owing >= limit - len(picked) else waiting
-        among = [one for one in free if one in first] or free
-        best = max(among, key=lambda one: scores[one] - factor * nearest[one])
+        free = [index for index in waiting if index in theirs] if owing >= limit - len(picked) else waiting
+        among = [index for index in free if index in first] or free
+        best = max(among, key=lambda index: scores[index] - factor * nearest[index])
         waiting.remove(best)
         owing -= best in theirs
         picked.append(Pick(best, factor * nearest[best]))
         if factor > 0:
-            for one in waiting:
-                if best in theirs or one not in theirs:
-                    nearest[one] = max(nearest[one], alike(one, best))
+            for index in waiting:
+                if best in theirs or index not in theirs:
+                    nearest[index] = max(nearest[index], alike(index, best))
     return picked
 
 
@@ -249,25 +249,25 @@ def clusters(indexes: Sequence[int], alike: Alike) -> list[list[int]]:
     """The candidates in groups: each joins the first group whose first member it resembles. Stable: groups stand in
     the order of their first members, and members in their own order."""
     groups: list[list[int]] = []
-    for one in indexes:
-        home = next((group for group in groups if alike(group[0], one) >= ALIKE), None)
+    for index in indexes:
+        home = next((group for group in groups if alike(group[0], index) >= ALIKE), None)
         if home is None:
-            groups.append([one])
+            groups.append([index])
         else:
-            home.append(one)
+            home.append(index)
     return groups
 
 
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+def cosine(left: Sequence[float], right: Sequence[float]) -> float:
     """The cosine of two vectors of unit length: their inner product, kept within -1 and 1."""
-    product: float = sum(map(mul, one, other))
+    product: float = sum(map(mul, left, right))
     return min(max(product, -1.0), 1.0)
 
 
-def overlap(one: str, other: str) -> float:
+def overlap(left: str, right: str) -> float:
     """The share of their word stems that two texts have in common (Jaccard), for want of vectors."""
-    said, also = stems(one), stems(other)
-    return len(said & also) / len(said | also) if said | also else float(one == other)
+    own, also = stems(left), stems(right)
+    return len(own & also) / len(own | also) if own | also else float(left == right)
 
 
 # --- the answer of a mode -------------------------------------------------------------------------------------------
@@ -326,23 +326,23 @@ def select(
     repeats: dict[int, list[str]] = {}
     if fold:
         for group in groups([hit.memory for hit in scored.values()]):
-            several = [places[one] for one in group]
-            best_of = max(several, key=worth)
-            repeats[best_of] = [scored[one].memory.id for one in several if one != best_of]
+            members = [places[one] for one in group]
+            best_of = max(members, key=worth)
+            repeats[best_of] = [scored[one].memory.id for one in members if one != best_of]
         places = sorted(repeats)
 
-    def alike_kept(one: int, other: int) -> float:
-        return alike(places[one], places[other])
+    def alike_kept(left: int, right: int) -> float:
+        return alike(places[left], places[right])
 
     best = max(map(worth, places), default=0.0) or 1.0
     least = WORTH_A_LOOK * max((scored[place].relevance for place in places), default=0.0)
     failures = frozenset(
-        one
-        for one, place in enumerate(places)
+        index
+        for index, place in enumerate(places)
         if config.prioritize_failures and candidates[place].is_failure and scored[place].relevance >= least
     )
     ours = frozenset(
-        one for one, place in enumerate(places) if "local" in scored[place].layers and is_ours(scored[place].memory)
+        index for index, place in enumerate(places) if "local" in scored[place].layers and is_ours(scored[place].memory)
     )
     picks = pick(
         [worth(place) / best for place in places],
@@ -353,13 +353,13 @@ def select(
         owed=(ours, local_places(config.top_k)),
     )
     hits: dict[int, Hit] = {}
-    for one, penalty in picks:
-        told = {"penalty": penalty * best} if config.diversity_factor > 0 else {}
-        told |= {"failure_first": 1.0} if one in failures else {}
-        hit = scored[places[one]]
-        hits[one] = replace(hit, scores={**hit.scores, **told})
+    for index, penalty in picks:
+        figures = {"penalty": penalty * best} if config.diversity_factor > 0 else {}
+        figures |= {"failure_first": 1.0} if index in failures else {}
+        hit = scored[places[index]]
+        hits[index] = replace(hit, scores={**hit.scores, **figures})
     folded: dict[str, tuple[str, ...]] = {
-        hits[one].memory.id: tuple(said) for one in hits if (said := repeats.get(places[one], []))
+        hits[index].memory.id: tuple(repeated) for index in hits if (repeated := repeats.get(places[index], []))
     }
     excluded[BEYOND_TOP_K] = len(scored) - len(hits) - sum(map(len, folded.values()))
     left_out = {reason: count for reason, count in excluded.items() if count}
@@ -367,27 +367,29 @@ def select(
         return Selection(tuple(hits.values()), left_out, folded=folded)
     grouped = clusters(list(hits), alike_kept)
     numbers: dict[str, int] = {
-        hits[one].memory.id: number for number, group in enumerate(grouped, start=1) for one in group
+        hits[index].memory.id: number for number, group in enumerate(grouped, start=1) for index in group
     }
-    return Selection(tuple(hits[one] for group in grouped for one in group), left_out, numbers, folded)
+    return Selection(tuple(hits[index] for group in grouped for index in group), left_out, numbers, folded)
 
 
-def _reason(one: ModeCandidate, config: ModeConfig, min_similarity: float | None) -> str | None:
+def _reason(candidate: ModeCandidate, config: ModeConfig, min_similarity: float | None) -> str | None:
     """Why a candidate is left out; None when it stays."""
-    if one.is_anti_pattern and not config.include_anti_patterns:
+    if candidate.is_anti_pattern and not config.include_anti_patterns:
         return ANTI_PATTERN
-    if one.hit.memory.confidence < config.min_confidence:
+    if candidate.hit.memory.confidence < config.min_confidence:
         return LOW_CONFIDENCE
-    nearness = max(one.hit.scores.get("remote", one.hit.relevance), one.cosine or 0.0)
-    if min_similarity is not None and not one.is_worded and nearness < min_similarity:
+    nearness = max(candidate.hit.scores.get("remote", candidate.hit.relevance), candidate.cosine or 0.0)
+    if min_similarity is not None and not candidate.is_worded and nearness < min_similarity:
         return LOW_SIMILARITY
     return None
 
 
-def _scored(one: ModeCandidate, config: ModeConfig, query: str, now: datetime) -> Hit:
-    memory = one.hit.memory
-    own = {"recency": recency(memory.updated_at, now), "success": one.success}
-    score = weighted(config.weights, {**own, "similarity": one.hit.relevance, "confidence": memory.confidence})
-    boost = config.exact_match_boost if is_exact(query, memory, one.cosine) else 1.0
-    known = {} if one.cosine is None else {"cosine": one.cosine}
-    return replace(one.hit, scores={**one.hit.scores, **known, **own, "score": score, "boosted": score * boost})
+def _scored(candidate: ModeCandidate, config: ModeConfig, query: str, now: datetime) -> Hit:
+    memory = candidate.hit.memory
+    own = {"recency": recency(memory.updated_at, now), "success": candidate.success}
+    score = weighted(config.weights, {**own, "similarity": candidate.hit.relevance, "confidence": memory.confidence})
+    boost = config.exact_match_boost if is_exact(query, memory, candidate.cosine) else 1.0
+    known = {} if candidate.cosine is None else {"cosine": candidate.cosine}
+    return replace(
+        candidate.hit, scores={**candidate.hit.scores, **known, **own, "score": score, "boosted": score * boost}
+    )

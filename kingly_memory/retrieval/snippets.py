@@ -45,19 +45,19 @@ class Folded(NamedTuple):
 
 def fold(hits: Sequence[Hit]) -> Folded:
     """The hits that say something new, in their order; each stands for those behind it that repeat it."""
-    told = groups([hit.memory for hit in hits])
+    grouped = groups([hit.memory for hit in hits])
     under: dict[str, tuple[str, ...]] = {
-        hits[first].memory.id: tuple(hits[one].memory.id for one in others) for first, *others in told if others
+        hits[first].memory.id: tuple(hits[one].memory.id for one in others) for first, *others in grouped if others
     }
-    return Folded(tuple(hits[group[0]] for group in told), under)
+    return Folded(tuple(hits[group[0]] for group in grouped), under)
 
 
 def groups(memories: Sequence[Memory]) -> list[list[int]]:
     """The places of memories that say the same: groups in the order of their first members, members in theirs."""
-    said: dict[Hashable, list[int]] = {}
+    by_statement: dict[Hashable, list[int]] = {}
     for place, memory in enumerate(memories):
-        said.setdefault(statement(memory), []).append(place)
-    return list(said.values())
+        by_statement.setdefault(statement(memory), []).append(place)
+    return list(by_statement.values())
 
 
 def statement(memory: Memory) -> Hashable:
@@ -69,10 +69,10 @@ def statement(memory: Memory) -> Hashable:
     """
     text, known = memory.content, memory.metadata
     day = memory.created_at.date()
-    said = text if len(text) > READ else _compared(text, day) or text
+    content = text if len(text) > READ else _compared(text, day) or text
     teller = memory.origin, memory.scope.agent, str(known.get("speaker"))
     about = frozenset(memory.tags), known.get("record"), str(known.get("status"))
-    return teller, about, _compared(memory.title or "", day), said
+    return teller, about, _compared(memory.title or "", day), content
 
 
 def _compared(text: str, day: date) -> tuple[str, ...]:
@@ -81,15 +81,15 @@ def _compared(text: str, day: date) -> tuple[str, ...]:
         from unicodedata import normalize
 
         text = normalize("NFC", text).translate(_QUOTES)
-    said = [word for line in text.splitlines() if line.strip() for word in (*line.split(), _LINE)][:-1]
-    if len(said) > 1 and said[0].strip("[]():,") == day.isoformat():
-        del said[: 2 if said[1] == _LINE else 1]
-    if said:
-        said[-1] = said[-1].rstrip(".!…。！") or said[-1]  # but a question is no statement
-        letters = said[0].replace("'", "").replace("-", "").strip('",;:()')
+    tokens = [word for line in text.splitlines() if line.strip() for word in (*line.split(), _LINE)][:-1]
+    if len(tokens) > 1 and tokens[0].strip("[]():,") == day.isoformat():
+        del tokens[: 2 if tokens[1] == _LINE else 1]
+    if tokens:
+        tokens[-1] = tokens[-1].rstrip(".!…。！") or tokens[-1]  # but a question is no statement
+        letters = tokens[0].replace("'", "").replace("-", "").strip('",;:()')
         if letters.isalpha() and letters[1:].islower():  # neither a name of letters nor a code
-            said[0] = said[0].lower()
-    return tuple(said)
+            tokens[0] = tokens[0].lower()
+    return tuple(tokens)
 
 
 # --- how much is shown ----------------------------------------------------------------------------------------------
@@ -168,17 +168,19 @@ def disclose(
             shown[hit.memory.id] = view
             left = room - price(hit, view)
     named: dict[str, tuple[str, ...]] = {}
-    for one in shown:
-        room, several = left - naming_cost([one]), []
-        for other in known[one]:
+    for memory_id in shown:
+        room, others = left - naming_cost([memory_id]), []
+        for other in known[memory_id]:
             room -= naming_cost([other])
             if room < 0:
                 break
-            several.append(other)
-        if several:
-            named[one] = tuple(several)
-            left -= naming_cost([one, *several])
-    unnamed = {one: more for one in shown if (more := len(known[one]) - len(named.get(one, ())))}
+            others.append(other)
+        if others:
+            named[memory_id] = tuple(others)
+            left -= naming_cost([memory_id, *others])
+    unnamed = {
+        memory_id: more for memory_id in shown if (more := len(known[memory_id]) - len(named.get(memory_id, ())))
+    }
     seen = tuple(hit for hit in hits if hit.memory.id in shown)
     return Disclosed(seen, shown, len(hits) - len(seen), named, unnamed, cut)
 
@@ -208,8 +210,8 @@ def _views(hit: Hit, most: Detail, title: Shown, roots: Roots, *, room: float, d
     # Where no word of the question stands, nothing says which part of the passage answers.
     for longest in (*(() if spots else (passages.LONGEST,)), PASSAGE, *_SHORTER):
         if length > longest:
-            told = _passage(memory.content, spots, longest, begin)
-            yield Shown(Detail.PASSAGE, _title(memory.title), told, title.tokens)
+            passage = _passage(memory.content, spots, longest, begin)
+            yield Shown(Detail.PASSAGE, _title(memory.title), passage, title.tokens)
 
 
 def _is_late(hit: Hit, most: Detail, shown: Shown, deadline_s: float) -> bool:
@@ -263,8 +265,8 @@ class _Spot(NamedTuple):
 
 def _roots(asked: Iterable[str]) -> Roots:
     text = " ".join(asked)
-    said = dict.fromkeys(words(without_unbroken(text)))
-    telling = [word for word in said if word not in STOP_WORDS] or list(said)
+    all_words = dict.fromkeys(words(without_unbroken(text)))
+    telling = [word for word in all_words if word not in STOP_WORDS] or list(all_words)
     runs = unbroken_runs(text)
     pieces = dict.fromkeys(run[at : at + 2] for run in runs for at in range(max(len(run) - 1, 1)))
     return Roots(frozenset(map(stem, telling[:_MOST_ROOTS])), tuple(pieces)[:_MOST_ROOTS])
@@ -274,8 +276,8 @@ def _spots(text: str, roots: Roots, begin: int, end: int) -> list[_Spot]:
     """Where the roots stand in that part of a text, in its order."""
     beginnings = "|".join(sorted({re.escape(one[:2]) for one in roots.stems}))  # a word begins as its stem does
     word = re.compile(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", re.IGNORECASE)
-    found = ((one, stem(one.group().casefold())) for one in (word.finditer(text, begin, end) if beginnings else ()))
-    spots = [_Spot(one.start(), one.end(), root) for one, root in found if root in roots.stems]
+    matches = ((one, stem(one.group().casefold())) for one in (word.finditer(text, begin, end) if beginnings else ()))
+    spots = [_Spot(one.start(), one.end(), root) for one, root in matches if root in roots.stems]
     for piece in roots.pieces:
         here = re.compile(re.escape(piece)).finditer(text, begin, end)
         spots += [_Spot(one.start(), one.end(), piece) for one in here]

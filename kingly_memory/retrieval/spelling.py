@@ -73,7 +73,7 @@ def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
             found.append(Meant(candidate, ratio / 100, errors))
     # Offline and online, encrypted and unencrypted differ by a prefix alone, and mean the opposite.
     kept = [one for one in found if _rests(word).isdisjoint(_rests(one.word))]
-    return sorted(kept, key=lambda one: (one.errors, -one.likeness, one.word))
+    return sorted(kept, key=lambda meant: (meant.errors, -meant.likeness, meant.word))
 
 
 def is_sure(word: str, meant: str) -> bool:
@@ -89,8 +89,8 @@ def rewritten(text: str, repaired: Mapping[str, str]) -> str:
     """The text with each mistyped word (in lower case in `repaired`) replaced where it stands, capitals as they were;
     every other character stays."""
 
-    def instead(found: re.Match[str]) -> str:
-        word = found.group()
+    def instead(match: re.Match[str]) -> str:
+        word = match.group()
         right = repaired.get(word.casefold(), word)
         if right == word or word.islower():
             return right

@@ -18,18 +18,18 @@ MOST_PASSAGES = 128
 """Vectors of one memory: of some 130,000 characters. What follows is found by its words."""
 
 
-def searchable(said: Draft | Memory, *, speaks: bool = False) -> str:
+def searchable(memory: Draft | Memory, *, speaks: bool = False) -> str:
     """The text that a memory is found by. What somebody said is `Speaker: content` where the embedder `speaks`."""
-    if speaks and isinstance(speaker := said.metadata.get("speaker"), str):
-        return f"{speaker}: {said.content}"
-    return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
+    if speaks and isinstance(speaker := memory.metadata.get("speaker"), str):
+        return f"{speaker}: {memory.content}"
+    return "\n".join(filter(None, (memory.title, memory.content, " ".join(memory.tags))))
 
 
 def parts(memory: Memory, *, speaks: bool) -> list[str]:
     """The text of each vector of a memory: one, or one a passage, which its title and headings introduce."""
-    several = searchable_passages(memory.content)[:MOST_PASSAGES]
+    passages = searchable_passages(memory.content)[:MOST_PASSAGES]
     title = f"{memory.title}\n" if memory.title else ""
-    return [title + passage for _, passage in several] or [searchable(memory, speaks=speaks)]
+    return [title + passage for _, passage in passages] or [searchable(memory, speaks=speaks)]
 
 
 def levels(vector: Sequence[float]) -> bytes:

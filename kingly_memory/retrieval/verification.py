@@ -105,8 +105,10 @@ class VerifiedResults(Plain):
         places, rounded up, are for memories that were stored here."""
         ranked = sorted(checked, key=lambda one: -one.retrieval_score)
         least = TO_THE_POINT * max((one.retrieval_score for one in ranked), default=0.0)
-        first = sorted((one for one in ranked if _is_verified(one) and one.retrieval_score >= least), key=_by_verdict)
-        others = [one for one in ranked if not (_is_verified(one) and one.retrieval_score >= least)]
+        first = sorted(
+            (memory for memory in ranked if _is_verified(memory) and memory.retrieval_score >= least), key=_by_verdict
+        )
+        others = [memory for memory in ranked if not (_is_verified(memory) and memory.retrieval_score >= least)]
         order = [*first, *others]
         kept = cut_with(order, top_k, [one for one in order if is_ours(one.memory)])
         verified = sorted(filter(_is_verified, kept), key=_by_verdict)
@@ -226,14 +228,14 @@ def question(statement: str, others: Sequence[str], basis: Basis) -> str:
 
 def verdict(reply: object) -> Verification:
     """What a reply says. Whatever names no status, or several, is uncertain; nothing raises."""
-    said = _fields(answer_of(reply) if isinstance(reply, str) else "")
-    statuses = {status for value in said["status"] if (status := _status(value)) is not None}
+    fields = _fields(answer_of(reply) if isinstance(reply, str) else "")
+    statuses = {status for value in fields["status"] if (status := _status(value)) is not None}
     if len(statuses) != 1:
         trouble = "named several statuses" if statuses else "could not be read"
         return undecided(f"the model's reply {trouble}")
-    figures = [figure for value in said["confidence"] if (figure := _share(value)) is not None]
-    reasons = [one for value in said["reason"] if (one := _plain(value))]
-    contradictions = [one for value in said["contradiction"] if not _NOTHING.fullmatch(one := _plain(value))]
+    figures = [figure for value in fields["confidence"] if (figure := _share(value)) is not None]
+    reasons = [text for value in fields["reason"] if (text := _plain(value))]
+    contradictions = [text for value in fields["contradiction"] if not _NOTHING.fullmatch(text := _plain(value))]
     return Verification(
         statuses.pop(),
         figures[0] if figures else NEUTRAL,
@@ -284,11 +286,11 @@ def _status(value: str) -> VerificationStatus | None:
     """The status that the first clause of a value names, uncertain where that denies or doubts it; None when it names
     none, or several."""
     line = value.lstrip().partition("\n")[0].casefold()
-    said = re.findall(r"[a-z]+(?:['’][a-z]+)?", _CLAUSE_END.split(line)[0])
-    named = {_STATUS_OF[word] for word in said if word in _STATUS_OF}
+    clause_words = re.findall(r"[a-z]+(?:['’][a-z]+)?", _CLAUSE_END.split(line)[0])
+    named = {_STATUS_OF[word] for word in clause_words if word in _STATUS_OF}
     if len(named) != 1:
         return None
-    in_doubt = any(word in _DOUBTS or word.endswith(("n't", "n’t")) for word in said)
+    in_doubt = any(word in _DOUBTS or word.endswith(("n't", "n’t")) for word in clause_words)
     return VerificationStatus.UNCERTAIN if in_doubt else named.pop()
 
 
@@ -300,10 +302,10 @@ def _share(value: str) -> float | None:
     """The first figure of a value as a share: `0.85`, `85%` and `17/20` are the same. None when there is none.
 
     What is outside [0, 1] is kept in it by `Verification`."""
-    found = None if _SCALE.fullmatch(value.strip()) else _FIGURE.search(value)
-    if found is None:
+    match = None if _SCALE.fullmatch(value.strip()) else _FIGURE.search(value)
+    if match is None:
         return None
-    figure = float(found[1].replace(",", "."))
-    if found[3]:
-        return figure / float(found[3]) if float(found[3]) else None
-    return figure / 100 if found[2] else figure
+    figure = float(match[1].replace(",", "."))
+    if match[3]:
+        return figure / float(match[3]) if float(match[3]) else None
+    return figure / 100 if match[2] else figure

@@ -68,7 +68,7 @@ class Assisted:
             asked = [replace(wide, text=one, is_excerpt=False, key=None, remote_text=None) for one in wordings]
             others = await asyncio.gather(*map(found_by, asked))
             found = await access.read(
-                lambda: assistance.joined(found, dict(zip(wordings, others, strict=True)), folds=request.fold)
+                lambda: assistance.merged(found, dict(zip(wordings, others, strict=True)), folds=request.fold)
             )
         if self._how is not Assist.REWRITE and len(found) > 1:
             found = await self._in_order(found, query.text)
@@ -76,11 +76,11 @@ class Assisted:
         return replace(found, took_ms=(access.clock.monotonic() - began) * 1000)
 
     async def _wordings(self, question: str) -> Sequence[str]:
-        said = self._shown(question)
+        shown_question = self._shown(question)
         share = WORDING_SHARE if self._how is Assist.BOTH else 1.0
         return await self._ask(
-            assistance.wording(said),
-            partial(assistance.wordings, question=said),
+            assistance.wording(shown_question),
+            partial(assistance.wordings, question=shown_question),
             share,
             "the question is as it was asked",
         )
@@ -99,17 +99,19 @@ class Assisted:
         ids = [one.id for one in memories]
 
         def notes() -> list[str]:
-            told = disclose([hits[place] for place in offered], Detail.PASSAGE, asked=(question,)).shown
-            parts = ((one.title, told[one.id].text) for one in memories)
+            disclosed = disclose([hits[place] for place in offered], Detail.PASSAGE, asked=(question,)).shown
+            parts = ((one.title, disclosed[one.id].text) for one in memories)
             return [self._shown("\n".join(part for part in both if part)) for both in parts]
 
-        said, shown = self._shown(question), await self._access.read(notes)
+        shown_question, shown = self._shown(question), await self._access.read(notes)
         named = await self._ask(
-            assistance.order(said, shown),
+            assistance.order(shown_question, shown),
             partial(assistance.named, ids=ids),
             1.0,
             "the hits are in the order of the search",
-            about=repr((said, sorted(zip(ids, shown, strict=True)))),  # each use of a memory may change their order
+            about=repr(
+                (shown_question, sorted(zip(ids, shown, strict=True)))
+            ),  # each use of a memory may change their order
             reread=lambda kept: [one for one in kept.split() if one in ids],
         )
         self._named = len(named)
@@ -144,6 +146,6 @@ class Assisted:
             layers["local"] = replace(layers["local"], hits=len(hits))
         layers[LAYER] = LayerReport(self._asked_s * 1000, self._named)
         failures = {**found.failures, **({LAYER: "; ".join(self._failures)} if self._failures else {})}
-        folded = {one: several for one, several in found.folded.items() if one in ids}
+        folded = {one: others for one, others in found.folded.items() if one in ids}
         found = replace(found, hits=hits, layers=layers, failures=failures, folded=folded)
         return shaped(found, query, request, self._view, self._access.settings.local_search_s)

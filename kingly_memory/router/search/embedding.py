@@ -89,8 +89,8 @@ class Embedding:
     def status(self) -> JsonObject:
         """How many vectors are in memory, and how many memories wait for one, as of the last look, which was seconds
         ago. What has not been looked at yet is None; `problem` says why none are made. Reads nothing."""
-        told = {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": self._unmade}
-        return told if self._complaint is None else {**told, "problem": self._complaint}
+        fields = {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": self._unmade}
+        return fields if self._complaint is None else {**fields, "problem": self._complaint}
 
     async def describe(self) -> JsonObject:
         """What makes vectors, how many memories have theirs, and how many another embedder made. Asks the embedder."""
@@ -105,8 +105,8 @@ class Embedding:
             return {"embedder": None, "others": sum(counts.values()), "problem": str(error)}
         made = counts.pop(name, 0)
         waiting = reader.lacking_count(name, vectors.space)
-        told = {"embedder": name, "dimensions": vectors.embedder.dimensions, "made": made, "waiting": waiting}
-        return {**told, "others": sum(counts.values())}
+        fields = {"embedder": name, "dimensions": vectors.embedder.dimensions, "made": made, "waiting": waiting}
+        return {**fields, "others": sum(counts.values())}
 
     async def rebuild(self, progress: Callable[[int], None], *, anew: bool) -> None:
         """Make the vectors that are missing, or all `anew`, and tell how many wait. What was made when this is cut
@@ -178,7 +178,7 @@ class Embedding:
             made_of = reader.vectors.made_of(self._vectors.embedder.name, named)
             rows = [row for row in map(reader.row, named) if row is not None and row.standing is not Standing.FORGOTTEN]
             own = [row.memory for row in rows if row.memory.scope.space == self._vectors.space]
-            self._write([one for one in own if made_of.get(one.id) != one.revision])
+            self._write([memory for memory in own if made_of.get(memory.id) != memory.revision])
             self._sequence = changes[-1].sequence
         return bool(changes)
 

@@ -93,10 +93,10 @@ def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
     sure = {word: meant for word, meant in repaired.items() if spelling.is_sure(word, meant)}
     if not sure:
         return query
-    text, said = spelling.rewritten(query.text, sure), query.remote_text
-    if said is not None and said.endswith(query.text):
-        said = said.removesuffix(query.text) + text
-    return replace(query, text=text, remote_text=said)
+    text, remote_text = spelling.rewritten(query.text, sure), query.remote_text
+    if remote_text is not None and remote_text.endswith(query.text):
+        remote_text = remote_text.removesuffix(query.text) + text
+    return replace(query, text=text, remote_text=remote_text)
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class LocalSearch(Visible):
         deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
         asked, pieces = terms(query.text)
         forms = {word: (word, *other_forms(word)) for word in asked}
-        counted = self._counted(query, [one for several in forms.values() for one in several], deadline_s)
+        counted = self._counted(query, [one for family in forms.values() for one in family], deadline_s)
         unknown = [word for word in asked if not any(counted[one] for one in forms[word])]
         completed: dict[str, Mapping[str, int]] = {}
         for word in unknown[:REPAIRS]:
@@ -174,9 +174,9 @@ class LocalSearch(Visible):
             likeness = repaired[word].likeness if word in repaired else COMPLETED if word in completed else 1.0
             found.setdefault(stems[0], Term(forms[word][0], frozenset(stems), likeness**2, rows))
         rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
-        told = {word: next(iter(longer)) for word, longer in completed.items()}
-        told |= {word: meant.word for word, meant in repaired.items()}
-        return Wording(tuple(rare or looked_up), tuple(found.values()), pieces, told, cut, rare or None)
+        repairs = {word: next(iter(longer)) for word, longer in completed.items()}
+        repairs |= {word: meant.word for word, meant in repaired.items()}
+        return Wording(tuple(rare or looked_up), tuple(found.values()), pieces, repairs, cut, rare or None)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
         """In how many rows each word stands; common is what there was no time to count."""
@@ -204,14 +204,14 @@ class LocalSearch(Visible):
                 if time.monotonic() < deadline_s and len(vocabulary) < VOCABULARY_LIMIT:
                     vocabulary += self._reader.vocabulary(len(word) + spread, VOCABULARY_LIMIT, first)
             tried = 0
-            for one in spelling.likely(word, vocabulary):
+            for candidate in spelling.likely(word, vocabulary):
                 # The vocabulary is everybody's: none of it is offered that the own project does not write itself.
-                known = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [one.word], 1, deadline_s)
-                if not known or not known.get(one.word):
+                known = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [candidate.word], 1, deadline_s)
+                if not known or not known.get(candidate.word):
                     continue
                 tried += 1
-                own = self._own_words(query, one.word, deadline_s)
-                meant = [one] if one.word in own else spelling.likely(word, list(own))
+                own = self._own_words(query, candidate.word, deadline_s)
+                meant = [candidate] if candidate.word in own else spelling.likely(word, list(own))
                 if meant:
                     found.append(meant[0])
                     break
@@ -259,13 +259,13 @@ class LocalSearch(Visible):
         known = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
         scale = judge.coverage(best[0]) / best[0].rank[0] if best else 1.0
-        for one in best:
-            if one.row.memory.id not in known:
-                figures = {"bm25": one.own, "context": one.lent, "lift": one.lift}
+        for candidate in best:
+            if candidate.row.memory.id not in known:
+                figures = {"bm25": candidate.own, "context": candidate.lent, "lift": candidate.lift}
                 scores = {name: value for name, value in figures.items() if value and (name, value) != ("lift", 1.0)}
-                if one.row.position in judge.passages:
-                    scores[PASSAGE] = float(judge.passages[one.row.position][0])
-                hits.append(Hit(one.row.memory, min(one.rank[0] * scale, 1.0), HERE, scores))
+                if candidate.row.position in judge.passages:
+                    scores[PASSAGE] = float(judge.passages[candidate.row.position][0])
+                hits.append(Hit(candidate.row.memory, min(candidate.rank[0] * scale, 1.0), HERE, scores))
         took_ms = (time.monotonic() - began) * 1000
         return LocalAnswer(tuple(hits[:wanted]), took_ms, wording.cut or judge.cut, wording.repaired)
 
@@ -306,8 +306,8 @@ class LocalSearch(Visible):
     def _lend(self, query: Query, judge: _Judge) -> None:
         """Let the best hits lend part of their score to what was said just before and after them."""
         found = judge.found
-        said = [one for one in found.values() if lends(one.row.memory)]
-        lenders = heapq.nlargest(LENDERS, said, key=lambda one: one.own)
+        lending = [one for one in found.values() if lends(one.row.memory)]
+        lenders = heapq.nlargest(LENDERS, lending, key=lambda one: one.own)
         contexts = {one.row.position: str(one.row.memory.scope.context_id) for one in lenders}
         if not contexts:
             return
@@ -352,10 +352,10 @@ class _Judge:
             if row.position in positions:
                 is_whole = len(row.memory.content) <= READ or row.position in self.passages
                 self.cut |= not is_whole and time.monotonic() >= self.deadline_s
-                one = self.candidate(row)
-                if one.own or not one.by_chance or not is_whole:
-                    one.own = one.own if one.own and is_whole else max(one.own, bm25)
-                    self.found[row.position] = one
+                candidate = self.candidate(row)
+                if candidate.own or not candidate.by_chance or not is_whole:
+                    candidate.own = candidate.own if candidate.own and is_whole else max(candidate.own, bm25)
+                    self.found[row.position] = candidate
 
     def candidate(self, row: Row) -> _Candidate:
         """A memory is worth what its best passage is worth."""

@@ -147,9 +147,9 @@ class VectorSearch:
         """The vector of a question: there at once, or on its way where the embedder is not light."""
         if self._asking is not None and not self.embedder.is_light:
             return self._asking.submit(self._embedded, text)
-        there: Future[list[float]] = Future()
-        there.set_result(self._embedded(text))
-        return there
+        future: Future[list[float]] = Future()
+        future.set_result(self._embedded(text))
+        return future
 
     def _embedded(self, text: str) -> list[float]:
         return self.embedder.embed([text], is_question=True)[0]
@@ -214,12 +214,14 @@ class VectorSearch:
         """Anybody may write to a file: what holds no vector of ours is passed over."""
         size = self.embedder.dimensions
         sound = [
-            one
-            for one in made
-            if (type(one.levels), type(one.revision)) == (bytes, int) and one.levels and len(one.levels) % size == 0
+            vector
+            for vector in made
+            if (type(vector.levels), type(vector.revision)) == (bytes, int)
+            and vector.levels
+            and len(vector.levels) % size == 0
         ]
-        self._revisions |= {one.memory_id: one.revision for one in sound}
-        self._matrix.put({one.memory_id: one.levels for one in sound})
+        self._revisions |= {vector.memory_id: vector.revision for vector in sound}
+        self._matrix.put({vector.memory_id: vector.levels for vector in sound})
 
 
 POOL, FILTERED_POOL = 50, 200
@@ -288,9 +290,9 @@ class MeaningSearch(LocalSearch):
             floor=self._vectors.embedder.floor,
         )
         found: list[Hit] = []
-        for one, hit in worded.items():
-            told = {WORDS: hit.relevance} | ({} if one in unmade else {VECTORS: near.similarities[one]})
-            found.append(Hit(hit.memory, worth[one], HERE, {**hit.scores, **told}))
+        for memory_id, hit in worded.items():
+            scores = {WORDS: hit.relevance} | ({} if memory_id in unmade else {VECTORS: near.similarities[memory_id]})
+            found.append(Hit(hit.memory, worth[memory_id], HERE, {**hit.scores, **scores}))
 
         # What only the vectors found is read a few at a time, the best first, as long as it may come among the hits
         # that are wanted. What is gone or revised waits for another vector.
@@ -306,8 +308,12 @@ class MeaningSearch(LocalSearch):
             current = [row for row in rows.values() if row is not None and near.is_of(row.memory)]
             self._drop(near, rows.keys() - {row.memory.id for row in current})
             for row in self.shown(current, query, now_s):
-                one, shown = row.memory.id, shown + 1
-                found.append(Hit(row.memory, worth[one], HERE, {VECTORS: near.similarities[one], **near.passage(row)}))
+                memory_id, shown = row.memory.id, shown + 1
+                found.append(
+                    Hit(
+                        row.memory, worth[memory_id], HERE, {VECTORS: near.similarities[memory_id], **near.passage(row)}
+                    )
+                )
             cut = len(rows) < len(some)
         found.sort(key=lambda hit: (hit.relevance, hit.memory.id), reverse=True)
         took_ms = (time.monotonic() - began) * 1000

@@ -49,10 +49,10 @@ def chosen(
             vectors += embedder.embed([text])
     nearness = [cosine(asked, vector) for vector in vectors]
 
-    def alike(one: int, other: int) -> float:
+    def alike(left: int, right: int) -> float:
         if embedder is None:
-            return overlap(texts[one], texts[other])
-        return cosine(vectors[one], vectors[other]) if max(one, other) < len(vectors) else 0.0
+            return overlap(texts[left], texts[right])
+        return cosine(vectors[left], vectors[right]) if max(left, right) < len(vectors) else 0.0
 
     candidates = [
         _candidate(hit, hit.scores.get(VECTORS, nearness[place] if place < len(nearness) else None))

@@ -52,7 +52,9 @@ class RemoteCache:
         known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
         for hit in hits:
             known_id, copy_id = known.get(hit.remote_id), named_id(self._remote, hit.remote_id, space)
-            rows = {one: self._reader.row(one) for one in (known_id, hit.memory_id, copy_id) if one}
+            rows = {
+                memory_id: self._reader.row(memory_id) for memory_id in (known_id, hit.memory_id, copy_id) if memory_id
+            }
             owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
             row = next((row for row in owned if row.memory.scope.space == space), None)
             # What another project keeps as a copy of its own does not make the hit that project's.
@@ -73,9 +75,9 @@ class RemoteCache:
         fresh = self._fresh.get(copy_id)
         before = fresh.memory if fresh is not None else None if row is None else row.memory
         known: JsonObject = {} if before is None else before.to_json()
-        said, scope = {**known, **hit.record}, hit.record.get("scope")
+        merged, scope = {**known, **hit.record}, hit.record.get("scope")
         scope = {**known.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
-        made = drafted(hit, {**said, "scope": scope}, self._settings.content_limit_bytes)
+        made = drafted(hit, {**merged, "scope": scope}, self._settings.content_limit_bytes)
         if made is None:
             return None
         now = self._clock.now()
@@ -118,14 +120,14 @@ class RemoteCache:
                 if row is None or not _says_the_same(row.memory, copy.memory):
                     revision = copy.memory.revision if row is None else row.memory.revision + 1
                     transaction.save(replace(copy.memory, revision=revision), Standing.CACHED)
-                    there = Delivery(
+                    delivery = Delivery(
                         wanted=revision,
                         due=None,
                         state=DeliveryState.DELIVERED,
                         acknowledged=revision,
                         remote_id=copy.remote_id,
                     )
-                    transaction.set_delivery(self._remote, copy.memory.id, there)
+                    transaction.set_delivery(self._remote, copy.memory.id, delivery)
                 lifetimes.put(transaction, copy.memory.id, lifetime)
             return fresh
 
@@ -140,13 +142,18 @@ class RemoteCache:
 
 
 def drafted(
-    hit: RemoteHit, said: Mapping[str, Any], content_limit_bytes: int, *, key: object = None, origin: object = "remote"
+    hit: RemoteHit,
+    fields: Mapping[str, Any],
+    content_limit_bytes: int,
+    *,
+    key: object = None,
+    origin: object = "remote",
 ) -> Draft | None:
     """What a remote `said` of a memory, once it was checked; None for what makes no valid memory."""
-    scope = said.get("scope")
+    scope = fields.get("scope")
     scope = scope if isinstance(scope, dict) else {}
     try:
-        created_at = moment("created_at", said.get("created_at"))
+        created_at = moment("created_at", fields.get("created_at"))
     except InvalidInput:
         created_at = None
     try:
@@ -155,23 +162,23 @@ def drafted(
             content_limit_bytes=content_limit_bytes,
             created_at=created_at,
             key=key,
-            type=said.get("type", "semantic"),
-            significance=said.get("significance", 0.5),
-            confidence=said.get("confidence", 0.5),
-            tags=said.get("tags") or (),
-            title=said.get("title"),
+            type=fields.get("type", "semantic"),
+            significance=fields.get("significance", 0.5),
+            confidence=fields.get("confidence", 0.5),
+            tags=fields.get("tags") or (),
+            title=fields.get("title"),
             context_id=scope.get("context_id"),
             agent=scope.get("agent"),
             origin=origin,
-            metadata=said.get("metadata"),
+            metadata=fields.get("metadata"),
         )
     except InvalidInput:
         return None
 
 
-def _says_the_same(one: Memory, other: Memory) -> bool:
+def _says_the_same(copy: Memory, kept: Memory) -> bool:
     """Figures that a server may count anew for each answer are not looked at."""
-    said, also = (
-        (memory.content, memory.title, memory.tags, memory.type, memory.scope.context_id) for memory in (one, other)
+    own, also = (
+        (memory.content, memory.title, memory.tags, memory.type, memory.scope.context_id) for memory in (copy, kept)
     )
-    return said == also
+    return own == also

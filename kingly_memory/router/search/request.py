@@ -31,8 +31,8 @@ SHOWING_SHARE = 0.3
 """Of the time for the local side: what looking for passages may take after the hits are found."""
 _ALIVE, _ENDED = "a", "e"
 """How a `next` begins: by what its pages have shown so far. Behind that stands the brief of each memory."""
-_BRIEF = 8
-_NEXT = re.compile(rf"[{_ALIVE}{_ENDED}]([\w-]{{{_BRIEF}}}){{1,{validation.RESULTS_LIMIT}}}", re.ASCII)
+_ID_CHARACTERS = 8
+_NEXT = re.compile(rf"[{_ALIVE}{_ENDED}]([\w-]{{{_ID_CHARACTERS}}}){{1,{validation.RESULTS_LIMIT}}}", re.ASCII)
 _RANKED = 3
 """Candidates of each ranking per hit wanted, where ranks are fused."""
 _LEAST_POOL = 10
@@ -135,7 +135,7 @@ def continuing(query: Query, request: Request, after: object) -> Query:
         raise InvalidInput("after", "does not go with a mode, which has no further pages; leave one of them out")
     if not isinstance(after, str) or not _NEXT.fullmatch(after):
         raise InvalidInput("after", "is no `next` of a search; give that of the page before, or leave it out")
-    seen = frozenset(after[start : start + _BRIEF] for start in range(1, len(after), _BRIEF))
+    seen = frozenset(after[start : start + _ID_CHARACTERS] for start in range(1, len(after), _ID_CHARACTERS))
     remote_limit = min(request.pool(query.limit) + len(seen), validation.RESULTS_LIMIT)
     return replace(query, seen=seen, or_ended=after[0] == _ENDED, remote_limit=remote_limit)
 
@@ -240,14 +240,14 @@ def shaped(found: Results, query: Query, request: Request, view: View, local_s: 
     meanwhile shifts a page.
     """
     found = view.marked(found) if query.include_archived else found
-    told = shown(found, request, query.text, time.monotonic() + local_s * SHOWING_SHARE)
-    is_last = len(found) < query.limit and len(told) == len(found)
-    ids = {one for hit in told for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
+    disclosed = shown(found, request, query.text, time.monotonic() + local_s * SHOWING_SHARE)
+    is_last = len(found) < query.limit and len(disclosed) == len(found)
+    ids = {one for hit in disclosed for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
     seen = query.seen | {short_id(one) for one in ids}
     if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
-        return told
-    is_ended = query.or_ended and told[0].archived
-    return replace(told, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
+        return disclosed
+    is_ended = query.or_ended and disclosed[0].archived
+    return replace(disclosed, next=(_ENDED if is_ended else _ALIVE) + "".join(sorted(seen)))
 
 
 def shown(results: Results, request: Request, query: str, deadline_s: float = inf) -> Results:
@@ -259,7 +259,7 @@ def shown(results: Results, request: Request, query: str, deadline_s: float = in
         return results
     from kingly_memory.retrieval.snippets import disclose
 
-    told = disclose(
+    disclosed = disclose(
         results.hits,
         request.detail,
         asked=(query, *results.repaired.values()),
@@ -267,16 +267,16 @@ def shown(results: Results, request: Request, query: str, deadline_s: float = in
         repeats=results.folded,
         deadline_s=deadline_s,
     )
-    there = told.shown.keys()
+    ids = disclosed.shown.keys()
     local = results.layers["local"]
     return replace(
         results,
-        hits=told.hits,
-        shown=told.shown,
-        layers={**results.layers, "local": replace(local, cut=local.cut or told.cut)},
-        excluded={**results.excluded, **({BEYOND_BUDGET: told.left_out} if told.left_out else {})},
-        folded=told.named,
-        more_folded=told.unnamed,
-        clusters={one: number for one, number in results.clusters.items() if one in there},
-        verdicts={one: verdict for one, verdict in results.verdicts.items() if one in there},
+        hits=disclosed.hits,
+        shown=disclosed.shown,
+        layers={**results.layers, "local": replace(local, cut=local.cut or disclosed.cut)},
+        excluded={**results.excluded, **({BEYOND_BUDGET: disclosed.left_out} if disclosed.left_out else {})},
+        folded=disclosed.named,
+        more_folded=disclosed.unnamed,
+        clusters={memory_id: number for memory_id, number in results.clusters.items() if memory_id in ids},
+        verdicts={memory_id: verdict for memory_id, verdict in results.verdicts.items() if memory_id in ids},
     )

@@ -91,8 +91,8 @@ class Search:
         sides = self._sides if include_semantic else ()
         news = [side.news for side in self._sides]
         failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
-        there = [side for side in sides if side.label not in failures]
-        at_once = bool(there) and not prefer_speed
+        reached = [side for side in sides if side.label not in failures]
+        at_once = bool(reached) and not prefer_speed
         pool = request.pool(query.limit)
 
         # Candidates: this machine finds the words and goes on; then remotes can be asked in those that exist.
@@ -107,7 +107,7 @@ class Search:
         async def ask_there() -> list[RemoteAnswer]:
             await asyncio.wait({worded}, timeout=WORDING_SHARE * settings.remote_search_s)
             asked = spelt(query, worded.result().repaired if worded.done() else {})
-            return await asyncio.gather(*(self._ask(side, asked, pool, began) for side in there))
+            return await asyncio.gather(*(self._ask(side, asked, pool, began) for side in reached))
 
         here = loop.run_in_executor(self._threads, look_here)
         answers: list[RemoteAnswer] = []
@@ -116,13 +116,13 @@ class Search:
         else:
             local = await here
             if prefer_speed and any(is_worded(hit.scores) for hit in local.hits):
-                sides, there = (), []
-            if there:
+                sides, reached = (), []
+            if reached:
                 answers = await ask_there()
         if news != [side.news for side in self._sides]:  # what others stored or forgot has come in meanwhile
             worded, deadline_s = loop.create_future(), time.monotonic() + settings.local_search_s
             local = await loop.run_in_executor(self._threads, look_here)
-        failures |= {one.side.label: one.error for one in answers if one.error is not None}
+        failures |= {answer.side.label: answer.error for answer in answers if answer.error is not None}
 
         # One list: of all layers, in the order of the mode or without repeats, and cut to what was asked for.
         def one_list() -> Results:
@@ -185,7 +185,7 @@ class Search:
         found = local_results(query, local)
         if not answered:
             return found
-        layers = {one.side.label: LayerReport(one.took_ms, len(one.hits)) for one in answered}
+        layers = {answer.side.label: LayerReport(answer.took_ms, len(answer.hits)) for answer in answered}
         found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
         # What has ended answers only where nothing that is alive does.
         is_ended = any(hit.archived for hit in local.hits)
@@ -209,10 +209,10 @@ class Search:
         delivered = {
             memory_id
             for each in deliveries.values()
-            for memory_id, one in each.items()
-            if one.state is DeliveryState.DELIVERED
+            for memory_id, delivery in each.items()
+            if delivery.state is DeliveryState.DELIVERED
         }
-        found = {
+        candidates = {
             hit.memory.id: Candidate(
                 hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.layers, hit.scores
             )
@@ -220,22 +220,22 @@ class Search:
         }
         copies: dict[tuple[str, str], tuple[RemoteSide, Row]] = {}
         now_s = self._clock.now().timestamp()
-        for one in answered:
-            for joined, hit in one.side.cache.join(query, one.hits):
-                row = joined
+        for answer in answered:
+            for stored, hit in answer.side.cache.join(query, answer.hits):
+                row = stored
                 if row.standing is Standing.CACHED and hit.memory_id is not None:
                     # What two remotes hold of the same memory is one copy, the first one's.
-                    holder, copy = copies.setdefault((hit.memory_id, hit.content), (one.side, row))
-                    if holder is not one.side:
-                        found.pop(row.memory.id, None)
+                    holder, copy = copies.setdefault((hit.memory_id, hit.content), (answer.side, row))
+                    if holder is not answer.side:
+                        candidates.pop(row.memory.id, None)
                         row = copy
-                known = found.pop(row.memory.id, None)  # what was found here has been looked at
-                is_alive = known or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
+                candidate = candidates.pop(row.memory.id, None)  # what was found here has been looked at
+                is_alive = candidate or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
                 if query.admits(row.memory) and is_alive:
-                    known = known or Candidate(row.memory, None, None, row.position >= 0, True, ())
-                    relevance = max(hit.relevance, known.remote or 0.0)
-                    layers = tuple(dict.fromkeys([*known.layers, one.side.label]))
-                    found[row.memory.id] = replace(
-                        known, memory=row.memory, remote=relevance, in_remote=True, layers=layers
+                    candidate = candidate or Candidate(row.memory, None, None, row.position >= 0, True, ())
+                    relevance = max(hit.relevance, candidate.remote or 0.0)
+                    layers = tuple(dict.fromkeys([*candidate.layers, answer.side.label]))
+                    candidates[row.memory.id] = replace(
+                        candidate, memory=row.memory, remote=relevance, in_remote=True, layers=layers
                     )
-        return list(found.values())
+        return list(candidates.values())

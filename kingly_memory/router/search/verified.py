@@ -132,7 +132,7 @@ class VerifiedRetriever:
         self, memories: Sequence[Memory], basis: Basis, sources: Sequence[str], deadline_s: float
     ) -> list[Verification | str]:
         """For each memory the verdict, or the question that a model is to answer."""
-        known = Sources(sources)
+        checker = Sources(sources)
         of_id: dict[str, Memory] = {memory.id: memory for memory in memories}
         about: dict[str, set[str]] = {memory.id: stems(memory.content[:CLAIM_READ]) for memory in memories}
         prepared: list[Verification | str] = []
@@ -144,14 +144,14 @@ class VerifiedRetriever:
                 reason = "there was nothing to hold it against"
                 prepared.append(Verification(VerificationStatus.UNVERIFIABLE, memory.confidence, reason))
             elif basis is Basis.GROUND_TRUTH and may_be_shown:
-                prepared.append(question(_said(memory), known.passages(memory.content), basis))
+                prepared.append(question(_statement(memory), checker.passages(memory.content), basis))
             elif basis is Basis.GROUND_TRUTH:
-                prepared.append(known.verify(memory.content, self._threshold))
+                prepared.append(checker.verify(memory.content, self._threshold))
             else:
                 others = [of_id[one] for one in most_similar(memory.id, about, MOST_OTHERS)]
-                shown = [_said(other) for other in others if may_be_shown and self._may_be_shown(other)]
+                shown = [_statement(other) for other in others if may_be_shown and self._may_be_shown(other)]
                 if shown:
-                    prepared.append(question(_said(memory), shown, basis))
+                    prepared.append(question(_statement(memory), shown, basis))
                 else:
                     prepared.append(cross_verify(memory, others, self._threshold))
         return prepared
@@ -164,10 +164,10 @@ class VerifiedRetriever:
         within one deadline. What it leaves open is uncertain."""
         turns, unanswered = asyncio.Semaphore(self._llm_at_once), 0
 
-        async def verdict_on(one: Verification | str) -> Verification:
+        async def verdict_on(item: Verification | str) -> Verification:
             nonlocal unanswered
-            if isinstance(one, Verification) or self._model is None:
-                return one if isinstance(one, Verification) else undecided("there is no model")
+            if isinstance(item, Verification) or self._model is None:
+                return item if isinstance(item, Verification) else undecided("there is no model")
             async with turns:
                 left_s = deadline_s - self._clock.monotonic()
                 if unanswered >= GIVE_UP_AFTER:
@@ -175,7 +175,7 @@ class VerifiedRetriever:
                 if left_s <= 0:
                     return undecided("the model was not asked, since the time was over")
                 try:
-                    reply = await answer(self._model, one, min(TIMEOUT_S, left_s), self._clock)
+                    reply = await answer(self._model, item, min(TIMEOUT_S, left_s), self._clock)
                 except LanguageModelError as error:
                     unanswered += 1
                     return undecided(f"the model gave no answer: {error.reason}")
@@ -185,20 +185,20 @@ class VerifiedRetriever:
         return list(await asyncio.gather(*map(verdict_on, prepared)))
 
 
-def _folded(found: Results) -> Results:
+def _folded(results: Results) -> Results:
     """Each statement once, in the place of its first hit: the surest memory that makes it, of equals the latest."""
     hits: list[Hit] = []
     folded: dict[str, tuple[str, ...]] = {}
-    for group in groups([hit.memory for hit in found]):
-        several = [found[place] for place in group]
-        surest = max(several, key=lambda hit: (hit.memory.confidence, hit.memory.updated_at))
-        hits.append(replace(surest, relevance=max(hit.relevance for hit in several)))
-        if len(several) > 1:
-            folded[surest.memory.id] = tuple(hit.memory.id for hit in several if hit is not surest)
-    return replace(found, hits=tuple(hits), folded={**found.folded, **folded})
+    for group in groups([hit.memory for hit in results]):
+        repeated = [results[place] for place in group]
+        surest = max(repeated, key=lambda hit: (hit.memory.confidence, hit.memory.updated_at))
+        hits.append(replace(surest, relevance=max(hit.relevance for hit in repeated)))
+        if len(repeated) > 1:
+            folded[surest.memory.id] = tuple(hit.memory.id for hit in repeated if hit is not surest)
+    return replace(results, hits=tuple(hits), folded={**results.folded, **folded})
 
 
-def _said(memory: Memory) -> str:
+def _statement(memory: Memory) -> str:
     return f"{memory.title}: {memory.content}" if memory.title else memory.content
 
 
@@ -206,11 +206,11 @@ def _texts(sources: object) -> tuple[str, ...]:
     """The sources that say anything. Raises InvalidInput when some are given and none does, or too much of them."""
     if sources is None:
         return ()
-    several = (sources,) if isinstance(sources, str) else sources
-    if not isinstance(several, list | tuple) or not all(isinstance(one, str) for one in several):
+    given = (sources,) if isinstance(sources, str) else sources
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
         raise InvalidInput("ground_truth", "expected a list of texts")
-    texts = tuple(validation.mended(one) for one in several if one.strip())
-    if several and not texts:
+    texts = tuple(validation.mended(one) for one in given if one.strip())
+    if given and not texts:
         raise InvalidInput("ground_truth", "holds no text; give the sources, or leave it out")
     size = sum(map(len, texts))
     if len(texts) > SOURCES_LIMIT or size > SOURCES_CHARACTERS:
