@@ -95,40 +95,40 @@ class Place:
             user=user or env.get("KINGLY_USER") or None,
             is_named_by_folder=not named and owner is not None,
         )
-        said = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
-        if said is False:
+        addresses = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
+        if addresses is False:
             return place
-        if said is True:
-            said = DEFAULT_ENDPOINT
+        if addresses is True:
+            addresses = DEFAULT_ENDPOINT
         try:
-            remotes = place._added(said, token, token_file, env)
+            remotes = place._added(addresses, token, token_file, env)
         except InvalidSetting as error:
             if remote is not None:
                 raise
             return replace(place, unread=error)
-        if remotes is None and (said is not None or isinstance(token, Mapping)):
+        if remotes is None and (addresses is not None or isinstance(token, Mapping)):
             from kingly_memory.home.remote_names import places
 
-            remotes = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
+            remotes = places(addresses, token, token_file, env, usual=DEFAULT_ENDPOINT)
         return replace(place, remotes=tuple(remotes or ()))
 
     def _added(
         self,
-        said: Addresses,
+        addresses: Addresses,
         token: str | Mapping[str, str] | None,
         token_file: str | os.PathLike[str] | None,
         env: Mapping[str, str],
     ) -> Sequence[RemotePlace] | None:
         """The remotes that this user has added to the home, where they are meant."""
-        if isinstance(said, Mapping) or (isinstance(said, str) and ":" in said):
+        if isinstance(addresses, Mapping) or (isinstance(addresses, str) and ":" in addresses):
             return None  # addresses: nothing needs to be read
         path = added_remotes(env)
-        if said is None and not os.path.lexists(path):
+        if addresses is None and not os.path.lexists(path):
             return None
         from kingly_memory.home.remote_names import added, added_places
 
-        known = added(path, self.home)
-        return added_places(said, known, self.project or "", token=token, token_file=token_file, environment=env)
+        remotes = added(path, self.home)
+        return added_places(addresses, remotes, self.project or "", token=token, token_file=token_file, environment=env)
 
 
 def editor() -> str | None:

@@ -41,23 +41,23 @@ class RemotePlace:
     token_file: Path | None = None
 
 
-def named(said: Addresses, usual: str) -> tuple[tuple[str, str], ...]:
+def named(addresses: Addresses, usual: str) -> tuple[tuple[str, str], ...]:
     """Each remote's name and address, in the order in which they were given; `usual` is the address that True means.
 
     Raises InvalidInput for names that cannot be told apart, and for a second remote without one.
     """
-    found = tuple(_pairs(said, usual))
-    if len(found) > 1 and any(label is None for label, _ in found):
+    pairs = tuple(_pairs(addresses, usual))
+    if len(pairs) > 1 and any(label is None for label, _ in pairs):
         raise InvalidInput("remote", "of several remotes each needs a name, as in team=http://localhost:8000")
     seen: dict[str, str] = {}
-    for label, _ in found:
+    for label, _ in pairs:
         if label is not None:
             _check(label, seen)
-    return tuple((label or UNNAMED, address) for label, address in found)
+    return tuple((label or UNNAMED, address) for label, address in pairs)
 
 
 def places(
-    said: Addresses,
+    addresses: Addresses,
     token: str | Mapping[str, str] | None,
     token_file: str | os.PathLike[str] | None,
     environment: Mapping[str, str],
@@ -66,13 +66,13 @@ def places(
 ) -> tuple[RemotePlace, ...]:
     """Each remote with its own token. One that is said without a name, also in the environment, is the first remote's
     and nobody else's."""
-    pairs = named(said, usual)
+    pairs = named(addresses, usual)
     plain: list[Secret] = []
     # Unless KINGLY_REMOTE gives the first place to another name.
     if pairs and _first_named(environment) in (UNNAMED, pairs[0][0]):
         plain = [(environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]
-    several = [(label, address, plain if place == 0 else []) for place, (label, address) in enumerate(pairs)]
-    return _with_tokens(several, token, token_file, environment)
+    remotes = [(label, address, plain if place == 0 else []) for place, (label, address) in enumerate(pairs)]
+    return _with_tokens(remotes, token, token_file, environment)
 
 
 Secret = tuple[str | None, str | os.PathLike[str] | None]
@@ -80,7 +80,7 @@ Secret = tuple[str | None, str | os.PathLike[str] | None]
 
 
 def _with_tokens(
-    several: Sequence[tuple[str, str, Sequence[Secret]]],
+    remotes: Sequence[tuple[str, str, Sequence[Secret]]],
     token: str | Mapping[str, str] | None,
     token_file: str | os.PathLike[str] | None,
     environment: Mapping[str, str],
@@ -88,12 +88,12 @@ def _with_tokens(
     """Each remote with the first token that there is: said by its name, for the first one as an argument without a
     name, in `KINGLY_TOKEN_<NAME>`, in the file that `KINGLY_TOKEN_FILE_<NAME>` names, or one of those beside it."""
     own = token if isinstance(token, Mapping) else {}
-    unknown = sorted(own.keys() - {label for label, _, _ in several})
+    unknown = sorted(own.keys() - {label for label, _, _ in remotes})
     if unknown:
         raise InvalidInput("token", f"{unknown[0]!r} is no remote of those that are named")
     argument: Secret = (token, None) if token and isinstance(token, str) else (None, token_file)
-    found = []
-    for place, (label, address, others) in enumerate(several):
+    chosen = []
+    for place, (label, address, others) in enumerate(remotes):
         ending = variable(label)
         ways = [
             (own.get(label), None),
@@ -104,17 +104,17 @@ def _with_tokens(
         ]
         shown, path = next((way for way in ways if any(way)), (None, None))
         file = None if path is None else Path.cwd() / Path(path).expanduser()
-        found.append(RemotePlace(label, address, shown, file))
-    return tuple(found)
+        chosen.append(RemotePlace(label, address, shown, file))
+    return tuple(chosen)
 
 
 def _first_named(environment: Mapping[str, str]) -> str | None:
     """The first name in KINGLY_REMOTE."""
     try:
-        told = named(environment.get("KINGLY_REMOTE"), "")
+        remotes = named(environment.get("KINGLY_REMOTE"), "")
     except InvalidInput:
         return None
-    return told[0][0] if told else UNNAMED
+    return remotes[0][0] if remotes else UNNAMED
 
 
 def variable(label: str) -> str:
@@ -122,16 +122,18 @@ def variable(label: str) -> str:
     return label.upper().replace("-", "_")
 
 
-def _pairs(said: Addresses, usual: str) -> Iterator[tuple[str | None, str]]:
-    if isinstance(said, Mapping):
-        for label, address in said.items():
+def _pairs(addresses: Addresses, usual: str) -> Iterator[tuple[str | None, str]]:
+    if isinstance(addresses, Mapping):
+        for label, address in addresses.items():
             if re.fullmatch(_NAME, str(label)) is None:
                 raise InvalidInput("remote", f"{str(label)[:40]!r} is no name for a remote; {_RULE}")
             yield label, usual if isinstance(address, bool) else address
         return
-    if said is not None and not isinstance(said, Sequence | bool):
+    if addresses is not None and not isinstance(addresses, Sequence | bool):
         raise InvalidInput("remote", "expected an address such as http://localhost:8000")
-    texts: Iterable[str | bool | None] = [said] if isinstance(said, str | bool) or said is None else said
+    texts: Iterable[str | bool | None] = (
+        [addresses] if isinstance(addresses, str | bool) or addresses is None else addresses
+    )
     for text in texts:
         if text is True:
             yield None, usual
@@ -188,7 +190,7 @@ def homes(path: Path) -> dict[str, list[AddedRemote]]:
         return {}
     text = secret(path, path.name)
     try:
-        return {home: [AddedRemote(**one) for one in several] for home, several in json.loads(text).items()}
+        return {home: [AddedRemote(**one) for one in remotes] for home, remotes in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
         raise InvalidSetting(path.name, f"{path} is damaged; move it away and add the remotes again") from None
 
@@ -199,7 +201,7 @@ def added(path: Path, home: Path) -> list[AddedRemote]:
 
 
 def added_places(
-    said: Addresses,
+    addresses: Addresses,
     known: Sequence[AddedRemote],
     project: str,
     *,
@@ -209,10 +211,12 @@ def added_places(
 ) -> tuple[RemotePlace, ...] | None:
     """The added remotes that are meant by their names, or the project's own ones when nothing is said, with their
     tokens; None when addresses are said, or there are none. Raises InvalidInput for a name that was not added."""
-    if said is None:
+    if addresses is None:
         meant = [one for one in known if one.project == project]
     else:
-        texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
+        texts = (
+            [addresses] if isinstance(addresses, str) else list(addresses) if isinstance(addresses, Sequence) else []
+        )
         words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [""])]
         if not all(re.fullmatch(_NAME, word) for word in words):
             return None
@@ -222,5 +226,5 @@ def added_places(
             problem = f"{unknown!r} is no address such as http://localhost:8000 and no remote added to this home"
             raise InvalidInput("remote", f"{problem}; `kingly-memory remotes add {unknown} URL` adds it")
         meant = [by_name[word] for word in words]
-    several = [(one.name, one.address, [(None, one.token_file)]) for one in meant]
-    return _with_tokens(several, token, token_file, environment) or None
+    remotes = [(remote.name, remote.address, [(None, remote.token_file)]) for remote in meant]
+    return _with_tokens(remotes, token, token_file, environment) or None

@@ -30,7 +30,7 @@ _LOGGED = re.compile(
     r"|File \"|at [\w.$<>]+\(|Traceback |Caused by: |[\w.]+(?:Error|Exception)\b)"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)[\"')\]]{0,2}\s|(?<=[。！？])")
-_ASKING = re.compile(r"\W{0,8}(?:what|when|where|who|whom|whose|which|why|how)\b", re.IGNORECASE)
+_QUESTION_WORD = re.compile(r"\W{0,8}(?:what|when|where|who|whom|whose|which|why|how)\b", re.IGNORECASE)
 _POINTING = re.compile(
     r"\b(?:(?:this|these)\b(?! (?:year|month|week|morning|evening)\b)|above\b|below\b|the following\b|here\b)",
     re.IGNORECASE,
@@ -47,13 +47,13 @@ def extract_query(text: str) -> str:
     """
     if is_short(text):
         return text
-    said, pasted = _apart(text if len(text) <= READ else f"{text[: READ // 2]}\n\n{text[-READ // 2 :]}")
-    is_plain = len(said) == 1 and not pasted and len(text) <= MOST_PLAIN
-    if is_plain and len(set(_telling(said))) <= QUERY_WORDS:
+    typed, pasted = _apart(text if len(text) <= READ else f"{text[: READ // 2]}\n\n{text[-READ // 2 :]}")
+    is_plain = len(typed) == 1 and not pasted and len(text) <= MOST_PLAIN
+    if is_plain and len(set(_telling(typed))) <= QUERY_WORDS:
         return text
-    question = _question(said)
+    question = _question(typed)
     if not any(_telling([question])):
-        all_words = dict.fromkeys(_telling(_failures_first([*pasted, *said])))
+        all_words = dict.fromkeys(_telling(_failures_first([*pasted, *typed])))
         return _cut(list(all_words) or text.split())
     if not _POINTING.search(question):
         return _cut(question.split())
@@ -71,27 +71,27 @@ def _apart(text: str) -> tuple[list[str], list[str]]:
         lines = [*lines[: LINES // 2], "", *lines[-LINES // 2 :]]
     fences = [at for at, line in enumerate(lines) if _FENCE.match(line)]
     closed = set(fences[: len(fences) // 2 * 2])
-    said: list[str] = [""]
+    typed: list[str] = [""]
     pasted: list[str] = []
     is_fenced = is_others = False
     for at, line in enumerate(lines):
         if at in closed or not line.strip():
             is_fenced ^= at in closed
             is_others = False
-            said.append("")
+            typed.append("")
         elif is_fenced:
             pasted.append(line)
         elif turn := _USER.match(line):
             is_others = False
-            pasted += said
-            said = [line[turn.end() :]]
+            pasted += typed
+            typed = [line[turn.end() :]]
         elif is_others or _OTHER.match(line) or _is_pasted(line):
             is_others = is_others or _OTHER.match(line) is not None
             pasted.append(line)
-            said.append("")
+            typed.append("")
         else:
-            said[-1] += f" {line}"
-    paragraphs = (" ".join(_TAG.sub(" ", one).split()) for one in said)
+            typed[-1] += f" {line}"
+    paragraphs = (" ".join(_TAG.sub(" ", one).split()) for one in typed)
     return [one for one in paragraphs if one], [one for one in pasted if one]
 
 
@@ -104,19 +104,19 @@ def _is_pasted(line: str) -> bool:
     return signs + sum(map(str.isdigit, bare)) / 2 >= _SIGNS * len(bare) > 0
 
 
-def _question(said: Sequence[str]) -> str:
+def _question(typed: Sequence[str]) -> str:
     """The questions of the last paragraph or else of the first, else the last paragraphs that are short together."""
-    ends = [[one.strip() for one in _SENTENCE_END.split(paragraph)] for paragraph in (*said[-1:], *said[:1])]
+    ends = [[one.strip() for one in _SENTENCE_END.split(paragraph)] for paragraph in (*typed[-1:], *typed[:1])]
     for sentences in ends:
         marked = [one for one in sentences if one.rstrip("\"')]* ").endswith(("?", "？"))]
         if marked:
             return " ".join(dict.fromkeys(marked))
     for sentences in ends:
-        unmarked = [one for one in sentences if _ASKING.match(one)]
+        unmarked = [one for one in sentences if _QUESTION_WORD.match(one)]
         if unmarked:
             return unmarked[-1]
-    last = "".join(said[-1:])
-    for paragraph in reversed(said[:-1]):
+    last = "".join(typed[-1:])
+    for paragraph in reversed(typed[:-1]):
         if not is_short(f"{paragraph} {last}"):
             break
         last = f"{paragraph} {last}"
@@ -139,8 +139,8 @@ def _telling(texts: Iterable[str]) -> Iterator[str]:
             yield word
 
 
-def _cut(said: Sequence[str]) -> str:
+def _cut(chosen: Sequence[str]) -> str:
     """Never long, so that what was extracted stays as it is. Of too many words the telling ones are kept."""
-    if len(said) > QUERY_WORDS:
-        said = [word for word in said if any(_telling([word]))] or said
-    return " ".join(said[:QUERY_WORDS])[:QUERY_CHARACTERS].strip()
+    if len(chosen) > QUERY_WORDS:
+        chosen = [word for word in chosen if any(_telling([word]))] or chosen
+    return " ".join(chosen[:QUERY_WORDS])[:QUERY_CHARACTERS].strip()

@@ -82,10 +82,10 @@ def _spots(text: str) -> list[tuple[int, int, str]]:
     if not found:
         return []
     merged: list[tuple[int, int, str]] = []
-    for start, stop, kind in sorted(one for one in found if any(map(str.isalnum, seen[one[0] : one[1]]))):
+    for start, stop, kind in sorted(spot for spot in found if any(map(str.isalnum, seen[spot[0] : spot[1]]))):
         if merged and start < merged[-1][1]:
-            first, end, said = merged[-1]
-            merged[-1] = (first, max(end, stop), said)
+            first, end, first_kind = merged[-1]
+            merged[-1] = (first, max(end, stop), first_kind)
         else:
             merged.append((start, stop, kind))
     return merged if places is None else [(places[start], places[stop - 1] + 1, kind) for start, stop, kind in merged]
@@ -296,7 +296,7 @@ class _Hints:
 @cache
 def _hints(is_long: bool, has_digit: bool, is_ascii: bool) -> _Hints:
     """Of the rules that may find something in such a text."""
-    return _Hints([one for one in _RULES if is_long >= one.is_long and has_digit >= one.has_digit], is_ascii)
+    return _Hints([rule for rule in _RULES if is_long >= rule.is_long and has_digit >= rule.has_digit], is_ascii)
 
 
 @cache
@@ -549,10 +549,10 @@ def _coded(seen: str) -> Iterator[tuple[int, int, str]]:
     """What holds a secret once it is read as base64."""
     for match in _CODED.finditer(seen):
         try:
-            said = b64decode(match.group(), validate=True).decode("ascii")
+            decoded = b64decode(match.group(), validate=True).decode("ascii")
         except ValueError:
             continue
-        if said.replace("\n", "").isprintable() and _spots(said):
+        if decoded.replace("\n", "").isprintable() and _spots(decoded):
             yield (*match.span(), "secret")
 
 

@@ -22,19 +22,19 @@ Topic = Mapping[str, float]
 """Stems and how much each weighs, above 0."""
 
 
-def count(said: Counter[str], text: str) -> None:
+def count(counts: Counter[str], text: str) -> None:
     """Add a text's words to those that were said."""
-    said.update(words(text[:READ]))
-    if len(said) > MOST_COUNTED:
-        kept = _most_frequent(said, MOST_COUNTED // 2)
-        said.clear()
-        said.update(dict(kept))
+    counts.update(words(text[:READ]))
+    if len(counts) > MOST_COUNTED:
+        kept = _most_frequent(counts, MOST_COUNTED // 2)
+        counts.clear()
+        counts.update(dict(kept))
 
 
-def topic(said: Counter[str]) -> Topic:
+def topic(counts: Counter[str]) -> Topic:
     """What all of it is about: the most frequent stems, each by the logarithm of how often it was said."""
     by_stem: Counter[str] = Counter()
-    for word, times in _most_frequent(said, 2 * MOST_WORDS):
+    for word, times in _most_frequent(counts, 2 * MOST_WORDS):
         for stem in stems_of(word):
             by_stem[stem] += times
     return {word: 1 + math.log(times) for word, times in _most_frequent(by_stem, MOST_WORDS)}
@@ -50,14 +50,14 @@ def stems_of(word: str) -> tuple[str, ...]:
     return tuple(stems(word))
 
 
-def merged(one: Topic, other: Topic) -> Topic:
+def merged(left: Topic, right: Topic) -> Topic:
     """What two topics are about together."""
-    return {word: one.get(word, 0.0) + other.get(word, 0.0) for word in {**one, **other}}
+    return {word: left.get(word, 0.0) + right.get(word, 0.0) for word in {**left, **right}}
 
 
-def cosine(one: Topic, other: Topic) -> float:
+def cosine(left: Topic, right: Topic) -> float:
     """How alike two topics are, from 0 to 1."""
-    return 0.0 if one.keys().isdisjoint(other) else dot(unit(one), unit(other))
+    return 0.0 if left.keys().isdisjoint(right) else dot(unit(left), unit(right))
 
 
 def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tuple[float, str, str]]:
@@ -70,34 +70,34 @@ def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tupl
     topics: Sequence[tuple[str, Topic]] = [(name, unit(one)) for name, one in named]
     spread = Counter(word for _, one in topics for word in one)
     earlier: defaultdict[str, list[int]] = defaultdict(list)
-    for place, (name, one) in enumerate(topics):
-        heads = _heads(one, spread, threshold)
+    for index, (name, vector) in enumerate(topics):
+        heads = _heads(vector, spread, threshold)
         shared = Counter(other for word in heads for other in earlier[word])
         for other, _ in shared.most_common(MOST_COMPARED):
-            similarity = dot(topics[other][1], one)
+            similarity = dot(topics[other][1], vector)
             if similarity > threshold:
                 yield similarity, topics[other][0], name
         for word in heads:
-            earlier[word].append(place)
+            earlier[word].append(index)
 
 
-def _heads(one: Topic, spread: Mapping[str, int], threshold: float) -> list[str]:
+def _heads(vector: Topic, spread: Mapping[str, int], threshold: float) -> list[str]:
     heads: list[str] = []
-    left = math.fsum(value * value for value in one.values())
-    for word in sorted(one, key=lambda word: (spread[word], word)):
+    left = math.fsum(value * value for value in vector.values())
+    for word in sorted(vector, key=lambda word: (spread[word], word)):
         if math.sqrt(max(left, 0.0)) < threshold * (1 - 1e-9):
             break
         heads.append(word)
-        left -= one[word] ** 2
+        left -= vector[word] ** 2
     return heads
 
 
-def unit(one: Topic) -> Topic:
+def unit(vector: Topic) -> Topic:
     """The same with length 1; empty for one that weighs nothing."""
-    length = math.sqrt(math.fsum([value * value for value in one.values()]))
-    return {word: value / length for word, value in one.items() if value} if length else {}
+    length = math.sqrt(math.fsum([value * value for value in vector.values()]))
+    return {word: value / length for word, value in vector.items() if value} if length else {}
 
 
-def dot(one: Topic, other: Topic) -> float:
+def dot(left: Topic, right: Topic) -> float:
     """How alike two topics of length 1 are, from 0 to 1."""
-    return min(1.0, math.fsum([one[word] * other[word] for word in one.keys() & other.keys()]))
+    return min(1.0, math.fsum([left[word] * right[word] for word in left.keys() & right.keys()]))

@@ -62,7 +62,7 @@ def token_spans(text: str) -> list[tuple[int, int]]:
 
     A run without spaces is one token for every 16 characters begun, a character of an unbroken script is one.
     """
-    return [found.span() for found in re.finditer(_token(text), text)]
+    return [match.span() for match in re.finditer(_token(text), text)]
 
 
 def token_count(text: str) -> int:
@@ -88,11 +88,11 @@ def estimated_tokens(text: str) -> int:
 def stems(text: str) -> set[str]:
     """What a text is about, to be compared with another one: the stems of its words without stop words, and pairs of
     neighbouring characters where a script has no spaces."""
-    said = set(words(without_unbroken(text))) - STOP_WORDS
+    all_words = set(words(without_unbroken(text))) - STOP_WORDS
     if text.isascii():
-        return set(map(stem, said))
+        return set(map(stem, all_words))
     pairs = {run[at : at + 2] for run in unbroken_runs(text) for at in range(max(len(run) - 1, 1))}
-    return {stem(without_marks(word)) for word in said} | pairs
+    return {stem(without_marks(word)) for word in all_words} | pairs
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
@@ -101,9 +101,9 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else plural}"
 
 
-def shared(one: Set[str], other: Set[str]) -> float:
+def shared(left: Set[str], right: Set[str]) -> float:
     """The share of their words that two texts have in common (Dice 1945), in [0, 1]."""
-    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0
+    return 2 * len(left & right) / (len(left) + len(right)) if left and right else 0.0
 
 
 # --- stems ------------------------------------------------------------------------------------------------------------
