@@ -70,15 +70,15 @@ class KinglyMemoryService(base.BaseMemoryService):
         """Facts to remember; the same text again is the same memory."""
         drafts = [
             {
-                "content": _text(one.content),
-                "origin": Origin.USER if one.author == "user" else Origin.AGENT,
+                "content": _text(memory.content),
+                "origin": Origin.USER if memory.author == "user" else Origin.AGENT,
                 "metadata": {
                     **(custom_metadata or {}),
-                    **one.custom_metadata,
-                    **_told(one.author, one.content.role, one.timestamp),
+                    **memory.custom_metadata,
+                    **_metadata(memory.author, memory.content.role, memory.timestamp),
                 },
             }
-            for one in memories
+            for memory in memories
         ]
         await asked(self._of(app_name, user_id), lambda memory: memory.store_many(drafts))
 
@@ -97,28 +97,28 @@ class KinglyMemoryService(base.BaseMemoryService):
 
 def _turns(events: Iterable[Event], session: str, beside: Mapping[str, object] | None = None) -> list[Turn]:
     turns = []
-    for one in events:
-        if one.content is not None and not one.partial:
-            at = datetime.fromtimestamp(one.timestamp, UTC).isoformat()
-            told = {**(beside or {}), **_told(one.author, one.content.role, at)}
-            turns.append(Turn(session, one.id, _text(one.content), one.author, told))
+    for event in events:
+        if event.content is not None and not event.partial:
+            at = datetime.fromtimestamp(event.timestamp, UTC).isoformat()
+            metadata = {**(beside or {}), **_metadata(event.author, event.content.role, at)}
+            turns.append(Turn(session, event.id, _text(event.content), event.author, metadata))
     return turns
 
 
 def _text(content: Content) -> str:
-    return "\n".join(one.text for one in content.parts or () if one.text and not one.thought)
+    return "\n".join(part.text for part in content.parts or () if part.text and not part.thought)
 
 
-def _told(author: str | None, role: str | None, at: str | None) -> dict[str, Any]:
+def _metadata(author: str | None, role: str | None, at: str | None) -> dict[str, Any]:
     return {name: value for name, value in {"author": author, "role": role, "at": at}.items() if value is not None}
 
 
 def _entry(hit: Hit) -> MemoryEntry:
-    memory, told = hit.memory, dict(hit.memory.metadata)
+    memory, metadata = hit.memory, dict(hit.memory.metadata)
     return MemoryEntry(
         id=memory.id,
-        author=told.pop("author", None),
-        timestamp=told.pop("at", None) or memory.created_at.isoformat(),
-        content=Content(role=told.pop("role", "user"), parts=[Part(text=memory.content)]),
-        custom_metadata=told,
+        author=metadata.pop("author", None),
+        timestamp=metadata.pop("at", None) or memory.created_at.isoformat(),
+        content=Content(role=metadata.pop("role", "user"), parts=[Part(text=memory.content)]),
+        custom_metadata=metadata,
     )

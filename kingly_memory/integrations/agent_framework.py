@@ -35,9 +35,9 @@ class KinglyContextProvider(ContextProvider):
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         replies = context.response.messages if context.response else []
-        said = [{"role": one.role, "content": one.text} for one in (*context.input_messages, *replies)]
+        turns = [{"role": one.role, "content": one.text} for one in (*context.input_messages, *replies)]
         session_id = as_label("session_id", context.session_id) if context.session_id else None
-        await asked(self._memory, lambda memory: memory.capture(said, context_id=session_id))
+        await asked(self._memory, lambda memory: memory.capture(turns, context_id=session_id))
 
 
 class KinglyHistoryProvider(HistoryProvider):

@@ -31,7 +31,7 @@ ROOT, EARLIER = "memories", "memories-earlier"
 KEPT = "30d"
 """How long what a file said before can be had back."""
 MOST_LINES = 999_999
-_LINES_TOLD = 20
+_LINES_NAMED = 20
 _PAGE = 100
 _VERSION_DIGITS = 16
 
@@ -142,7 +142,7 @@ class _Files:
         )
         file = await self._existing(place)
         text = _text(file)
-        lines = list(islice(_lines_with(text, old), _LINES_TOLD))
+        lines = list(islice(_lines_with(text, old), _LINES_NAMED))
         if not lines:
             raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {_path(place)}.")
         if text.count(old) > 1:

@@ -34,7 +34,11 @@ class KinglyMemory(Memory):
 
     async def update_context(self, model_context: Any) -> UpdateContextResult:
         messages = await model_context.get_messages()
-        asks = [one.content for one in messages if isinstance(one, UserMessage) and isinstance(one.content, str)]
+        asks = [
+            message.content
+            for message in messages
+            if isinstance(message, UserMessage) and isinstance(message.content, str)
+        ]
         result = await self.query(asks[-1] if asks else "")
         if result.results:
             notes = "\n".join(f"- {one.content}" for one in result.results)

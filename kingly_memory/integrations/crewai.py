@@ -23,13 +23,13 @@ class KinglyMemory(Memory):
     def __init__(self, memory: SyncMemoryRouter, *, root: str = "crewai", **how: Any) -> None:
         super().__init__(storage=KinglyStorage(memory, root=root), embedder=lambda texts: [[] for _ in texts], **how)
 
-    def remember(self, content: str, *told: Any, **how: Any) -> MemoryRecord | None:
-        kept = self._kept([content], *told, **how)
+    def remember(self, content: str, *arguments: Any, **how: Any) -> MemoryRecord | None:
+        kept = self._kept([content], *arguments, **how)
         return kept[0] if kept else None
 
-    def remember_many(self, contents: list[str], *told: Any, **how: Any) -> list[MemoryRecord]:
+    def remember_many(self, contents: list[str], *arguments: Any, **how: Any) -> list[MemoryRecord]:
         """They are kept when this returns."""
-        return self._kept(contents, *told, **how)
+        return self._kept(contents, *arguments, **how)
 
     def extract_memories(self, content: str) -> list[str]:
         """The whole text: a search finds the place in it."""
@@ -48,8 +48,10 @@ class KinglyMemory(Memory):
         """The same at either depth. Nothing is written: `last_accessed` stays as it was."""
         below = fitting(join_scope_paths(self.root_scope, scope), categories)
 
-        def fits(one: MemoryRecord) -> bool:
-            return below(one) and (include_private or not one.private or (source is not None and one.source == source))
+        def fits(record: MemoryRecord) -> bool:
+            return below(record) and (
+                include_private or not record.private or (source is not None and record.source == source)
+            )
 
         matches = []
         for record, relevance in self._storage.find(query, fits, limit) if not is_blank(query) else []:
@@ -73,7 +75,7 @@ class KinglyMemory(Memory):
             return []
         records = [
             MemoryRecord(
-                content=one,
+                content=content,
                 scope=join_scope_paths(self.root_scope if root_scope is None else root_scope, scope),
                 categories=categories or [],
                 metadata=metadata or {},
@@ -81,8 +83,8 @@ class KinglyMemory(Memory):
                 source=source,
                 private=private,
             )
-            for one in contents
-            if str(one).strip()  # MemoryRecord says what is wrong with what is no text
+            for content in contents
+            if str(content).strip()  # MemoryRecord says what is wrong with what is no text
         ]
         self._storage.save(records)
         return records

@@ -46,12 +46,12 @@ def fitting(
 ) -> Fits:
     """Whether a record has all that is said: one of the categories, every field, and its scope there or below."""
     above = _folder(scope_prefix)
-    return lambda one: (
-        (normal(one.scope) + "/").startswith(above)
-        and (not categories or not set(categories).isdisjoint(one.categories))
-        and all(one.metadata.get(name) == value for name, value in (metadata_filter or {}).items())
-        and (record_ids is None or one.id in record_ids)
-        and (older_than is None or utc(one.created_at) < utc(older_than))
+    return lambda record: (
+        (normal(record.scope) + "/").startswith(above)
+        and (not categories or not set(categories).isdisjoint(record.categories))
+        and all(record.metadata.get(name) == value for name, value in (metadata_filter or {}).items())
+        and (record_ids is None or record.id in record_ids)
+        and (older_than is None or utc(record.created_at) < utc(older_than))
     )
 
 

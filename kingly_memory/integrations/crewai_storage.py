@@ -65,9 +65,9 @@ class KinglyStorage:
         now = datetime.now(UTC).replace(tzinfo=None).isoformat()
         with suppress(VersionConflict):
             self._documents.write(
-                Put(*one[:2], {**one.value, "last_accessed": now}, one.version, index=("content",))
-                for one in self._documents.get_many(places)
-                if one is not None
+                Put(*document[:2], {**document.value, "last_accessed": now}, document.version, index=("content",))
+                for document in self._documents.get_many(places)
+                if document is not None
             )
 
     def search(
@@ -94,16 +94,16 @@ class KinglyStorage:
         """Best first, by words and without a vector."""
         found: list[tuple[MemoryRecord, float]] = []
         first, most = 0, min(limit, RESULTS_LIMIT)
-        while len(found) < limit and (told := self._documents.search(self._place, query, limit=most, offset=first)):
-            records = ((_record(one.document), one.relevance or 0.0) for one in told)
+        while len(found) < limit and (hits := self._documents.search(self._place, query, limit=most, offset=first)):
+            records = ((_record(one.document), one.relevance or 0.0) for one in hits)
             found += [one for one in records if fits(one[0])]
             first, most = first + most, RESULTS_LIMIT
         return found[:limit]
 
-    def delete(self, *told: Any, **how: Any) -> int:
+    def delete(self, *arguments: Any, **how: Any) -> int:
         """Those that all that is said fits, as `fitting` takes it. Returns how many those were."""
         removed = 0
-        for gone in batches(list(self._records(fitting(*told, **how))), _TOGETHER):
+        for gone in batches(list(self._records(fitting(*arguments, **how))), _TOGETHER):
             removes = [Remove(self._place, as_label("id", one.id)) for one in gone]
             removed += sum(was is not None for was in self._documents.write(removes))
         return removed
@@ -146,11 +146,13 @@ class KinglyStorage:
     async def asave(self, records: list[MemoryRecord]) -> None:
         await asyncio.to_thread(self.save, records)
 
-    async def asearch(self, query_embedding: list[float], *told: Any, **how: Any) -> list[tuple[MemoryRecord, float]]:
-        return await asyncio.to_thread(self.search, query_embedding, *told, **how)
+    async def asearch(
+        self, query_embedding: list[float], *arguments: Any, **how: Any
+    ) -> list[tuple[MemoryRecord, float]]:
+        return await asyncio.to_thread(self.search, query_embedding, *arguments, **how)
 
-    async def adelete(self, *told: Any, **how: Any) -> int:
-        return await asyncio.to_thread(self.delete, *told, **how)
+    async def adelete(self, *arguments: Any, **how: Any) -> int:
+        return await asyncio.to_thread(self.delete, *arguments, **how)
 
     def _records(self, fits: Fits) -> Iterator[MemoryRecord]:
         last: Document | None = None
@@ -179,9 +181,9 @@ def _value(record: MemoryRecord) -> dict[str, Any]:
 
 
 def _record(document: Document) -> MemoryRecord:
-    told = dict(document.value)
-    vector = told.pop("float32", None)
-    record = MemoryRecord.model_validate(told)
+    fields = dict(document.value)
+    vector = fields.pop("float32", None)
+    record = MemoryRecord.model_validate(fields)
     if vector is not None:
         record.embedding = np.frombuffer(b64decode(vector), np.float32).tolist()
     return record

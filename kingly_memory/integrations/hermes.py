@@ -79,13 +79,13 @@ class KinglyMemoryProvider(MemoryProvider):
         """JSON; an error is told to the model in a sentence."""
         if tool_name not in _TOOLS:
             return json.dumps({"error": f"there is no tool {tool_name}; there are {', '.join(_TOOLS)}"})
-        said = str((args or {}).get(_TOOLS[tool_name][1]) or "")
+        text = str((args or {}).get(_TOOLS[tool_name][1]) or "")
         try:
             if self._router is None:
                 return json.dumps({"error": "the memory is not open"})
             if tool_name == "kingly_store":
-                return json.dumps({"id": self._router.store(said).id})
-            hits = self._router.search(said, limit=5)
+                return json.dumps({"id": self._router.store(text).id})
+            hits = self._router.search(text, limit=5)
             return json.dumps({"memories": [one.memory.content for one in hits]}, ensure_ascii=False)
         except KinglyMemoryError as error:
             return json.dumps({"error": str(error)}, ensure_ascii=False)

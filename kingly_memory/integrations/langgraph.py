@@ -60,8 +60,8 @@ class _Items(base.BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         self.embeddings = base.ensure_embeddings(index.get("embed")) if index else None
-        told: Mapping[str, Any] = index or {}  # the framework's own stores do not agree on the name
-        self._fields = told.get("fields") or told.get("text_fields") or ["$"]
+        options: Mapping[str, Any] = index or {}  # the framework's own stores do not agree on the name
+        self._fields = options.get("fields") or options.get("text_fields") or ["$"]
 
     async def _done(self, ops: list[base.Op]) -> list[base.Result]:
         """What the operations answer, in their order. All writing is one transaction, after all reading."""
@@ -92,15 +92,21 @@ class _Items(base.BaseStore):
         else:
             found = await self._search(op)
         if op.refresh_ttl and self.ttl_config and self.ttl_config.get("refresh_on_read", False):
-            used += [same for one, _ in found for same in (one, one._replace(namespace=vectors.beside(one.namespace)))]
+            used += [
+                same
+                for document, _ in found
+                for same in (document, document._replace(namespace=vectors.beside(document.namespace)))
+            ]
         if isinstance(op, base.GetOp):
-            return next((base.Item(**_told(one)) for one, _ in found), None)
-        return [base.SearchItem(**_told(one), score=score) for one, score in found]
+            return next((base.Item(**_fields(one)) for one, _ in found), None)
+        return [base.SearchItem(**_fields(one), score=score) for one, score in found]
 
     async def _namespaces(self, op: base.ListNamespacesOp) -> list[Namespace]:
         first, until = _page(op)
         conditions = op.match_conditions or ()
-        plain = (one.path for one in conditions if one.match_type == "prefix" and "*" not in one.path)
+        plain = (
+            condition.path for condition in conditions if condition.match_type == "prefix" and "*" not in condition.path
+        )
         known = await self._documents.namespaces(self._place(next(plain, ())))
         fitting = (name for name in map(_name, known) if all(_fits(name, one) for one in conditions))
         return sorted({name[: op.max_depth] for name in fitting})[first:until]
@@ -119,11 +125,13 @@ class _Items(base.BaseStore):
         engine, now_s = self._engine, self._engine.now_s()
 
         def look() -> list[Found]:
-            once: dict[tuple[Namespace, str], Found] = {(one.namespace, one.key): (one, score) for one, score in best}
+            once: dict[tuple[Namespace, str], Found] = {
+                (document.namespace, document.key): (document, score) for document, score in best
+            }
             while queries and len(once) < until:
                 reader, query = engine.reader.documents, queries.pop()
-                for one in search(reader, engine.space, prefix, query, wanted=wanted, now_s=now_s, most=until):
-                    once.setdefault((one.document.namespace, one.document.key), one)
+                for hit in search(reader, engine.space, prefix, query, wanted=wanted, now_s=now_s, most=until):
+                    once.setdefault((hit.document.namespace, hit.document.key), hit)
                     if len(once) >= until:
                         break
             return list(once.values())[first:until]
@@ -136,14 +144,14 @@ class _Items(base.BaseStore):
         made = iter(await self.embeddings.aembed_documents(flat) if self.embeddings and flat else ())
         changes: list[Put | Remove] = []
         for op, own in zip(puts.values(), texts, strict=True):
-            place, key = self._place(op.namespace), as_label("key", op.key)
+            namespace, key = self._place(op.namespace), as_label("key", op.key)
             ttl = op.ttl * 60 if isinstance(op.ttl, int | float) else op.ttl
             is_found = op.index is not False
             changes.append(
-                Remove(place, key) if op.value is None else Put(place, key, op.value, ttl=ttl, index=is_found)
+                Remove(namespace, key) if op.value is None else Put(namespace, key, op.value, ttl=ttl, index=is_found)
             )
             if op.value is None or self.embeddings:
-                changes.append(vectors.change(place, key, op.value, list(islice(made, len(own))), ttl))
+                changes.append(vectors.change(namespace, key, op.value, list(islice(made, len(own))), ttl))
         await self._documents.write(changes)
 
     def _texts(self, op: base.PutOp) -> list[str]:
@@ -164,9 +172,9 @@ class _Items(base.BaseStore):
         return checked_namespace([self._root, *(as_label("namespace", label) for label in namespace)])
 
     async def _sweep(self) -> int:
-        place = self._place(())
-        await self._documents.sweep(vectors.beside(place))
-        return await self._documents.sweep(place)
+        namespace = self._place(())
+        await self._documents.sweep(vectors.beside(namespace))
+        return await self._documents.sweep(namespace)
 
     async def _start_sweeper(self, minutes: float | None) -> None:
         """It ends when it is stopped, or with the router."""
@@ -215,8 +223,8 @@ class KinglyStore(_Items):
         """There is nothing to prepare."""
 
     def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        asked = list(ops)
-        return self._call(lambda: self._done(asked))
+        operations = list(ops)
+        return self._call(lambda: self._done(operations))
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         return await asyncio.to_thread(self.batch, list(ops))
@@ -282,13 +290,13 @@ def _folder(conn_string: str) -> str:
     return conn_string
 
 
-def _told(document: Document) -> dict[str, Any]:
+def _fields(document: Document) -> dict[str, Any]:
     times = {"created_at": document.created_at, "updated_at": document.updated_at}
     return {"namespace": _name(document.namespace), "key": as_name(document.key), "value": document.value, **times}
 
 
-def _name(place: Namespace) -> Namespace:
-    return tuple(map(as_name, place[1:]))
+def _name(namespace: Namespace) -> Namespace:
+    return tuple(map(as_name, namespace[1:]))
 
 
 def _page(op: base.SearchOp | base.ListNamespacesOp) -> tuple[int, int]:
@@ -304,10 +312,10 @@ def _fits(namespace: Namespace, condition: base.MatchCondition) -> bool:
     return len(part) == len(path) and all(one in ("*", label) for one, label in zip(path, part, strict=True))
 
 
-def _filter(said: object) -> Filter | None:
+def _filter(fields: object) -> Filter | None:
     """A field with dots in its name is a path: `{"user.city": "Oslo"}`. Raises InvalidInput."""
     wanted: dict[str, Any] = {}
-    for field, value in deepcopy(dict(check_filter("filter", said or {}))).items():
+    for field, value in deepcopy(dict(check_filter("filter", fields or {}))).items():
         if set("'\"[]()").intersection(field):
             raise InvalidInput(
                 "filter", f"Invalid filter key {field[:80]!r}; name a field, or the path to one with dots"

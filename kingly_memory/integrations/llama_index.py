@@ -27,22 +27,22 @@ class KinglyMemoryBlock(BaseMemoryBlock[str]):
     budget_tokens: int = Field(default=1_000, description="The most tokens of the notes, about.")
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
-        said = [one.content for one in messages or () if one.role.value == "user" and one.content]
-        if not said or not said[-1].strip():
+        questions = [message.content for message in messages or () if message.role.value == "user" and message.content]
+        if not questions or not questions[-1].strip():
             return ""
-        found = await asked(either(self.memory), lambda memory: memory.inject(said[-1], self.budget_tokens))
+        found = await asked(either(self.memory), lambda memory: memory.inject(questions[-1], self.budget_tokens))
         return str(found.text)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         turns = [
             Turn(
-                one.additional_kwargs.get("session_id") or NO_SESSION,
-                sha256(f"{one.role.value} {one.content}".encode(errors="replace")).hexdigest(),
-                one.content,
-                one.role.value,
-                {"role": one.role.value},
+                message.additional_kwargs.get("session_id") or NO_SESSION,
+                sha256(f"{message.role.value} {message.content}".encode(errors="replace")).hexdigest(),
+                message.content,
+                message.role.value,
+                {"role": message.role.value},
             )
-            for one in messages
-            if one.content and one.role.value in ("user", "assistant")
+            for message in messages
+            if message.content and message.role.value in ("user", "assistant")
         ]
         await asked(either(self.memory), partial(keep, turns=turns))

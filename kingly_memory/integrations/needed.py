@@ -28,11 +28,11 @@ def needed(what: str, extra: str) -> Iterator[None]:
 def _requirements(extra: str) -> list[tuple[str, str]]:
     """The packages of an extra and their versions, as this package was installed with them."""
     try:
-        told = metadata.requires("kingly-memory") or ()
+        requirements = metadata.requires("kingly-memory") or ()
     except metadata.PackageNotFoundError:  # it was put on the path and not installed
         return []
-    found = filter(None, map(_REQUIRES.match, told))
-    return [(one[1], one[2].strip()) for one in found if one[3] == extra]
+    matches = filter(None, map(_REQUIRES.match, requirements))
+    return [(match[1], match[2].strip()) for match in matches if match[3] == extra]
 
 
 def _version(package: str) -> str | None:

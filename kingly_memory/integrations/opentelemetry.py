@@ -40,26 +40,26 @@ def traces(
                 operation, ids = "delete_memory", event.memory_ids
             case _:
                 return
-        said: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": "kingly_memory",
             "gen_ai.memory.record.count": len(ids),
         }
         if store_id is not None:
-            said["gen_ai.memory.store.id"] = store_id
+            attributes["gen_ai.memory.store.id"] = store_id
         if len(ids) == 1:
-            said["gen_ai.memory.record.id"] = ids[0]
+            attributes["gen_ai.memory.record.id"] = ids[0]
         if isinstance(event, MemoriesFound):
-            said["kingly_memory.source"] = event.source
+            attributes["kingly_memory.source"] = event.source
             if text:
-                said["gen_ai.memory.query.text"] = event.query
+                attributes["gen_ai.memory.query.text"] = event.query
                 records = [
                     {"id": memory.id, "content": memory.content, "metadata": memory.metadata, "score": score}
                     for memory, score in event.found
                 ]
-                said["gen_ai.memory.records"] = json.dumps(records, ensure_ascii=False)
+                attributes["gen_ai.memory.records"] = json.dumps(records, ensure_ascii=False)
         ended_ns = time.time_ns()
         began_ns = ended_ns - round(event.took_ms * 1e6)
-        tracer.start_span(operation, attributes=said, start_time=began_ns).end(ended_ns)
+        tracer.start_span(operation, attributes=attributes, start_time=began_ns).end(ended_ns)
 
     return observe

@@ -55,13 +55,13 @@ class KinglyMemoryStore:
         file = await asked(self._memory, lambda memory: memory.documents.get(place, key))
         if file is None:
             return None
-        told = file.value
+        fields = file.value
         return MemoryFile(
-            content=told["content"][:max_chars],
-            version=told["version"],
-            operation_id=told["operation"],
-            truncated=len(told["content"]) > max_chars,
-            metadata=told["metadata"],
+            content=fields["content"][:max_chars],
+            version=fields["version"],
+            operation_id=fields["operation"],
+            truncated=len(fields["content"]) > max_chars,
+            metadata=fields["metadata"],
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
@@ -81,8 +81,8 @@ class KinglyMemoryStore:
         metadata: Mapping[str, str] | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        told = dict(metadata) if metadata else None
-        return await self._change(path, _text("content", content), expected_version, operation, told)
+        fields = dict(metadata) if metadata else None
+        return await self._change(path, _text("content", content), expected_version, operation, fields)
 
     async def delete(
         self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
@@ -115,14 +115,14 @@ class KinglyMemoryStore:
         named = [(_path(one.document), one) for one in found]
         below = [(path, one) for path, one in named if path.startswith(prefix) and "/" not in path[len(prefix) :]]
         matches, left, cut = [], max_chars, len(found) == most
-        for path, one in below[:limit]:
-            content = one.document.value["content"]
+        for path, hit in below[:limit]:
+            content = hit.document.value["content"]
             snippet = _around(content[:max_file_chars], query, left - len(path) + len(prefix))
             if not snippet:
                 break
             left -= len(path) - len(prefix) + len(snippet)
             cut = cut or len(content) > max_file_chars
-            matches.append(MemorySearchMatch(path=path, snippet=snippet, score=one.relevance or 0.0))
+            matches.append(MemorySearchMatch(path=path, snippet=snippet, score=hit.relevance or 0.0))
         return MemorySearchResult(matches=matches, scanned=len(below), truncated=cut or len(matches) < len(below))
 
     async def _change(
@@ -151,8 +151,8 @@ class KinglyMemoryStore:
             remove, put = Remove(place, key), Put(place, key, value, index=("content",))
             writes: list[Put | Remove] = [remove if content is None else put]
             if operation is not None:
-                told = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
-                writes.append(Put(*self._operations(operation), told, ttl=REPLAYED_FOR, index=False))
+                result = {"fingerprint": operation.fingerprint, "version": version, "existed": done.existed}
+                writes.append(Put(*self._operations(operation), result, ttl=REPLAYED_FOR, index=False))
             return writes
 
         await decided(self._memory, decide)
@@ -180,10 +180,10 @@ class KinglyMemoryStore:
         return (self._root, *_text("prefix", prefix).split("/")[:-1])
 
 
-def _text(field: str, said: object) -> str:
-    if not isinstance(said, str):
-        raise InvalidInput(field, f"expected text, not {type(said).__name__}")
-    return said
+def _text(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"expected text, not {type(value).__name__}")
+    return value
 
 
 def _path(document: Document) -> str:

@@ -95,8 +95,8 @@ class KinglyConversationStore(ConversationStore):
             if gone["forked_from"] is None:  # then only a fork can have messages of it
                 others = [one for one in others if one["forked_from"] is not None]
             kept: dict[str, Document] = {}
-            for one in others:
-                self._reach(rows, space, one, kept)
+            for record in others:
+                self._reach(rows, space, record, kept)
             reached = dict(kept)
             self._reach(rows, space, gone, reached)
             removes = [Remove(self._entries, one) for one in reached if one not in kept]

@@ -77,7 +77,7 @@ async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
 
 async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
     """Store turns, each once however often it is told; empty ones are not stored, and what was forgotten stays so."""
-    told = {_key(one): one for one in turns if one.text.strip()}
+    by_key = {_key(turn): turn for turn in turns if turn.text.strip()}
     engine = memory._engine  # noqa: SLF001  # one look for all of them
 
     def is_new(key: str, turn: Turn) -> bool:
@@ -88,7 +88,7 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
         known = engine.view.get(key)
         return known is None or known.content != turn.text
 
-    drafts = await engine.read(lambda: [_draft(key, one) for key, one in told.items() if is_new(key, one)])
+    drafts = await engine.read(lambda: [_draft(key, one) for key, one in by_key.items() if is_new(key, one)])
     for some in batches(drafts, MOST_TOGETHER):
         await memory.store_many(some)
 
@@ -107,5 +107,5 @@ def _draft(key: str, turn: Turn) -> dict[str, Any]:
 def _key(turn: Turn) -> str:
     as_label("session", turn.session)  # says what is wrong with one that is no text
     return "/".join(
-        quote(one, safe="", errors="surrogatepass") for one in (turn.session, turn.name or f"\n{turn.text}")
+        quote(part, safe="", errors="surrogatepass") for part in (turn.session, turn.name or f"\n{turn.text}")
     )

@@ -55,9 +55,9 @@ class KinglyMemoryStore(MemoryStore):
         hits = await asked(self._memory, partial(found, query=query, limit=limit))
         return [
             MemoryEntry(
-                one.memory.content, metadata={**one.memory.metadata, "id": one.memory.id, "relevance": one.relevance}
+                hit.memory.content, metadata={**hit.memory.metadata, "id": hit.memory.id, "relevance": hit.relevance}
             )
-            for one in hits
+            for hit in hits
         ]
 
     async def add(self, content: str, metadata: Metadata | None = None) -> Receipt:
@@ -74,5 +74,5 @@ class KinglyMemoryStore(MemoryStore):
             raise InvalidInput("writable", "is False for this store; make one with writable=True")
 
 
-def _limit(said: Any) -> int | None:
-    return None if said is None else validation.count("max_search_results", said, most=validation.RESULTS_LIMIT)
+def _limit(limit: Any) -> int | None:
+    return None if limit is None else validation.count("max_search_results", limit, most=validation.RESULTS_LIMIT)

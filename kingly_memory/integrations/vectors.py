@@ -22,18 +22,18 @@ _READ_TOGETHER = 50
 """Documents of up to 16 MiB each."""
 
 
-def beside(place: Namespace) -> Namespace:
+def beside(namespace: Namespace) -> Namespace:
     """Where the vectors of the documents of that place lie."""
-    return (f"{place[0]}.vectors", *place[1:])
+    return (f"{namespace[0]}.vectors", *namespace[1:])
 
 
-def change(place: Namespace, key: str, value: object, vectors: Sequence[Sequence[float]], ttl: Ttl) -> Put | Remove:
+def change(namespace: Namespace, key: str, value: object, vectors: Sequence[Sequence[float]], ttl: Ttl) -> Put | Remove:
     """What writes the vectors of a document of that value, or removes those that it had."""
     if not vectors:
-        return Remove(beside(place), key)
+        return Remove(beside(namespace), key)
     rows = directions(vectors)
-    told = {"of": _digest(value), "dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
-    return Put(beside(place), key, told, ttl=ttl, index=False)
+    vector = {"of": _digest(value), "dimensions": rows.shape[1], "float32": b64encode(rows.tobytes()).decode()}
+    return Put(beside(namespace), key, vector, ttl=ttl, index=False)
 
 
 async def nearest(
@@ -41,16 +41,16 @@ async def nearest(
 ) -> list[tuple[Document, float]]:
     """The documents that have vectors of as many dimensions and pass the filter, nearest first, each with the
     cosine of its nearest vector. Every vector below the prefix is looked at."""
-    (asked,) = directions([query])
+    (direction,) = directions([query])
     near: list[tuple[float, Namespace, str, str]] = []
     last: Document | None = None
     while page := await documents.list(beside(prefix), limit=RESULTS_LIMIT, after=last):
         last = page[-1]
-        for one in page:
-            if one.value["dimensions"] == len(asked):
-                own = np.frombuffer(b64decode(one.value["float32"]), np.float32).reshape(-1, len(asked))
-                place = (prefix[0], *one.namespace[1:])
-                near.append((float((own @ asked).max()), place, one.key, one.value["of"]))
+        for row in page:
+            if row.value["dimensions"] == len(direction):
+                own = np.frombuffer(b64decode(row.value["float32"]), np.float32).reshape(-1, len(direction))
+                namespace = (prefix[0], *row.namespace[1:])
+                near.append((float((own @ direction).max()), namespace, row.key, row.value["of"]))
     ranked = iter(sorted(near, key=lambda one: -one[0]))
     found: list[tuple[Document, float]] = []
     while len(found) < most and (some := list(islice(ranked, _READ_TOGETHER))):
