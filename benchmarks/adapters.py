@@ -88,11 +88,11 @@ def langchain(_: MemoryRouter, blocking: SyncMemoryRouter) -> Iterator[Case]:
     from kingly_memory.integrations.langchain import KinglyChatMessageHistory
 
     history, log = KinglyChatMessageHistory("one", blocking), blocking.log("two")
-    told = message_to_dict(HumanMessage("text"))
+    message = message_to_dict(HumanMessage("text"))
     yield Case(
         "KinglyChatMessageHistory.add_messages",
         lambda _, text: history.add_messages([HumanMessage(text)]),
-        lambda _, text: log.append([{**told, "data": {**told["data"], "content": text}}]),
+        lambda _, text: log.append([{**message, "data": {**message["data"], "content": text}}]),
     )
 
 
@@ -151,13 +151,13 @@ def adk(memory: MemoryRouter, _: SyncMemoryRouter) -> Iterator[Case]:
         return Session(id=name, app_name="shop", user_id="lydia", events=events)
 
     def drafts(name: str, text: str) -> list[dict[str, Any]]:
-        told = {"author": "user", "role": "user", "at": "2026-11-27T04:00:00+00:00"}
+        metadata = {"author": "user", "role": "user", "at": "2026-11-27T04:00:00+00:00"}
         return [
             {
-                "content": one.content.parts[0].text, "key": f"{name}/{one.id}", "type": "episodic",
-                "context_id": name, "origin": "user", "metadata": told,
+                "content": event.content.parts[0].text, "key": f"{name}/{event.id}", "type": "episodic",
+                "context_id": name, "origin": "user", "metadata": metadata,
             }
-            for one in session(name, text).events
+            for event in session(name, text).events
         ]  # fmt: skip
 
     yield Case(
@@ -194,13 +194,13 @@ def pydantic_ai(memory: MemoryRouter, _: SyncMemoryRouter) -> Iterator[Case]:
     store, documents, place = KinglyMemoryStore(memory), memory.documents, ("pydantic-ai", "lydia")
     bounds = {"limit": 5, "max_files": 10, "max_chars": 4_000, "max_file_chars": 10_000}
 
-    def told(text: str) -> dict[str, Any]:
+    def value(text: str) -> dict[str, Any]:
         return {"content": text, "version": "0" * 32, "operation": None, "metadata": None}
 
     yield Case(
         "KinglyMemoryStore.write",
         lambda name, text: store.write(f"lydia/{name}", text, expected_version=None),
-        lambda name, text: documents.put(place, name, told(text), if_version=0, index=("content",)),
+        lambda name, text: documents.put(place, name, value(text), if_version=0, index=("content",)),
     )
     yield Case(
         "KinglyMemoryStore.read",
@@ -230,8 +230,8 @@ def pydantic_ai_conversations(memory: MemoryRouter, _: SyncMemoryRouter) -> Iter
         return ConversationRecord(conversation_id=name, head_id=name), entry
 
     def writes(name: str, text: str) -> list[Put]:
-        told = zip((RECORD, ENTRY), made(name, text), strict=True)
-        values = [adapter.dump_python(one, mode="json") for adapter, one in told]
+        pairs = zip((RECORD, ENTRY), made(name, text), strict=True)
+        values = [adapter.dump_python(one, mode="json") for adapter, one in pairs]
         return [Put(place, name, value, index=False) for place, value in zip(places, values, strict=True)]
 
     def write(name: str, text: str) -> Any:
@@ -255,13 +255,15 @@ def llama_index(memory: MemoryRouter, _: SyncMemoryRouter) -> Iterator[Case]:
     from kingly_memory.integrations.llama_index import KinglyMemoryBlock
 
     block = KinglyMemoryBlock(memory=memory)
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "type": "episodic", "context_id": "messages", "origin": "user", "metadata": {"role": "user"},
     }  # fmt: skip
     yield Case(
         "KinglyMemoryBlock.aput",
         lambda name, text: block.aput([ChatMessage(role="user", content=f"{name} {text}")]),
-        lambda name, text: memory.store_many([{"content": f"{name} {text}", "key": f"messages/{name:0>64}", **told}]),
+        lambda name, text: memory.store_many(
+            [{"content": f"{name} {text}", "key": f"messages/{name:0>64}", **options}]
+        ),
     )
     yield Case(
         "KinglyMemoryBlock.aget",
@@ -277,7 +279,7 @@ def agent_framework(memory: MemoryRouter, _: SyncMemoryRouter) -> Iterator[Case]
     from kingly_memory.integrations.agent_framework import KinglyContextProvider, KinglyHistoryProvider
 
     history, provider, log = KinglyHistoryProvider(memory), KinglyContextProvider(memory), memory.log("two")
-    told = Message("user", ["text"]).to_dict()
+    message = Message("user", ["text"]).to_dict()
 
     def context(text: str) -> Any:
         taken: list[Any] = []
@@ -292,7 +294,7 @@ def agent_framework(memory: MemoryRouter, _: SyncMemoryRouter) -> Iterator[Case]
     yield Case(
         "KinglyHistoryProvider.save_messages",
         lambda _, text: history.save_messages("one", [Message("user", [text])]),
-        lambda _, text: log.append([{**told, "contents": [{**told["contents"][0], "text": text}]}]),
+        lambda _, text: log.append([{**message, "contents": [{**message["contents"][0], "text": text}]}]),
     )
     yield Case(
         "KinglyContextProvider.before_run",
@@ -332,11 +334,11 @@ def haystack(_: MemoryRouter, blocking: SyncMemoryRouter) -> Iterator[Case]:
     from kingly_memory.integrations.haystack import KinglyMemoryStore
 
     store, view = KinglyMemoryStore(blocking), blocking.scoped(user="lydia")
-    told: dict[str, Any] = {"tags": ["haystack"], "origin": "user", "metadata": {"role": "user"}}
+    options: dict[str, Any] = {"tags": ["haystack"], "origin": "user", "metadata": {"role": "user"}}
     yield Case(
         "KinglyMemoryStore.add_memories",
         lambda _, text: store.add_memories(messages=[ChatMessage.from_user(text)], user_id="lydia"),
-        lambda _, text: view.store_many([{"content": text, **told}]),
+        lambda _, text: view.store_many([{"content": text, **options}]),
     )
     yield Case(
         "KinglyMemoryStore.search_memories",
@@ -352,11 +354,11 @@ def crewai(_: MemoryRouter, blocking: SyncMemoryRouter) -> Iterator[Case]:
     from kingly_memory.integrations.crewai import KinglyMemory
 
     adapter, documents = KinglyMemory(blocking), blocking.documents
-    told = MemoryRecord(content="text", scope="/").model_dump(mode="json")
+    record = MemoryRecord(content="text", scope="/").model_dump(mode="json")
     yield Case(
         "KinglyMemory.remember",
         lambda _, text: adapter.remember(text),
-        lambda name, text: documents.put("crewai", name, {**told, "id": name, "content": text}, index=("content",)),
+        lambda name, text: documents.put("crewai", name, {**record, "id": name, "content": text}, index=("content",)),
     )
     yield Case(
         "KinglyMemory.recall",
@@ -387,8 +389,8 @@ def hermes(_: MemoryRouter, blocking: SyncMemoryRouter) -> Iterator[Case]:
 
 
 ADAPTERS: dict[str, Callable[[MemoryRouter, SyncMemoryRouter], Iterator[Case]]] = {
-    one.__name__: one
-    for one in (
+    adapter.__name__: adapter
+    for adapter in (
         langgraph, langchain, openai_agents, anthropic, adk, strands, pydantic_ai, pydantic_ai_conversations,
         llama_index, agent_framework, autogen, haystack, crewai, hermes,
     )
@@ -442,9 +444,9 @@ def main(frameworks: Sequence[str], *, is_json: bool) -> None:
     if is_json:
         print(json.dumps(costs))
         return
-    for one in costs:
-        figures = (f"{figure:.2f}" for figure in one[2:])
-        print("|", " | ".join([one.name, f"{one.router_us:,.0f} µs", *figures]), "|")
+    for cost in costs:
+        figures = (f"{figure:.2f}" for figure in cost[2:])
+        print("|", " | ".join([cost.name, f"{cost.router_us:,.0f} µs", *figures]), "|")
 
 
 if __name__ == "__main__":

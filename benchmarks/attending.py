@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.filling import fill, said
+from benchmarks.filling import fill, utterance
 from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
 from benchmarks.texts import Question
 from kingly_memory import MemoryRouter
@@ -50,7 +50,7 @@ def _memories(texts: Sequence[str], count: int) -> Iterator[Memory]:
     for number, at in enumerate(order):
         thread, place = divmod(at, EACH)
         copied = thread - 1 if thread % ALIKE == 1 else thread
-        memory = said(texts[copied * EACH + place], number, "bench")
+        memory = utterance(texts[copied * EACH + place], number, "bench")
         yield replace(memory, key=None, scope=Scope("bench", context_id=f"thread {thread}"))
 
 
@@ -70,8 +70,8 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
     candidates = await memory.threads.suggestions()
     found = len(candidates.merge_candidates) + candidates.more["merge_candidates"]
     after: list[float] = []
-    for number, one in enumerate(some):
-        await memory.store(one.text, context_id=f"thread {number}")
+    for number, question in enumerate(some):
+        await memory.store(question.text, context_id=f"thread {number}")
         after.append(await timed(memory.threads.suggestions()))
     injected = [await timed(memory.inject(one.text)) for one in questions]
     await _guide(memory, questions)

@@ -94,7 +94,7 @@ class _Case:
     """A task whose success rate is known, and the confidence of each forecast in it."""
 
     rate: float
-    said: Mapping[str, float]
+    forecasts: Mapping[str, float]
 
 
 async def _recorded(plan: Plan) -> list[_Case]:
@@ -124,33 +124,37 @@ async def _case(memory: MemoryRouter, family: int, successes: int, random: Rando
     found = await memory.search(f"task similar to: {asked}", types=("procedural", "episodic"), limit=5)
     completed = sum(hit.memory.metadata.get("status") == "completed" for hit in found)
     assessment = await memory.assess_confidence(asked)
-    said = (0.5, literal(completed, len(found)) if len(found) else 0.5, assessment.confidence)
-    return _Case(successes / RECORDED, dict(zip(FORECASTS, said, strict=True)))
+    forecasts = (0.5, literal(completed, len(found)) if len(found) else 0.5, assessment.confidence)
+    return _Case(successes / RECORDED, dict(zip(FORECASTS, forecasts, strict=True)))
 
 
 def _recorded_rows(cases: Sequence[_Case]) -> Iterator[tuple[str, ...]]:
     def mean(loss: Callable[[float, float], float]) -> dict[str, float]:
-        return {name: math.fsum(loss(one.said[name], one.rate) for one in cases) / len(cases) for name in FORECASTS}
+        return {
+            name: math.fsum(loss(one.forecasts[name], one.rate) for one in cases) / len(cases) for name in FORECASTS
+        }
 
-    yield _told("mean absolute error, recorded tasks", len(cases), mean(lambda said, rate: abs(said - rate)))
-    yield _told(
-        "Brier score, recorded tasks", len(cases), mean(lambda said, rate: (said - rate) ** 2 + rate * (1 - rate))
+    yield _cells("mean absolute error, recorded tasks", len(cases), mean(lambda forecast, rate: abs(forecast - rate)))
+    yield _cells(
+        "Brier score, recorded tasks",
+        len(cases),
+        mean(lambda forecast, rate: (forecast - rate) ** 2 + rate * (1 - rate)),
     )
 
 
 def _row(name: str, error_of: Callable[[Forecast, int], float], samples: int) -> tuple[str, ...]:
     errors = {one: error_of(forecast, samples) for one, forecast in FORECASTS.items()}
     has_goal = error_of is error_at_exact_rates and samples == SAMPLES[-1]
-    return _told(name, samples, errors, GAIN if has_goal else None)
+    return _cells(name, samples, errors, GAIN if has_goal else None)
 
 
-def _told(name: str, count: int, errors: Mapping[str, float], goal: float | None = None) -> tuple[str, ...]:
+def _cells(name: str, count: int, errors: Mapping[str, float], goal: float | None = None) -> tuple[str, ...]:
     gain = errors["baseline 0.5"] - errors["ours"]
     promise, verdict = ("", "") if goal is None else (f"better by ≥ {goal:g}", "held" if gain >= goal else "missed")
     return (name, str(count), *(f"{error:.4f}" for error in errors.values()), f"{gain:.4f}", promise, verdict)
 
 
 def _hit(number: int, status: str) -> Hit:
-    said = draft("a task", content_limit_bytes=1_000, type="procedural", metadata={"status": status})
-    memory = said.memory(MemoryId(f"{number:032x}"), "bench", created_at=_NOW, updated_at=_NOW)
+    task = draft("a task", content_limit_bytes=1_000, type="procedural", metadata={"status": status})
+    memory = task.memory(MemoryId(f"{number:032x}"), "bench", created_at=_NOW, updated_at=_NOW)
     return Hit(memory, 1.0, ("local",))

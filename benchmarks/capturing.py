@@ -59,11 +59,11 @@ def kept_with_model(turn: dict[str, Any]) -> list[str]:
 
 
 def figures(some: Iterable[dict[str, Any]], kept_of: Callable[[dict[str, Any]], list[str]] = kept_of) -> Figures:
-    told = Figures(0, 0, 0, 0, 0, 0)
+    total = Figures(0, 0, 0, 0, 0, 0)
     for turn in some:
         kept = kept_of(turn)
         of_never = sum(_holds(kept, one) for one in turn["never"])
-        one = (
+        counted = (
             len(turn["keep"]),
             sum(_holds(kept, span) for span in turn["keep"]),
             len(kept),
@@ -71,8 +71,8 @@ def figures(some: Iterable[dict[str, Any]], kept_of: Callable[[dict[str, Any]], 
             of_never if turn["kind"] == "secret" else 0,
             of_never if turn["kind"] != "secret" else 0,
         )
-        told = Figures(*(before + more for before, more in zip(told, one, strict=True)))
-    return told
+        total = Figures(*(before + more for before, more in zip(total, counted, strict=True)))
+    return total
 
 
 def _holds(kept: Sequence[str], span: str) -> bool:
@@ -92,8 +92,8 @@ def main() -> None:
             print(f"{language:>17} {figures(one for one in turns(half) if one['lang'] == language).line()}")
     if options.misses:
         for turn in turns("seen"):
-            told = figures([turn])
-            if told.found < told.wanted or told.right < told.kept or told.secrets or told.pasted:
+            result = figures([turn])
+            if result.found < result.wanted or result.right < result.kept or result.secrets or result.pasted:
                 print(turn["lang"], turn["kind"], repr(turn["content"]), "→", kept_of(turn))
 
 

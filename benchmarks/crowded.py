@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.eval.misspelling import misspelt
-from benchmarks.filling import fill, said
+from benchmarks.filling import fill, utterance
 from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import FUNCTION_WORDS, Writer
 from kingly_memory import MemoryRouter, Settings
@@ -50,12 +50,12 @@ async def measure(plan: Plan) -> list[Figure]:
 async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
     homes = [plan.folder / f"{one} {name}" for one in ("alone", "crowded", "overtaken")]
     alone, crowded, overtaken = homes
-    own = [said(text, number, "own") for number, text in enumerate(texts.own)]
+    own = [utterance(text, number, "own") for number, text in enumerate(texts.own)]
     fill(alone, own)
-    fill(crowded, (said(text, number, "others") for number, text in enumerate(texts.foreign)))
+    fill(crowded, (utterance(text, number, "others") for number, text in enumerate(texts.foreign)))
     fill(crowded, own)
     fill(overtaken, own)
-    fill(overtaken, (said(text, number, "others") for number, text in enumerate(texts.foreign)))
+    fill(overtaken, (utterance(text, number, "others") for number, text in enumerate(texts.foreign)))
     unknown = [" ".join(random.Random(number).sample(texts.unknown, 4)) for number in range(MOST_SAMPLES)]
     asked = {
         "own words": texts.questions,

@@ -263,8 +263,8 @@ async def _client(place: Place, server: Server) -> AsyncIterator[Callable[[str, 
             await ask({"method": tool, "params": params})
 
         async def call_by_mcp(tool: str, params: JsonObject) -> None:
-            asked = {"name": tool, "arguments": params}
-            reply = await ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+            call_params = {"name": tool, "arguments": params}
+            reply = await ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call_params})
             if '"isError":true' in reply.text.replace(" ", ""):
                 raise RuntimeError(reply.text)
 
@@ -290,8 +290,8 @@ def params(text: str) -> JsonObject:
 
 def _memory(text: str) -> Memory:
     now = datetime.now(UTC)
-    said = draft(text, content_limit_bytes=1_000_000)
-    return said.memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
+    memory = draft(text, content_limit_bytes=1_000_000)
+    return memory.memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
 
 
 @contextmanager
@@ -304,7 +304,7 @@ def _started(server: Server) -> Iterator[None]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
     return port

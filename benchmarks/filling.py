@@ -18,7 +18,7 @@ TOGETHER = 20_000
 """Memories per commit: a commit is one segment of the text index, and segments have to be merged."""
 
 
-def said(text: str, number: int, project: str, *, tags: tuple[str, ...] = (), title: str = "") -> Memory:
+def utterance(text: str, number: int, project: str, *, tags: tuple[str, ...] = (), title: str = "") -> Memory:
     """Something that was said, forty to a context."""
     now, context = datetime.now(UTC), f"talk {number // 40}"
     return Memory(

@@ -59,9 +59,9 @@ class Router:
     async def _call(self) -> None:
         what = self._chance.randrange(10)
         if what < 7:
-            said = f"router {self._number} notes {len(self.took_s)}: quay {self._chance.randrange(90)} is closed"
+            content = f"router {self._number} notes {len(self.took_s)}: quay {self._chance.randrange(90)} is closed"
             key = f"{self._number}-{self._chance.getrandbits(60)}"
-            await self._post("store_memory", {"content": said, "idempotency_key": key})
+            await self._post("store_memory", {"content": content, "idempotency_key": key})
         elif what < 9:
             self._since = (await self._post("list_changes", {"since": self._since, "limit": 100}))["until"]
         else:

@@ -27,14 +27,14 @@ async def measure(plan: Plan) -> list[Figure]:
         await load(memory, notes)
         asked_about = await memory.store(note.content, origin="user", tags=note.tags)
     fitting = " ".join(("Please have a look at this:", *note.content.split()[:PROMPT_WORDS]))
-    said = subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile
+    done = subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile
         [sys.executable, "-m", "kingly_memory", "hook", "UserPromptSubmit"],
         input=_call(project, fitting),
         check=True,
         capture_output=True,
         env={**_environment(), "KINGLY_HOOK_DEADLINE_S": "60"},
     )
-    if asked_about.id not in said.stdout.decode():
+    if asked_about.id not in done.stdout.decode():
         raise RuntimeError("the hook does not recall the note that its prompt is about")
     arms = {
         "sqlite3": _process("import sqlite3"),

@@ -6,7 +6,7 @@ import random
 import shutil
 from collections.abc import Mapping, Sequence
 
-from benchmarks.filling import fill, said
+from benchmarks.filling import fill, utterance
 from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.texts import Note, Writer
 from kingly_memory import MemoryRouter
@@ -28,7 +28,7 @@ async def measure(plan: Plan) -> list[Figure]:
     words = [word for note in notes for word in note.content.split()]
     home, chance = plan.folder / "hostile", random.Random(0)
     texts = [note.content for note in notes] + _long(words, chance)
-    fill(home, (said(text, number, "own") for number, text in enumerate(texts)))
+    fill(home, (utterance(text, number, "own") for number, text in enumerate(texts)))
     asked = _asked(plan.writer, notes, words, chance)
     samples = min(plan.samples, MOST_SAMPLES)
     cuts = dict.fromkeys(asked, 0)

@@ -115,13 +115,13 @@ def stay(port: int, size: int) -> None:
     print(flush=True)
     while not select.select([0], [], [], AGAIN_S)[0]:
         watched = select.poll()
-        for one in idle:
-            watched.register(one, select.POLLIN)
+        for connection in idle:
+            watched.register(connection, select.POLLIN)
         ended = {descriptor for descriptor, _ in watched.poll(0)}
-        for one in idle:
-            if one.fileno() in ended:
-                one.close()
-        idle = [one for one in idle if one.fileno() >= 0]
+        for connection in idle:
+            if connection.fileno() in ended:
+                connection.close()
+        idle = [connection for connection in idle if connection.fileno() >= 0]
         idle += [connected(port) for _ in range(min(size - len(idle), -(-size // AGAIN_SHARE)))]
 
 

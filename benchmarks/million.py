@@ -7,7 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 
-from benchmarks.filling import fill, said
+from benchmarks.filling import fill, utterance
 from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.searching import count
 from benchmarks.texts import Note, Writer
@@ -63,4 +63,4 @@ def _memories(writer: Writer, asked_about: list[Note]) -> Iterator[Memory]:
             if chance.random() < ASKED_ABOUT:
                 asked_about.append(note)
             title = f"{note.speaker}, {note.said_at:%d %B %Y}"
-            yield said(note.content, number, "own", tags=(*note.tags, note.speaker), title=title)
+            yield utterance(note.content, number, "own", tags=(*note.tags, note.speaker), title=title)

@@ -34,7 +34,7 @@ SHOWN = 3
 LIMIT_BYTES = 1_000_000
 SETTINGS = by_words(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
-Told = tuple[int, str, str, str]
+Answer = tuple[int, str, str, str]
 """Day, agent, text, and words of it that answer the question."""
 
 
@@ -44,12 +44,12 @@ class Subject:
     stored under that; without, the agent asks the question, and corrects what it finds there."""
 
     question: str
-    told: Sequence[Told]
+    answers: Sequence[Answer]
     key: str | None = None
 
     def on(self, day: int) -> str | None:
         """What answers it on that day, if anything does."""
-        return next((answer for since, _, _, answer in reversed(self.told) if since < day), None)
+        return next((answer for since, _, _, answer in reversed(self.answers) if since < day), None)
 
 
 SUBJECTS = (
@@ -191,7 +191,7 @@ class Quarter:
 
     async def _live(self, day: int, agents: Mapping[str, MemoryRouter]) -> None:
         for subject in SUBJECTS:
-            for number, (on, agent, text, _) in enumerate(subject.told):
+            for number, (on, agent, text, _) in enumerate(subject.answers):
                 if on == day:
                     await self._tell(agents[agent], subject, text, is_correction=number > 0)
         for number, (agent, memory) in enumerate(agents.items()):
@@ -211,7 +211,7 @@ class Quarter:
         if is_correction and subject.key is None:
             found = await memory.search(subject.question)
             wrong = next(
-                (hit.memory for hit in found if any(one[2] == hit.memory.content for one in subject.told)), None
+                (hit.memory for hit in found if any(one[2] == hit.memory.content for one in subject.answers)), None
             )
         if wrong is not None:
             await memory.update(wrong.id, text)
@@ -221,8 +221,8 @@ class Quarter:
 
     async def _work(self, memory: MemoryRouter, agent: str, day: int, number: int) -> None:
         kind, lasts = self.random.choice(KINDS)
-        said = {"thing": self.random.choice(THINGS), "who": self.random.choice(PEOPLE), "day": day}
-        text = self.random.choice(ROUTINE).format(number=self.random.randrange(1_000) * 2 + number, **said)
+        values = {"thing": self.random.choice(THINGS), "who": self.random.choice(PEOPLE), "day": day}
+        text = self.random.choice(ROUTINE).format(number=self.random.randrange(1_000) * 2 + number, **values)
         receipt = await memory.store(text, type=kind, context_id=f"{agent}-{day}", significance=0.4)  # type: ignore[arg-type]
         self.kept[receipt.id] = None if lasts is None else day + lasts
 
@@ -239,27 +239,33 @@ class Quarter:
         read = [one for one in notes.read(folder, content_limit_bytes=LIMIT_BYTES) if isinstance(one, ImportedNote)]
         plan = await memory.plan_notes(FoundNotes(str(folder), str(folder), read))
         await memory.remember_notes(plan.steps)
-        for one, _ in memory.export():
-            if one.origin is Origin.IMPORT:
-                self.kept.setdefault(one.id, CHANGED_ON if "herring" in one.content else None)
+        for imported, _ in memory.export():
+            if imported.origin is Origin.IMPORT:
+                self.kept.setdefault(imported.id, CHANGED_ON if "herring" in imported.content else None)
 
     async def _ask(self, memory: MemoryRouter, day: int) -> Day:
-        told = Day(day)
+        result = Day(day)
         for subject in (*SUBJECTS, *OF_NOTES):
             answer = subject.on(day)
             if answer is None:
                 continue
             found = await memory.search(subject.question, budget_tokens=BUDGET_TOKENS, detail="passages")
             shown = _shown(found)
-            told.questions += 1
-            told.first += answer in shown[0] if shown else 0
-            told.found += any(answer in one for one in shown[:SHOWN])
-            told.tokens += estimated_tokens(json.dumps(found.to_json()["hits"], ensure_ascii=False))
-        alive: dict[MemoryId, Memory] = {one.id: one for one, standing in memory.export() if standing == "live"}
-        told.memories = len(alive)
-        told.whole_tokens = sum(estimated_tokens(one.content) for one in alive.values())
-        told.lost = [one for one, until in self.kept.items() if one not in alive and (until is None or day < until)]
-        return told
+            result.questions += 1
+            result.first += answer in shown[0] if shown else 0
+            result.found += any(answer in one for one in shown[:SHOWN])
+            result.tokens += estimated_tokens(json.dumps(found.to_json()["hits"], ensure_ascii=False))
+        alive: dict[MemoryId, Memory] = {
+            memory.id: memory for memory, standing in memory.export() if standing == "live"
+        }
+        result.memories = len(alive)
+        result.whole_tokens = sum(estimated_tokens(one.content) for one in alive.values())
+        result.lost = [
+            memory_id
+            for memory_id, until in self.kept.items()
+            if memory_id not in alive and (until is None or day < until)
+        ]
+        return result
 
 
 def _shown(found: Results) -> list[str]:
@@ -275,15 +281,15 @@ async def measure(plan: Plan) -> Table:
         (*columns, "memories", "tokens of all", "lost without being asked"),
         tuple(
             (
-                f"day {one.day}",
-                str(one.questions),
-                str(one.first),
-                str(one.found),
-                f"{one.tokens / one.questions:.0f}",
-                f"{one.memories:,}",
-                f"{one.whole_tokens:,}",
-                str(len(one.lost)),
+                f"day {day.day}",
+                str(day.questions),
+                str(day.first),
+                str(day.found),
+                f"{day.tokens / day.questions:.0f}",
+                f"{day.memories:,}",
+                f"{day.whole_tokens:,}",
+                str(len(day.lost)),
             )
-            for one in days
+            for day in days
         ),
     )

@@ -101,7 +101,8 @@ async def _many(plan: Plan) -> Figure:
     async with MemoryRouter.open(plan.folder / "many", settings=by_words()) as memory:
         for turn in range(6):
             facts = [
-                f"Parcel {turn}-{one} leaves the Lisbon depot at {one % 24}:30 with the red van" for one in range(MANY)
+                f"Parcel {turn}-{number} leaves the Lisbon depot at {number % 24}:30 with the red van"
+                for number in range(MANY)
             ]
             began = time.perf_counter()
             await memory.store_many(facts)

@@ -116,9 +116,9 @@ async def _meanwhile(memory: MemoryRouter, clock: ManualClock, questions: Sequen
             for _ in range(pairs):
                 await _pair(memory, next(asked), seconds, arm)
     return [
-        one
+        row
         for verb in ("store", "search")
-        for one in (
+        for row in (
             figure(f"{verb}, nothing is swept", seconds[f"{verb} A"]),
             _against(verb, "the same again (A/A), {}", seconds, "a"),
             _against(verb, "{} during a sweep", seconds, "B", goals=MEANWHILE),

@@ -51,8 +51,11 @@ class Finding:
     names: tuple[str, ...]
     mended_in: tuple[str, ...]
 
-    def is_accepted_by(self, one: Accepted) -> bool:
-        return (self.package.lower(), self.version) == (one.package, one.version) and not one.ids.isdisjoint(self.names)
+    def is_accepted_by(self, exception: Accepted) -> bool:
+        return (self.package.lower(), self.version) == (
+            exception.package,
+            exception.version,
+        ) and not exception.ids.isdisjoint(self.names)
 
     def __str__(self) -> str:
         mended = f"mended in {', '.join(self.mended_in)}" if self.mended_in else "no version mends it"
@@ -64,18 +67,18 @@ Ask = Callable[[Path], Mapping[str, Any]]
 
 
 def accepted(path: Path = ACCEPTED) -> list[Accepted]:
-    told = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [Accepted(**{**one, "ids": frozenset(one["ids"])}) for one in told["accepted"]]
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [Accepted(**{**one, "ids": frozenset(one["ids"])}) for one in table["accepted"]]
 
 
 def findings(report: Mapping[str, Any]) -> Iterator[Finding]:
     """Each advisory of a report once, whatever it is called."""
     for dependency in report["dependencies"]:
         seen: set[str] = set()
-        for found in dependency.get("vulns", ()):
-            names = (found["id"], *found.get("aliases", ()))
+        for advisory in dependency.get("vulns", ()):
+            names = (advisory["id"], *advisory.get("aliases", ()))
             if seen.isdisjoint(names):
-                yield Finding(dependency["name"], dependency["version"], names, tuple(found.get("fix_versions", ())))
+                yield Finding(dependency["name"], dependency["version"], names, tuple(advisory.get("fix_versions", ())))
             seen.update(names)
 
 

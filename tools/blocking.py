@@ -165,14 +165,16 @@ class _Plain(ast.NodeTransformer):
 
 
 def _method(face: Face, name: str, module: ModuleType, node: Function, needed: Needed) -> str:
-    for one in (*node.args.args, *node.args.kwonlyargs):
-        one.annotation = one.annotation and _Plain().visit(one.annotation)
+    for argument in (*node.args.args, *node.args.kwonlyargs):
+        argument.annotation = argument.annotation and _Plain().visit(argument.annotation)
     _need(node, module, needed)
     kept = [*node.args.posonlyargs, *node.args.args][1:]
     defaults = len(kept) - len(node.args.defaults)
-    passed = [one.arg if place < defaults else f"{one.arg}={one.arg}" for place, one in enumerate(kept)]
+    passed = [
+        argument.arg if place < defaults else f"{argument.arg}={argument.arg}" for place, argument in enumerate(kept)
+    ]
     passed += [f"*{node.args.vararg.arg}"] if node.args.vararg else []
-    passed += [f"{one.arg}={one.arg}" for one in node.args.kwonlyargs]
+    passed += [f"{argument.arg}={argument.arg}" for argument in node.args.kwonlyargs]
     passed += [f"**{node.args.kwarg.arg}"] if node.args.kwarg else []
     inner = f"self._awaiting.{node.name}"
     is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
@@ -236,9 +238,9 @@ def _origins(module: ModuleType) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {one.name: ("", one.name) for one in node.names}
+            found |= {alias.name: ("", alias.name) for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+            found |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
     for node in tree.body:
         names = [node.name] if isinstance(node, ast.ClassDef | Function) else []
         if isinstance(node, ast.Assign):

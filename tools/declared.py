@@ -49,41 +49,43 @@ def verbs() -> Iterator[Verb]:
                 yield declared(f"{prefix}{function.__name__}", function, found)
 
 
-def declared(calls: str, function: Callable[..., Any], said: Declared) -> Verb:
+def declared(calls: str, function: Callable[..., Any], given: Declared) -> Verb:
     signature = list(inspect.signature(function).parameters.values())[1:]  # the first one is the router
     found = [_parameter(one, vars(inspect.getmodule(function))) for one in signature]
     parameters = tuple(one for one in found if one is not None)
     says = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
     return Verb(
         calls,
-        said.command,
-        said.tool,
-        said.toolset,
-        said.title or said.command or "",
+        given.command,
+        given.tool,
+        given.toolset,
+        given.title or given.command or "",
         says.partition(" Raises ")[0],
         lambda: parameters,
         *function.__dict__.get("example", ("{}", ())),
-        **said.effect,
+        **given.effect,
     )
 
 
-def _parameter(one: inspect.Parameter, names: dict[str, Any]) -> Parameter | None:
+def _parameter(parameter: inspect.Parameter, names: dict[str, Any]) -> Parameter | None:
     """Read from `Annotated[T, …]`; None for a parameter that is for Python alone."""
-    hint = ast.parse(one.annotation, mode="eval").body
+    hint = ast.parse(parameter.annotation, mode="eval").body
     if not (isinstance(hint, ast.Subscript) and ast.unparse(hint.value) == "Annotated"):
         return None
-    kind, said = hint.slice.elts if isinstance(hint.slice, ast.Tuple) else (hint, hint)
-    arg: Arg = eval(ast.unparse(said), names)  # noqa: S307  # our own source
+    kind, spec = hint.slice.elts if isinstance(hint.slice, ast.Tuple) else (hint, hint)
+    arg: Arg = eval(ast.unparse(spec), names)  # noqa: S307  # our own source
     arg = arg._replace(choices=tuple(map(str, arg.choices)))
     text = ast.unparse(kind)
-    said_type: Type = next((name for begin, name in _TYPES if text.startswith(begin)), "text")
-    default = NOT_GIVEN if one.default is one.empty else one.default
+    usual_type: Type = next((name for begin, name in _TYPES if text.startswith(begin)), "text")
+    default = NOT_GIVEN if parameter.default is parameter.empty else parameter.default
     if isinstance(default, tuple):
         default = None
     if default is not None and not isinstance(default, str | int | float) and default is not NOT_GIVEN:
         default = str(default)
     is_option = default is not NOT_GIVEN and not arg.is_positional
-    return Parameter(one.name, arg.type or said_type, arg._replace(type=None, is_positional=False), default, is_option)
+    return Parameter(
+        parameter.name, arg.type or usual_type, arg._replace(type=None, is_positional=False), default, is_option
+    )
 
 
 def written() -> str:
@@ -105,7 +107,9 @@ def _spelled(value: Any) -> str:
     if isinstance(value, Arg | Parameter | Verb):
         usual = value._field_defaults
         fields = (
-            (name, one) for name, one in value._asdict().items() if name not in usual or repr(one) != repr(usual[name])
+            (name, item)
+            for name, item in value._asdict().items()
+            if name not in usual or repr(item) != repr(usual[name])
         )
         return f"{type(value).__name__}({', '.join(f'{name}={_spelled(one)}' for name, one in fields)})"
     if callable(value):

@@ -30,8 +30,8 @@ def page(name: str, text: str) -> str:
         _, ended, after = rest.partition(end)
         if not (begun and ended):
             raise ValueError(f"{name} has no place for its {part}; it stood between {begin} and {end}")
-        told = "\n".join(made()).strip("\n")
-        text = f"{before}{begin}\n\n{told}\n\n{end}{after}"
+        lines = "\n".join(made()).strip("\n")
+        text = f"{before}{begin}\n\n{lines}\n\n{end}{after}"
     return text
 
 
@@ -40,10 +40,10 @@ def page(name: str, text: str) -> str:
 
 def settings_reference() -> Iterator[str]:
     yield from ["| field | variable | default | meaning |", "|---|---|---|---|"]
-    for one in PUBLIC:
-        if one.name not in TABLES:
-            variable, default = f"KINGLY_{one.name.upper()}", written(one.default)
-            yield f"| `{one.name}` | `{variable}` | {default} | {one.metadata['meaning']} |"
+    for setting in PUBLIC:
+        if setting.name not in TABLES:
+            variable, default = f"KINGLY_{setting.name.upper()}", written(setting.default)
+            yield f"| `{setting.name}` | `{variable}` | {default} | {setting.metadata['meaning']} |"
 
 
 def tables_reference() -> Iterator[str]:
@@ -56,8 +56,8 @@ def _table(name: str) -> Iterator[str]:
     yield from ["", f"### {name}", "", kind.__doc__ or "", ""]
     yield from [f"`{kind.__name__}` in Python, `KINGLY_{name.upper()}` in the environment.", ""]
     yield from ["| key | default | meaning |", "|---|---|---|"]
-    for one in fields(kind):
-        yield f"| `{one.name}` | {written(one.default)} | {one.metadata['meaning']} |"
+    for setting in fields(kind):
+        yield f"| `{setting.name}` | {written(setting.default)} | {setting.metadata['meaning']} |"
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -65,8 +65,8 @@ def _table(name: str) -> Iterator[str]:
 
 def cli_reference() -> Iterator[str]:
     yield from [*_options(COMMON), ""]
-    for one in commands():
-        yield from _section(one)
+    for command in commands():
+        yield from _section(command)
 
 
 def _section(command: Command) -> Iterator[str]:
@@ -86,8 +86,8 @@ def _options(parameters: Iterable[Parameter]) -> list[str]:
     return ["| argument | meaning |", "|---|---|", *rows]
 
 
-def _usage(one: Parameter) -> str:
-    return f"[{spelled(one)}]" if one.is_option else positional(one)
+def _usage(parameter: Parameter) -> str:
+    return f"[{spelled(parameter)}]" if parameter.is_option else positional(parameter)
 
 
 def _cell(text: str) -> str:
@@ -123,8 +123,12 @@ def _tool(tool: Tool) -> Iterator[str]:
         yield f"    {tool.name} {verb.example}"
         yield ""
     takes = [] if verb is None else verb.of("tool")
-    spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in takes}
-    rows = [_row(name, one, tool, spellings.get(name, [])) for name, one in tool.input_schema["properties"].items()]
+    spellings = {
+        parameter.tool_name: [name for name in parameter.arg.also if name != parameter.tool_name] for parameter in takes
+    }
+    rows = [
+        _row(name, schema, tool, spellings.get(name, [])) for name, schema in tool.input_schema["properties"].items()
+    ]
     if rows:
         yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
 

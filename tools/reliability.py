@@ -64,10 +64,10 @@ class Recorder:
     def figure(self, row: Row) -> str:
         """What the last column says of a row."""
         counts = sum((self.outcomes[one] for one in row.tests if one in self.outcomes), Counter[str]())
-        said = [f"{counts['passed']} passed"]
-        said += [f"**{counts['failed']} failed**"] if counts["failed"] else []
-        said += [f"{counts['skipped']} skipped: {self._reason(row)}"] if counts["skipped"] else []
-        return "; ".join([*said, *self.figures[row.number]])
+        parts = [f"{counts['passed']} passed"]
+        parts += [f"**{counts['failed']} failed**"] if counts["failed"] else []
+        parts += [f"{counts['skipped']} skipped: {self._reason(row)}"] if counts["skipped"] else []
+        return "; ".join([*parts, *self.figures[row.number]])
 
     def _reason(self, row: Row) -> str:
         return next((self.reasons[one] for one in row.tests if one in self.reasons), "no reason given")

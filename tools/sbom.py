@@ -42,12 +42,12 @@ def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
     waiting, seen = [(ROOT, one) for one in ("", *extras)], set()
     edges: dict[str, set[str]] = {}
     while waiting:
-        if (one := waiting.pop()) in seen:
+        if (item := waiting.pop()) in seen:
             continue
-        seen.add(one)
-        name = one[0]
+        seen.add(item)
+        name = item[0]
         edges.setdefault(name, set())
-        for wanted in needs(*one):
+        for wanted in needs(*item):
             needed = plain(wanted.name)
             waiting += [(needed, extra) for extra in ("", *wanted.extras)]
             if needed != name:  # one extra may be made of others
@@ -67,12 +67,12 @@ def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
-def component(name: str, one: Distribution, ref: str) -> dict[str, Any]:
-    about = one.metadata
-    said = about["License-Expression"] or about["License"] or ""
-    licence = {"licenses": [{"license": {"name": said.splitlines()[0]}}]} if said else {}
+def component(name: str, package: Distribution, ref: str) -> dict[str, Any]:
+    about = package.metadata
+    licence_text = about["License-Expression"] or about["License"] or ""
+    licence = {"licenses": [{"license": {"name": licence_text.splitlines()[0]}}]} if licence_text else {}
     kind = "application" if name == ROOT else "library"
-    return {"type": kind, "bom-ref": ref, "name": name, "version": one.version, "purl": ref, **licence}
+    return {"type": kind, "bom-ref": ref, "name": name, "version": package.version, "purl": ref, **licence}
 
 
 def plain(name: str) -> str:

@@ -79,10 +79,10 @@ def _measured(options: argparse.Namespace) -> _Report | InjectionReport:
             trial = Trial(Path(folder), settings, **asked, hub_store=options.hub_store)
             report = _Report(heading, trial.run(conversations, configurations, arrangements), facts)
             if trial.unassisted:
-                told = (
+                warning = (
                     f"{counted(len(trial.unassisted), 'search', 'searches')} had no help of the model, the last since"
                 )
-                print(f"{told} {trial.unassisted[-1]}", file=sys.stderr)
+                print(f"{warning} {trial.unassisted[-1]}", file=sys.stderr)
             return report
         budget = room("budget", TOKENS if options.budget is None else options.budget)
         blocks = InjectionTrial(Path(folder), settings, budget, corrupt=options.corrupt, wrap=options.wrapped)
@@ -94,11 +94,13 @@ def _configurations(options: argparse.Namespace) -> tuple[Configuration, ...]:
     if options.budget is not None and not options.inject:
         raise InvalidInput("budget", "is of notes; add --inject")
     configurations = chosen(options.config or (["local"] if options.inject else None))
-    for one in configurations:
-        if options.inject and (one.hub or not one.repairs):
-            raise InvalidInput("config", f"{one.name} cannot inject: notes come from a router without a remote")
-        if one.storing.get("embedder") and not is_installed():
-            raise ExtraMissing(one.name, "semantic")
+    for configuration in configurations:
+        if options.inject and (configuration.hub or not configuration.repairs):
+            raise InvalidInput(
+                "config", f"{configuration.name} cannot inject: notes come from a router without a remote"
+            )
+        if configuration.storing.get("embedder") and not is_installed():
+            raise ExtraMissing(configuration.name, "semantic")
     return configurations
 
 
@@ -173,8 +175,8 @@ def _remark(row: Row) -> str:
         (row.figures.alone, "answered without the hub, which took too long"),
         (row.figures.cut, "ended early by the deadline"),
     )
-    told = ", ".join(f"{counted(count, 'search', 'searches')} {what}" for count, what in causes if count)
-    return f"{row.configuration}, {row.arrangement}: {told}" if told else ""
+    remark = ", ".join(f"{counted(count, 'search', 'searches')} {what}" for count, what in causes if count)
+    return f"{row.configuration}, {row.arrangement}: {remark}" if remark else ""
 
 
 if __name__ == "__main__":

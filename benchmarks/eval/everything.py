@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def told(share: Share) -> str:
+def shown(share: Share) -> str:
     """The share with its interval: `0.752 (0.720–0.781)`."""
     mean, count = share
     middle, spread = mean + Z * Z / (2 * count), Z * (mean * (1 - mean) / count + Z * Z / (4 * count * count)) ** 0.5
@@ -115,14 +115,14 @@ def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator
     def prompted(name: str, *, wrap: bool) -> Figures:
         trial = InjectionTrial(folder, SETTINGS, BUDGET_TOKENS, wrap=wrap, embedder=embedder)
         [row] = trial.run(conversations, ways, APART)
-        yield name, told((row.plain.evidence, row.plain.questions))
+        yield name, shown((row.plain.evidence, row.plain.questions))
 
     def plainly(name: str, of: Sequence[Conversation], arrangement: Arrangement, *, corrupt: bool = False) -> Figures:
-        yield f"{name}: recall@10", told(searched(of, arrangement, corrupt=corrupt)[""])
+        yield f"{name}: recall@10", shown(searched(of, arrangement, corrupt=corrupt)[""])
 
     def by_category(name: str, of: Sequence[Conversation]) -> Figures:
         for category, share in searched(of, Arrangement.POOLED).items():
-            yield f"{name}{category and ', '}{category}: recall@10", told(share)
+            yield f"{name}{category and ', '}{category}: recall@10", shown(share)
 
     yield "locomo", plainly("LoCoMo, one at a time", conversations, Arrangement.APART)
     yield "pooled", plainly("LoCoMo, pooled", conversations, Arrangement.POOLED)
@@ -146,24 +146,24 @@ def _weak(
     those that are called weak; and what a stricter gate would keep out and cost."""
     alien = (HERE / "alien_questions.txt").read_text(encoding="utf-8").splitlines()
     quiet, best, right = list[bool](), list[float](), list[tuple[float, bool]]()
-    for number, one in enumerate(conversations):
+    for number, conversation in enumerate(conversations):
         with SyncMemoryRouter.open(
             folder / f"{where}{number}", False, project="all", settings=SETTINGS, embedder=embedder
         ) as router:
-            router.remember(one.memories)
+            router.remember(conversation.memories)
             router.await_vectors()
             for text in alien:
                 found = router.search(text)
                 quiet.append(all(hit.is_weak for hit in found))
                 best.append(max((hit.relevance for hit in found), default=0.0))
-            for question in one.questions:
+            for question in conversation.questions:
                 found = router.search(question.text, fold=False)
                 answers = [hit for hit in found if name_of(hit.memory.key, hit.memory.id) in question.relevant]
                 right += [(hit.relevance, hit.is_weak) for hit in answers]
-    yield f"alien questions, {where}: quiet", told((fmean(quiet), len(quiet)))
-    yield f"… right hits called weak, {where}", told((fmean(weak for _, weak in right), len(right)))
+    yield f"alien questions, {where}: quiet", shown((fmean(quiet), len(quiet)))
+    yield f"… right hits called weak, {where}", shown((fmean(weak for _, weak in right), len(right)))
     for gate in GATES if curve else ():
-        nothing, lost = fmean(one < gate for one in best), fmean(one < gate for one, _ in right)
+        nothing, lost = fmean(figure < gate for figure in best), fmean(figure < gate for figure, _ in right)
         yield f"… min_relevance {gate:.2f}: silent / lost", f"{nothing:.2f} / {lost:.3f}"
 
 
@@ -188,15 +188,15 @@ def _changed(file: Path, folder: Path, embedder: Embedder | None) -> Figures:
         if pair["changed"]:
             outcomes.setdefault(f"{kind}, {pair['half']}: older marked", []).append(marked)
     for name in sorted(outcomes):
-        yield name, told((fmean(outcomes[name]), len(outcomes[name])))
+        yield name, shown((fmean(outcomes[name]), len(outcomes[name])))
 
 
 def _cost(embedder: Embedder, notes: Sequence[Conversation]) -> Figures:
     """What one question takes, and how many passages are embedded in a second. New texts, which nothing remembers."""
-    [one] = notes
-    asked = [f"{question.text} (asked)" for question in one.questions[:TIMED]]
+    [conversation] = notes
+    asked = [f"{question.text} (asked)" for question in conversation.questions[:TIMED]]
     took = [_seconds(partial(embedder.embed, [text], is_question=True)) for text in asked]
-    texts = [f"{memory.draft.content} (stored)" for memory in one.memories[:TIMED]]
+    texts = [f"{memory.draft.content} (stored)" for memory in conversation.memories[:TIMED]]
     yield "ms a question", f"{percentile(took, 50) * 1000:.1f}"
     yield "texts a second", f"{len(texts) / _seconds(lambda: embedder.embed(texts)):,.0f}"
 

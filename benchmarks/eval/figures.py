@@ -61,7 +61,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Injected:
     """One question and the block of notes that it was given: the names of what was `put_in` and of what is `relevant`
     (at least one), and what the block takes."""
 
@@ -101,7 +101,7 @@ class InjectionFigures:
         }
 
 
-def injection_figures(blocks: Sequence[Told]) -> InjectionFigures:
+def injection_figures(blocks: Sequence[Injected]) -> InjectionFigures:
     """Sum up blocks, at least one. Their order does not matter."""
     times = [one.took_ms for one in blocks]
     categories = sorted({one.category for one in blocks if one.category is not None})
@@ -148,13 +148,13 @@ def reciprocal_rank(found: Sequence[str], relevant: Collection[str]) -> float:
 def shared_stems(question: str, answers: Iterable[str]) -> float:
     """The share of a question's stems, stop words aside, that also stand in what answers it. 0 when it has none."""
     asked = stems(question)
-    told = {stem for answer in answers for stem in stems(answer)}
-    return len(asked & told) / len(asked) if asked else 0.0
+    answered = {stem for answer in answers for stem in stems(answer)}
+    return len(asked & answered) / len(asked) if asked else 0.0
 
 
 def _mean_recall(answers: Sequence[Answered], most: int) -> float:
     return fmean(recall(one.found, one.relevant, most) for one in answers)
 
 
-def _inside(blocks: Sequence[Told]) -> float:
+def _inside(blocks: Sequence[Injected]) -> float:
     return fmean(one.relevant <= one.put_in for one in blocks)

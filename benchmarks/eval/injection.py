@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.eval.configurations import Configuration
-from benchmarks.eval.figures import InjectionFigures, Told, injection_figures
+from benchmarks.eval.figures import Injected, InjectionFigures, injection_figures
 from benchmarks.eval.misspelling import misspelt
 from benchmarks.eval.questions import Conversation, Question, name_of
 from benchmarks.eval.trial import Arrangement, arranged, named
@@ -110,8 +110,8 @@ class InjectionTrial:
                 )
         return rows
 
-    def _asked(self, conversation: Conversation, configuration: Configuration) -> Iterator[tuple[Told, Told]]:
-        """Of every question, what it is told without a focus and with one."""
+    def _asked(self, conversation: Conversation, configuration: Configuration) -> Iterator[tuple[Injected, Injected]]:
+        """For every question, the block it is given without a focus and with one."""
         home = self.folder / "home"
         settings = replace(
             self.settings,
@@ -123,26 +123,26 @@ class InjectionTrial:
         ) as router:
             router.remember(conversation.memories)
             router.await_vectors()
-            known = {name_of(one.draft.key, one.id): one for one in conversation.memories}
+            known = {name_of(memory.draft.key, memory.id): memory for memory in conversation.memories}
             router.inject(conversation.questions[0].text)  # what only a first one loads is not what is measured
             for question in conversation.questions:
-                plain = self._told(router, question)
+                plain = self._injected(router, question)
                 topic = topic_of([known[name] for name in question.relevant])
                 if topic is None:
                     yield plain, plain
                     continue
                 router.attention.focus(topic)
-                yield plain, self._told(router, question)
+                yield plain, self._injected(router, question)
                 router.attention.unfocus(topic)
         shutil.rmtree(home)
 
-    def _told(self, router: SyncMemoryRouter, question: Question) -> Told:
+    def _injected(self, router: SyncMemoryRouter, question: Question) -> Injected:
         text = misspelt(question.text) if self.corrupt else question.text
         text = wrapped(text) if self.wrap else text
         began = time.perf_counter()
         found = router.inject(text, self.budget_tokens)
         took_ms = (time.perf_counter() - began) * 1000
-        return Told(
+        return Injected(
             put_in=frozenset(name_of(one.key, one.id) for one in router.get_many(found.put_in).values()),
             relevant=question.relevant,
             tokens=estimated_tokens(found.text),
@@ -165,7 +165,7 @@ def _owned(conversation: Conversation) -> Conversation:
     return replace(conversation, memories=tuple(map(_own, conversation.memories)))
 
 
-def _own(one: Imported) -> Imported:
-    topic = one.draft.metadata.get("topic")
-    tags = one.draft.tags or ((topic,) if isinstance(topic, str) else ())
-    return replace(one, draft=replace(one.draft, origin=Origin.USER, tags=tags))
+def _own(memory: Imported) -> Imported:
+    topic = memory.draft.metadata.get("topic")
+    tags = memory.draft.tags or ((topic,) if isinstance(topic, str) else ())
+    return replace(memory, draft=replace(memory.draft, origin=Origin.USER, tags=tags))

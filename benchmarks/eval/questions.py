@@ -80,14 +80,14 @@ def _from_samples(content: Any, path: Path, content_limit_bytes: int) -> Questio
     if not locomo.looks_like(content):
         raise InvalidInput("file", f"{path} is neither a LoCoMo file nor JSONL of memories and questions")
     entries = list(locomo.entries(content, path, content_limit_bytes=content_limit_bytes))
-    said: dict[str, list[Imported]] = {}
-    for one in entries:
-        if isinstance(one, Imported):
-            said.setdefault(one.draft.context_id or "", []).append(one)
+    turns: dict[str, list[Imported]] = {}
+    for entry in entries:
+        if isinstance(entry, Imported):
+            turns.setdefault(entry.draft.context_id or "", []).append(entry)
     conversations = []
     for sample in content if isinstance(content, list) else [content]:
         name = sample.get("sample_id") if isinstance(sample, Mapping) else None
-        memories = said.pop(f"locomo:{name}", []) if isinstance(name, str) else []
+        memories = turns.pop(f"locomo:{name}", []) if isinstance(name, str) else []
         if isinstance(name, str) and memories:
             conversations.append(Conversation(name, tuple(memories), tuple(_asked_of(sample.get("qa"), memories))))
     return QuestionFile(tuple(conversations), tuple(one for one in entries if isinstance(one, Problem)))
@@ -95,16 +95,16 @@ def _from_samples(content: Any, path: Path, content_limit_bytes: int) -> Questio
 
 def _asked_of(asked: object, memories: Sequence[Imported]) -> Iterator[Question]:
     """The questions that can be answered. Evidence that is no turn of the conversation is left out."""
-    names = {one.draft.metadata["dia_id"]: name_of(one.draft.key, one.id) for one in memories}
-    for one in asked if isinstance(asked, list) else []:
-        if not isinstance(one, Mapping) or not isinstance(one.get("question"), str):
+    names = {memory.draft.metadata["dia_id"]: name_of(memory.draft.key, memory.id) for memory in memories}
+    for item in asked if isinstance(asked, list) else []:
+        if not isinstance(item, Mapping) or not isinstance(item.get("question"), str):
             continue
-        evidence = one.get("evidence")
+        evidence = item.get("evidence")
         written = " ".join(map(str, evidence)) if isinstance(evidence, list) else ""
         turns = [f"D{session}:{turn}" for session, turn in _DIALOGUE_ID.findall(written)]
         relevant = frozenset(names[turn] for turn in turns if turn in names)
-        if relevant and one.get("category") != UNANSWERABLE:
-            yield Question(one["question"], relevant, str(one.get("category")))
+        if relevant and item.get("category") != UNANSWERABLE:
+            yield Question(item["question"], relevant, str(item.get("category")))
 
 
 # --- JSONL ------------------------------------------------------------------------------------------------------------
@@ -120,9 +120,9 @@ class _Lines:
 
     def know(self, memory: Imported, called: object) -> None:
         name = name_of(memory.draft.key, memory.id)
-        for one in {name, called if isinstance(called, str) else name}:
-            if self.names.setdefault(one, name) != name:
-                raise InvalidInput("id", f"{shown(one)!r} stands for two memories")
+        for label in {name, called if isinstance(called, str) else name}:
+            if self.names.setdefault(label, name) != name:
+                raise InvalidInput("id", f"{shown(label)!r} stands for two memories")
         self.memories.append(memory)
 
 
@@ -174,9 +174,9 @@ def _question(data: Mapping[str, Any], names: Mapping[str, str]) -> Question:
         raise InvalidInput("query", "is not a text")
     if not isinstance(relevant, list) or not relevant or not all(isinstance(one, str) for one in relevant):
         raise InvalidInput("relevant", "is not a list of ids or keys of memories")
-    for one in relevant:
-        if one not in names:
-            raise InvalidInput("relevant", f"names {shown(one)!r}, and no memory that is searched has that id or key")
+    for name in relevant:
+        if name not in names:
+            raise InvalidInput("relevant", f"names {shown(name)!r}, and no memory that is searched has that id or key")
     return Question(text, frozenset(names[one] for one in relevant), None if category is None else shown(category))
 
 

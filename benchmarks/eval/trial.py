@@ -93,10 +93,10 @@ def spread(conversations: Sequence[Conversation], limit: int | None) -> tuple[Co
     wanted = total if limit is None else min(limit, total)
     kept = {step * total // wanted for step in range(wanted)}
     chosen, passed = [], 0
-    for one in conversations:
-        asked = tuple(question for at, question in enumerate(one.questions, passed) if at in kept)
-        passed += len(one.questions)
-        chosen.append(replace(one, questions=asked))
+    for conversation in conversations:
+        asked = tuple(question for at, question in enumerate(conversation.questions, passed) if at in kept)
+        passed += len(conversation.questions)
+        chosen.append(replace(conversation, questions=asked))
     return tuple(chosen)
 
 
@@ -111,11 +111,15 @@ def arranged(conversations: Sequence[Conversation], arrangement: Arrangement) ->
 def closeness(conversations: Sequence[Conversation]) -> float:
     """The mean share of a question's stems that stand in what answers it: low where words differ and meaning agrees."""
     shares = []
-    for one in conversations:
+    for conversation in conversations:
         texts = {
-            name_of(item.draft.key, item.id): f"{item.draft.title or ''} {item.draft.content}" for item in one.memories
+            name_of(item.draft.key, item.id): f"{item.draft.title or ''} {item.draft.content}"
+            for item in conversation.memories
         }
-        shares += [shared_stems(question.text, map(texts.__getitem__, question.relevant)) for question in one.questions]
+        shares += [
+            shared_stems(question.text, map(texts.__getitem__, question.relevant))
+            for question in conversation.questions
+        ]
     return fmean(shares)
 
 
@@ -179,14 +183,14 @@ class Trial:
     ) -> None:
         """Configurations take turns project by project, so that a slow minute does not fall on one alone."""
         stored: dict[str, Path] = {}
-        for one in configurations:
-            if one.stored_as not in stored:
-                stored[one.stored_as] = self._stored(project, one)
+        for configuration in configurations:
+            if configuration.stored_as not in stored:
+                stored[configuration.stored_as] = self._stored(project, configuration)
             # A copy each, because being found leaves traces that the next one asked must not profit from.
             home = self._new_home()
-            shutil.copytree(stored[one.stored_as], home)
-            with self._asking(home, project, one) as search:
-                answers[one.name].extend(self._answers(search, project, one))
+            shutil.copytree(stored[configuration.stored_as], home)
+            with self._asking(home, project, configuration) as search:
+                answers[configuration.name].extend(self._answers(search, project, configuration))
             shutil.rmtree(home)
         for home in stored.values():
             shutil.rmtree(home)
@@ -251,8 +255,8 @@ def _projects(
     conversations: Sequence[Conversation], arrangement: Arrangement, hub_url: str | None
 ) -> Iterator[_Project]:
     together = arranged(conversations, arrangement)
-    for number, one in enumerate(together, start=1):
-        yield _Project(one, f"conversation {number}", hub_url)
+    for number, conversation in enumerate(together, start=1):
+        yield _Project(conversation, f"conversation {number}", hub_url)
 
 
 def _answered(question: Question, results: Results, layer: str | None, took_ms: float) -> Answered:

@@ -275,5 +275,5 @@ def test_one_table_has_every_figure_with_its_interval(chat: Path, capsys: pytest
     found = {line.split("  ")[0]: line.split()[-1] for line in table[1:]}
     assert "LoCoMo, one at a time: recall@10" in found
     assert "prompts: evidence inside 1,000 tokens" in found
-    assert everything.told((0.5, 100)) == "0.500 (0.404–0.596)"
-    assert everything.told((1.0, 6)) == "1.000 (0.610–1.000)"
+    assert everything.shown((0.5, 100)) == "0.500 (0.404–0.596)"
+    assert everything.shown((1.0, 6)) == "1.000 (0.610–1.000)"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.filling import said
+from benchmarks.filling import utterance
 from benchmarks.measure import percentile
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
@@ -39,7 +39,7 @@ def waiting(memories: list[Memory], remote: str, transaction: Transaction) -> No
 def filled(home: Path, remote: str, count: int) -> DiskStore:
     store = DiskStore(home, durability="process")
     for first in range(0, count, TOGETHER):
-        batch = [said(f"note {number}", number, "app") for number in range(first, min(first + TOGETHER, count))]
+        batch = [utterance(f"note {number}", number, "app") for number in range(first, min(first + TOGETHER, count))]
         store.write(partial(waiting, batch, remote)).result()
     return store
 

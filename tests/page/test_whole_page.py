@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.filling import fill, said
+from benchmarks.filling import fill, utterance
 from benchmarks.texts import Writer
 from kingly_memory.adapters.local.trusted import check_trusted
 from kingly_memory.blocking import SyncMemoryRouter
@@ -74,7 +74,10 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, S
         patch.setenv("KINGLY_EMBEDDER", "none")
         notes = Writer().notes(MANY)
         hostile(folder / "home")
-        fill(folder / "home", (said(one.content, number, PROJECT, tags=("note",)) for number, one in enumerate(notes)))
+        fill(
+            folder / "home",
+            (utterance(one.content, number, PROJECT, tags=("note",)) for number, one in enumerate(notes)),
+        )
         with SyncMemoryRouter.open(folder / "home", remote=False, project=PROJECT, agent=HOSTILE) as router:
             router.store(f"{HOSTILE} last", key="last", tags=[HOSTILE])
         with opened(folder / "home", folder) as both:
@@ -227,7 +230,7 @@ def test_the_first_view_of_a_hundred_thousand_memories_takes_a_third_of_a_second
     notes = Writer().notes(VERY_MANY)
     with SyncMemoryRouter.open(tmp_path / "home", remote=False, project=PROJECT) as router:
         router.store("The first of many")
-    fill(tmp_path / "home", (said(one.content, number, PROJECT) for number, one in enumerate(notes)))
+    fill(tmp_path / "home", (utterance(one.content, number, PROJECT) for number, one in enumerate(notes)))
     with served(tmp_path / "home") as page:
         page.web.get(page.link)
         took = {}
