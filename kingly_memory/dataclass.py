@@ -29,27 +29,27 @@ else:
 
     field = Field
 
-    def fields(one):
+    def fields(value):
         """The fields of a class or an instance, in order, also of the standard library's."""
-        known = getattr(one, "__fields_by_name__", None) or one.__dataclass_fields__
+        known = getattr(value, "__fields_by_name__", None) or value.__dataclass_fields__
         return tuple(known.values())
 
-    def is_dataclass(one):
+    def is_dataclass(value):
         """Also of the standard library's."""
-        return hasattr(one, "__fields_by_name__") or hasattr(one, "__dataclass_fields__")
+        return hasattr(value, "__fields_by_name__") or hasattr(value, "__dataclass_fields__")
 
-    def asdict(one):
+    def asdict(instance):
         """All of an instance as dicts, those within it too."""
         import dataclasses
 
-        return dataclasses.asdict(one)
+        return dataclasses.asdict(instance)
 
-    def replace(one, **changes):
+    def replace(instance, **changes):
         """A copy of the instance with those changes, checked as a new one is."""
-        known, values = one.__fields_by_name__, one.__dict__
+        known, values = instance.__fields_by_name__, instance.__dict__
         if len(values) > len(known):  # what a cached property has kept is no field
             values = {name: values[name] for name in known}
-        return type(one)(**values | changes)
+        return type(instance)(**values | changes)
 
     def dataclass(cls=None, *, frozen=False, eq=True, kw_only=False, slots=False):
         """As `dataclasses.dataclass`. `slots` is for type checkers: instances have a `__dict__` all the same."""
@@ -60,16 +60,16 @@ else:
             if "ClassVar" in str(kind):
                 continue
             default = cls.__dict__.get(name, _MISSING)
-            known[name] = one = default if isinstance(default, Field) else Field(default=default)
-            one.name, one.type, one.is_named = name, kind, kw_only
-            if one.default is not _MISSING:
-                setattr(cls, name, one.default)
+            known[name] = spec = default if isinstance(default, Field) else Field(default=default)
+            spec.name, spec.type, spec.is_named = name, kind, kw_only
+            if spec.default is not _MISSING:
+                setattr(cls, name, spec.default)
             elif name in cls.__dict__:
                 delattr(cls, name)
         cls.__fields_by_name__ = known
         for name in ("__dataclass_fields__", "__signature__"):
             setattr(cls, name, _Standard(name))
-        cls.__match_args__ = tuple(name for name, one in known.items() if not one.is_named)
+        cls.__match_args__ = tuple(name for name, spec in known.items() if not spec.is_named)
         methods = {"__init__": _init_of(cls), "__repr__": _repr}
         if frozen:
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
@@ -81,20 +81,20 @@ else:
         return cls
 
     def _init_of(cls):
-        def __init__(self, *given, **said):  # noqa: N807
+        def __init__(self, *given, **named):  # noqa: N807
             cls.__init__ = made = _compiled_init(cls)
-            made(self, *given, **said)
+            made(self, *given, **named)
 
         return __init__
 
     def _compiled_init(cls):
         """The method that takes the fields as arguments. Compiled for the first instance: most classes have none."""
         taken, values, names = {False: [], True: []}, [], {"_set": object.__setattr__, "_MISSING": _MISSING}
-        for name, one in cls.__fields_by_name__.items():
-            has_none = one.default is _MISSING and not one.default_factory
-            names |= {f"_usual_{name}": one.default, f"_make_{name}": one.default_factory}
-            taken[one.is_named].append(name if has_none else f"{name}=_usual_{name}")
-            made = f"_make_{name}() if {name} is _MISSING else {name}" if one.default_factory else name
+        for name, spec in cls.__fields_by_name__.items():
+            has_none = spec.default is _MISSING and not spec.default_factory
+            names |= {f"_usual_{name}": spec.default, f"_make_{name}": spec.default_factory}
+            taken[spec.is_named].append(name if has_none else f"{name}=_usual_{name}")
+            made = f"_make_{name}() if {name} is _MISSING else {name}" if spec.default_factory else name
             values.append(f"{name!r}: {made}")
         arguments = ", ".join(["self", *taken[False], *["*", *taken[True]] * bool(taken[True])])
         check = "; self.__post_init__()" if hasattr(cls, "__post_init__") else ""
@@ -102,11 +102,11 @@ else:
         return names["__init__"]
 
     def _repr(self):
-        shown = (f"{name}={getattr(self, name)!r}" for name, one in self.__fields_by_name__.items() if one.repr)
+        shown = (f"{name}={getattr(self, name)!r}" for name, spec in self.__fields_by_name__.items() if spec.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def _compared(self):
-        return tuple(getattr(self, name) for name, one in self.__fields_by_name__.items() if one.compare)
+        return tuple(getattr(self, name) for name, spec in self.__fields_by_name__.items() if spec.compare)
 
     def _eq(self, other):
         return _compared(self) == _compared(other) if type(self) is type(other) else NotImplemented
@@ -125,17 +125,19 @@ else:
         def __init__(self, name):
             self.name = name
 
-        def __get__(self, one, cls):
+        def __get__(self, instance, cls):
             import dataclasses
             import inspect
 
-            def standard(one):
-                told = {} if one.default is _MISSING else {"default": one.default}
-                told |= {"default_factory": one.default_factory} if one.default_factory else {}
-                is_named = {"kw_only": one.is_named}
-                return dataclasses.field(**told, **is_named, repr=one.repr, compare=one.compare, metadata=one.metadata)
+            def standard(spec):
+                defaults = {} if spec.default is _MISSING else {"default": spec.default}
+                defaults |= {"default_factory": spec.default_factory} if spec.default_factory else {}
+                is_named = {"kw_only": spec.is_named}
+                return dataclasses.field(
+                    **defaults, **is_named, repr=spec.repr, compare=spec.compare, metadata=spec.metadata
+                )
 
-            known = [(name, one.type, standard(one)) for name, one in cls.__fields_by_name__.items()]
+            known = [(name, spec.type, standard(spec)) for name, spec in cls.__fields_by_name__.items()]
             made = dataclasses.make_dataclass(cls.__name__, known)
             cls.__dataclass_fields__ = made.__dataclass_fields__
             cls.__signature__ = inspect.signature(made)

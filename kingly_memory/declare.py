@@ -124,25 +124,25 @@ class Verb(NamedTuple):
     def of(self, face: Literal["command", "tool"]) -> list[Parameter]:
         """The parameters that the face has, with its defaults."""
         found = [one for one in self.parameters if one.arg.only in (None, face)]
-        own = [one.arg.tool_default if face == "tool" else one.arg.command_default for one in found]
+        own = [parameter.arg.tool_default if face == "tool" else parameter.arg.command_default for parameter in found]
         return [
-            one if default is NOT_GIVEN else one._replace(default=default)
-            for one, default in zip(found, own, strict=True)
+            parameter if default is NOT_GIVEN else parameter._replace(default=default)
+            for parameter, default in zip(found, own, strict=True)
         ]
 
-    def only_reads(self, said: dict[str, Any]) -> bool:
+    def only_reads(self, arguments: dict[str, Any]) -> bool:
         """Whether the call with these arguments changes nothing."""
         if isinstance(self.reads, bool):
             return self.reads
         *without, flag = self.reads.split()
-        return bool(said[flag]) is not bool(without)
+        return bool(arguments[flag]) is not bool(without)
 
-    def check(self, said: dict[str, Any]) -> None:
+    def check(self, arguments: dict[str, Any]) -> None:
         """Raise InvalidInput for a text that has to be more than spaces."""
-        for one in self.parameters:
-            text = said.get(one.name)
-            if one.arg.if_empty is not None and isinstance(text, str) and not text.strip():
-                raise InvalidInput(one.name, f"is empty; {one.arg.if_empty}")
+        for parameter in self.parameters:
+            text = arguments.get(parameter.name)
+            if parameter.arg.if_empty is not None and isinstance(text, str) and not text.strip():
+                raise InvalidInput(parameter.name, f"is empty; {parameter.arg.if_empty}")
 
     def answer_of(self, result: dict[str, Any]) -> dict[str, Any]:
         """What the tool answers of a result's fields."""
@@ -155,17 +155,17 @@ class Verb(NamedTuple):
             if source in result and not (is_optional and result[source] is None)
         }
 
-    def found(self, result: Any, said: dict[str, Any]) -> Any:
+    def found(self, result: Any, arguments: dict[str, Any]) -> Any:
         """What the call has answered. Raises NothingUnder where nothing has the name that was said."""
         if result is None or (result == () and self.name == "history"):
-            name = next(one for one in ("key_or_id", "key", "session") if one in said)
-            raise NothingUnder(said[name], field=name)
+            name = next(field for field in ("key_or_id", "key", "session") if field in arguments)
+            raise NothingUnder(arguments[name], field=name)
         return result
 
-    def call(self, memory: Any, said: dict[str, Any]) -> Any:
+    def call(self, memory: Any, arguments: dict[str, Any]) -> Any:
         """Do it with a router, blocking or awaiting. What is None was not said, and the verb's own default holds."""
-        self.check(said)
-        given = {name: value for name, value in said.items() if value is not None}
+        self.check(arguments)
+        given = {name: value for name, value in arguments.items() if value is not None}
         if ":" in self.calls:
             module, _, name = self.calls.partition(":")
             return getattr(import_module(module), name)(memory, **given)

@@ -59,9 +59,9 @@ class Document(NamedTuple):
 
     def to_json(self) -> JsonObject:
         times = {"created_at": self.created_at, "updated_at": self.updated_at, "expires_at": self.expires_at}
-        told = {name: moment_text(one) for name, one in times.items()}
+        moments = {name: moment_text(time) for name, time in times.items()}
         place = {"namespace": list(self.namespace), "key": self.key}
-        return {**place, "version": self.version, **told, "value": self.value}
+        return {**place, "version": self.version, **moments, "value": self.value}
 
 
 class FoundDocument(NamedTuple):
@@ -154,8 +154,8 @@ def ids_behind(last: str | None, now: datetime) -> Iterator[str]:
 
 def apart(key: str, at: datetime) -> str:
     """The key of what was written `at` that moment, on a machine that did not know of a later text."""
-    said = f" (apart {at.isoformat()})"
-    return key[: _KEY_LIMIT - len(said)] + said
+    suffix = f" (apart {at.isoformat()})"
+    return key[: _KEY_LIMIT - len(suffix)] + suffix
 
 
 def json_text(field: str, value: object) -> str:
@@ -199,13 +199,13 @@ def _check_inside(field: str, value: object) -> None:
     waiting = [(value, 1)]
     looked_at = 0
     while waiting:
-        one, depth = waiting.pop()
-        if isinstance(one, Mapping):
-            if not all(isinstance(name, str) for name in one):
+        item, depth = waiting.pop()
+        if isinstance(item, Mapping):
+            if not all(isinstance(name, str) for name in item):
                 raise InvalidInput(field, "has a name that is not text")
-            inner = list(one.values())
-        elif isinstance(one, list | tuple):
-            inner = list(one)
+            inner = list(item.values())
+        elif isinstance(item, list | tuple):
+            inner = list(item)
         else:
             continue
         looked_at += len(inner)
@@ -223,11 +223,11 @@ def texts_in(value: object, fields: Sequence[str] | None = None) -> str:
     found: list[str] = []
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            found.append(one)
-        elif isinstance(one, Mapping):
-            waiting += reversed(list(one.values()))
-        elif isinstance(one, list | tuple):
-            waiting += reversed(one)
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, Mapping):
+            waiting += reversed(list(item.values()))
+        elif isinstance(item, list | tuple):
+            waiting += reversed(item)
     return "\n".join(found)

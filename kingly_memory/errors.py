@@ -49,11 +49,11 @@ class RecordDamaged(KinglyMemoryError):
 
     def __init__(self, memory_id: str, earlier: int | None = None) -> None:
         """`earlier` is the latest revision before it that is kept."""
-        told = f"nothing that it said before is kept; `kingly-memory forget {memory_id}` takes it away"
+        advice = f"nothing that it said before is kept; `kingly-memory forget {memory_id}` takes it away"
         if earlier is not None:
             shown = f"`kingly-memory history {memory_id}` shows what it said before"
-            told = f"{shown}, `kingly-memory restore {memory_id} --revision {earlier}` has it say that again"
-        super().__init__(f"memory {memory_id} is damaged on disk and is not shown; {told}")
+            advice = f"{shown}, `kingly-memory restore {memory_id} --revision {earlier}` has it say that again"
+        super().__init__(f"memory {memory_id} is damaged on disk and is not shown; {advice}")
         self.memory_id = memory_id
 
 

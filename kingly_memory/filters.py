@@ -29,7 +29,7 @@ OPERATORS = ("$eq", "$ne", *_COMPARED, "$in")
 def check_filter(name: str, wanted: object, depth: int = 1) -> Filter:
     """Raises InvalidInput for operators that are not known, for those that are given something else than they compare,
     and for what is no JSON."""
-    if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
+    if not isinstance(wanted, Mapping) or not all(isinstance(operator, str) for operator in wanted):
         raise InvalidInput(name, "expected field names with the values that they must have")
     for field, value in wanted.items():
         if field.startswith("$"):
@@ -42,14 +42,14 @@ def _check_wanted(name: str, field: str, value: object, depth: int) -> None:
     if depth > DEEPEST:
         raise InvalidInput(name, f"is nested deeper than {DEEPEST} levels")
     if isinstance(value, list | tuple):
-        for one in value:
-            _check_wanted(name, field, one, depth + 1)
+        for member in value:
+            _check_wanted(name, field, member, depth + 1)
     elif not isinstance(value, Mapping):
         if not isinstance(value, str | int | float | None):
             raise InvalidInput(name, f"{field[:40]} is compared with {type(value).__name__}, which JSON cannot hold")
     elif not value:
         raise InvalidInput(name, f"{field[:40]} is compared with an empty object; name the fields that it must have")
-    elif not any(str(one).startswith("$") for one in value):
+    elif not any(str(operator).startswith("$") for operator in value):
         check_filter(name, value, depth + 1)
     else:
         if len({isinstance(operand, str) for operator, operand in value.items() if operator in _COMPARED}) > 1:
@@ -72,7 +72,9 @@ def _check_operator(name: str, field: str, operator: object, operand: object) ->
 
 def admits(wanted: Filter, value: object) -> bool:
     """Whether an object has all that is wanted. What it lacks counts as null."""
-    return isinstance(value, Mapping) and all(_is(value.get(field), one) for field, one in wanted.items())
+    return isinstance(value, Mapping) and all(
+        _is(value.get(field), wanted_value) for field, wanted_value in wanted.items()
+    )
 
 
 def _is(found: Any, wanted: Any) -> bool:
@@ -82,7 +84,7 @@ def _is(found: Any, wanted: Any) -> bool:
         return admits(wanted, found)
     if isinstance(wanted, list | tuple):
         is_list = isinstance(found, list | tuple) and len(found) == len(wanted)
-        return is_list and all(_is(one, other) for one, other in zip(found, wanted, strict=True))
+        return is_list and all(_is(item, other) for item, other in zip(found, wanted, strict=True))
     return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
 
 
@@ -90,7 +92,7 @@ def _holds(operator: str, found: Any, operand: Any) -> bool:
     if operator in ("$eq", "$ne"):
         return _is(found, operand) == (operator == "$eq")
     if operator == "$in":
-        return any(_is(found, one) for one in operand)
+        return any(_is(found, item) for item in operand)
     comparable = (_is_number(found) and _is_number(operand)) or (isinstance(found, str) and isinstance(operand, str))
     return comparable and _COMPARED[operator](found, operand)
 

@@ -64,7 +64,7 @@ class KnowledgeGraph(NamedTuple):
     relations: tuple[Relation, ...]
 
     def to_json(self) -> JsonObject:
-        return {name: [one.to_json() for one in several] for name, several in self._asdict().items()}
+        return {name: [item.to_json() for item in items] for name, items in self._asdict().items()}
 
 
 def part(key: str | None, content: str, metadata: Mapping[str, Any]) -> Entity | Relation | None:
@@ -74,7 +74,7 @@ def part(key: str | None, content: str, metadata: Mapping[str, Any]) -> Entity |
             entity = Entity(key, kind)
             # What somebody wrote in another form is an observation too.
             first, *others = content.removeprefix(entity.heading).split("\n- ")
-            observed = ([first.strip("\n")] if first.strip() else []) + [one.replace("\n  ", "\n") for one in others]
+            observed = ([first.strip("\n")] if first.strip() else []) + [text.replace("\n  ", "\n") for text in others]
             return entity._replace(observations=tuple(observed))
         case {"from": str(source), "to": str(target), "relationType": str(kind)}:
             return Relation(source, target, kind)
@@ -85,7 +85,7 @@ def from_json(data: Any) -> Entity | Relation | None:
     """What a line of the reference server's file says; None for something else."""
     match data:
         case {"type": "entity", "name": str(name), "entityType": str(kind), "observations": list(observed)}:
-            return Entity(name, kind, tuple(observed)) if all(isinstance(one, str) for one in observed) else None
+            return Entity(name, kind, tuple(observed)) if all(isinstance(text, str) for text in observed) else None
         case {"type": "relation", "from": str(source), "to": str(target), "relationType": str(kind)}:
             return Relation(source, target, kind)
     return None

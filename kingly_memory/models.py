@@ -209,8 +209,8 @@ def whose(space: str) -> str:
 
 def space_named(scope: object) -> str | None:
     """The space of a scope in JSON that somebody else wrote; None where it names neither project nor user."""
-    said = scope if isinstance(scope, dict) else {}
-    project, user = (one if isinstance(one, str) else None for one in (said.get("project"), said.get("user")))
+    fields = scope if isinstance(scope, dict) else {}
+    project, user = (name if isinstance(name, str) else None for name in (fields.get("project"), fields.get("user")))
     return None if project is None and user is None else space_of(project, user)
 
 
@@ -536,9 +536,9 @@ class Results:
             **_said(asked=self.asked, reworded=list(self.reworded), next=self.next),
             "hits": [self.shown[hit.memory.id].to_json(hit) if self.shown else hit.to_json() for hit in self.hits],
             **_said(
-                folded={one: list(several) for one, several in self.folded.items()},
+                folded={memory_id: list(several) for memory_id, several in self.folded.items()},
                 more_folded=dict(self.more_folded),
-                linked={one: list(several) for one, several in self.linked.items()},
+                linked={memory_id: list(several) for memory_id, several in self.linked.items()},
                 excluded=dict(self.excluded),
             ),
             **mode,
@@ -641,12 +641,12 @@ class Taken(NamedTuple):
     left_out: int = 0
 
     def and_more(self, other: Taken) -> Taken:
-        return Taken(*(one + another for one, another in zip(self, other, strict=True)))
+        return Taken(*(count + another for count, another in zip(self, other, strict=True)))
 
     def to_json(self) -> JsonObject:
         """What became of none is left out but for the first four."""
-        told: JsonObject = self._asdict()
-        return {name: number for name, number in told.items() if number or name in _OF_MEMORIES}
+        counts: JsonObject = self._asdict()
+        return {name: number for name, number in counts.items() if number or name in _OF_MEMORIES}
 
 
 class Backup(NamedTuple):

@@ -430,8 +430,8 @@ def in_transaction(work: Callable[Concatenate[Transaction, P], T]) -> Callable[P
     returns is the change, which `LocalStore.write` runs."""
 
     @wraps(work)
-    def made(*said: P.args, **named: P.kwargs) -> Callable[[Transaction], T]:
-        return lambda transaction: work(transaction, *said, **named)
+    def made(*arguments: P.args, **named: P.kwargs) -> Callable[[Transaction], T]:
+        return lambda transaction: work(transaction, *arguments, **named)
 
     return made
 

@@ -74,9 +74,9 @@ def _setting(default: Any, meaning: str, allowed: Range | Choices | None = _ANY)
     return field(default=default, metadata={"meaning": meaning, "range": allowed})
 
 
-def _meant(one: Field[Any], value: object) -> object:
+def _meant(setting: Field[Any], value: object) -> object:
     """The value; a text that says a time (`30m`, or a word for no end) as a number."""
-    allowed = one.metadata.get("range")
+    allowed = setting.metadata.get("range")
     if not isinstance(value, str) or not isinstance(allowed, Range):
         return value
     if allowed.endless and value.casefold() in NEVER:
@@ -89,14 +89,14 @@ def _meant(one: Field[Any], value: object) -> object:
     return value
 
 
-def _check(one: Field[Any], value: object, name: str) -> None:
-    allowed: Range | Choices | None = one.metadata.get("range")
+def _check(setting: Field[Any], value: object, name: str) -> None:
+    allowed: Range | Choices | None = setting.metadata.get("range")
     if allowed is None:
-        expected = type(one.default)
+        expected = type(setting.default)
         if not isinstance(value, expected):
             raise InvalidSetting(name, f"{value!r} is no {'text' if expected is str else expected.__name__}")
         return
-    if isinstance(one.default, bool):
+    if isinstance(setting.default, bool):
         if not isinstance(value, bool):
             raise InvalidSetting(name, f"{value!r} is neither True nor False")
         return
@@ -104,7 +104,7 @@ def _check(one: Field[Any], value: object, name: str) -> None:
         if value not in allowed:
             raise InvalidSetting(name, f"{value!r} is unknown; choose {' or '.join(allowed)}")
         return
-    whole = isinstance(one.default, int)
+    whole = isinstance(setting.default, int)
     kind = int if whole else int | float
     if not isinstance(value, kind) or isinstance(value, bool) or not allowed.holds(value):
         number = "a whole number" if whole else "a number"
@@ -121,10 +121,10 @@ class _Checked:
     table: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]  # every class below is a dataclass
-            value = _meant(one, getattr(self, one.name))
-            object.__setattr__(self, one.name, value)
-            _check(one, value, f"{self.table}.{one.name}".lstrip("."))
+        for setting in fields(self):  # type: ignore[arg-type]  # every class below is a dataclass
+            value = _meant(setting, getattr(self, setting.name))
+            object.__setattr__(self, setting.name, value)
+            _check(setting, value, f"{self.table}.{setting.name}".lstrip("."))
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ class Tiers:
     success_references: int = _setting(2, "successes", _COUNT)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.metadata:
-                _check(one, value, f"tiers.{one.name}")
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if setting.metadata:
+                _check(setting, value, f"tiers.{setting.name}")
             elif not isinstance(value, Mapping) or value.keys() != set(Tier):
                 raise InvalidSetting(
-                    f"tiers.{one.name}", f"needs a value for each of {', '.join(Tier)} and nothing else"
+                    f"tiers.{setting.name}", f"needs a value for each of {', '.join(Tier)} and nothing else"
                 )
         if not all(isinstance(one, TierConfig) for one in self.configs.values()):
             raise InvalidSetting("tiers.configs", "needs a TierConfig for each tier")
@@ -304,25 +304,25 @@ class Settings(_Checked):
         env = os.environ if environment is None else environment
         changes: dict[str, Any] = {}
         tables: dict[str, dict[str, Any]] = {}
-        for name, one in said(env, home).items():
+        for name, given in said(env, home).items():
             table, _, key = name.rpartition(".")
-            (tables.setdefault(table, {}) if table else changes)[key] = one.value
+            (tables.setdefault(table, {}) if table else changes)[key] = given.value
         changes |= {name: type(TABLES[name])(**values) for name, values in tables.items()}
         return cls(**changes)
 
 
 TABLES: Mapping[str, Any] = {"lifetimes": Settings().lifetimes}
 """The settings that have keys of their own, with the default of each."""
-PUBLIC = tuple(one for one in fields(Settings) if one.metadata or one.name in TABLES)
+PUBLIC = tuple(setting for setting in fields(Settings) if setting.metadata or setting.name in TABLES)
 """Those that a file and the environment can say, and the documentation lists."""
 
 
 def settings_by_name() -> dict[str, Field[Any]]:
     """Every setting by the name that a file gives it: `lifetimes.working` for a key of a table."""
     found: dict[str, Field[Any]] = {}
-    for one in PUBLIC:
-        keys = fields(TABLES[one.name]) if one.name in TABLES else ()
-        found |= {f"{one.name}.{key.name}": key for key in keys} or {one.name: one}
+    for setting in PUBLIC:
+        keys = fields(TABLES[setting.name]) if setting.name in TABLES else ()
+        found |= {f"{setting.name}.{key.name}": key for key in keys} or {setting.name: setting}
     return found
 
 
@@ -344,15 +344,15 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
     env = os.environ if environment is None else environment
     found = _said_in_file(home, env)
     known = settings_by_name()
-    for one in PUBLIC:
-        variable = f"KINGLY_{one.name.upper()}"
+    for setting in PUBLIC:
+        variable = f"KINGLY_{setting.name.upper()}"
         if variable not in env:
             continue
-        if one.name not in TABLES:
-            found[one.name] = Said(_parsed(variable, env[variable], one), variable)
+        if setting.name not in TABLES:
+            found[setting.name] = Said(_parsed(variable, env[variable], setting), variable)
             continue
         for key, text in _pairs(variable, env[variable]):
-            name = f"{one.name}.{key}"
+            name = f"{setting.name}.{key}"
             if name not in known:
                 from kingly_memory.home.settings_file import nearest
 
@@ -363,7 +363,7 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
 
 def unknown_variables() -> list[str]:
     """Those of the environment that begin as ours do, and that nothing here reads."""
-    known = _OF_PLACES | {f"KINGLY_{one.name.upper()}" for one in PUBLIC}
+    known = _OF_PLACES | {f"KINGLY_{setting.name.upper()}" for setting in PUBLIC}
     ours = (name for name in os.environ if name.startswith("KINGLY_") and not name.startswith("KINGLY_TOKEN_"))
     return sorted(name for name in ours if name not in known)
 
@@ -413,8 +413,8 @@ def _said_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, Said]:
     files = settings_files(home, env)
     obeyed = _judged(files, env).obeyed if files else ()
     if len(obeyed) > 1:
-        there = " and ".join(str(path) for path, _ in obeyed)
-        raise InvalidSetting("KINGLY_CONFIG", f"{there} are both there; keep one of them")
+        paths = " and ".join(str(path) for path, _ in obeyed)
+        raise InvalidSetting("KINGLY_CONFIG", f"{paths} are both there; keep one of them")
     return said_in(*obeyed[0]) if obeyed else {}
 
 
@@ -435,9 +435,9 @@ def written(value: object) -> object:
     return NEVER[0] if value == math.inf else value
 
 
-def _parsed(name: str, text: str, one: Field[Any]) -> object:
-    kind: type = type(one.default)
-    value = _meant(one, text)
+def _parsed(name: str, text: str, setting: Field[Any]) -> object:
+    kind: type = type(setting.default)
+    value = _meant(setting, text)
     if kind is str or not isinstance(value, str):
         return value
     if kind is bool:
@@ -447,6 +447,6 @@ def _parsed(name: str, text: str, one: Field[Any]) -> object:
     try:
         return kind(text)
     except ValueError:
-        range_ = one.metadata["range"]
+        range_ = setting.metadata["range"]
         or_never = ", and not `never`" if isinstance(range_, Range) and range_.endless else ""
         raise InvalidSetting(name, f"{text!r} is not a number{or_never}") from None

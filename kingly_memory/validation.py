@@ -110,7 +110,7 @@ class Draft:
             kept["agent"] = old.scope.agent
         is_summary = {"summary_by", "original_length"} <= old.metadata.keys()
         if "metadata" in kept and is_summary and self.content != old.content:
-            kept["metadata"] = {name: one for name, one in old.metadata.items() if name not in OF_A_SUMMARY}
+            kept["metadata"] = {name: item for name, item in old.metadata.items() if name not in OF_A_SUMMARY}
         return replace(self, **kept)
 
     def memory(
@@ -170,8 +170,10 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     """Lists of that many items, or a few more: what a memory said before stays with the memory."""
     waiting = iter(items)
     while batch := [*islice(waiting, size)]:
-        while isinstance(batch[-1], Imported) and batch[-1].is_earlier and (one := next(waiting, None)) is not None:
-            batch.append(one)
+        while (
+            isinstance(batch[-1], Imported) and batch[-1].is_earlier and (following := next(waiting, None)) is not None
+        ):
+            batch.append(following)
         yield batch
 
 
@@ -205,7 +207,7 @@ def draft(
     The defaults, a None and an empty tuple of tags say nothing; an empty list of tags says that there are none.
     """
     optional = (type, significance, confidence, title, context_id, metadata)
-    unsaid = [name for name, one in zip(_OPTIONAL, optional, strict=True) if one is None]
+    unsaid = [name for name, argument in zip(_OPTIONAL, optional, strict=True) if argument is None]
     unsaid += ["tags"] * (tags == ()) + ["ttl"] * (ttl == USUAL)
     return Draft(
         content=_content(content, content_limit_bytes),
@@ -251,14 +253,14 @@ def query(
         raise InvalidInput("query", f"expected text, not {_name(text)}")
     if needs_words and not text.strip():
         raise InvalidInput("query", "is empty; say what to look for")
-    said = text
+    extracted = text
     if text and not is_short(text):
         from kingly_memory.text.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
 
-        said = extract_query(text)
-    is_excerpt = said != text
+        extracted = extract_query(text)
+    is_excerpt = extracted != text
     return Query(
-        text=mended(said),
+        text=mended(extracted),
         is_excerpt=is_excerpt,
         key=mended(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
         space=space,
@@ -370,11 +372,11 @@ def ttl_seconds(value: object) -> float | None:
     length: object = value
     if isinstance(value, timedelta):
         length = value.total_seconds()
-    elif isinstance(value, str) and (told_s := length_s(value)) is not None:
-        length = told_s
+    elif isinstance(value, str) and (parsed_s := length_s(value)) is not None:
+        length = parsed_s
     if isinstance(length, bool) or not isinstance(length, int | float):
-        told = repr(shown(value)) if isinstance(value, str) else _name(value)
-        raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
+        given = repr(shown(value)) if isinstance(value, str) else _name(value)
+        raise InvalidInput("ttl", f"{given} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
     if not 0 < length <= MOST_LIFETIME_S:
         raise InvalidInput("ttl", f"{shown(value)} is not more than 0 and at most 100 years; write never for no end")
     return float(length)
@@ -461,7 +463,7 @@ def _types(value: object) -> tuple[MemoryType, ...] | None:
         value = (value,)
     if not isinstance(value, Iterable):
         raise InvalidInput("types", f"expected a list of types, not {_name(value)}")
-    return tuple(dict.fromkeys(memory_type("types", one) for one in value)) or None
+    return tuple(dict.fromkeys(memory_type("types", item) for item in value)) or None
 
 
 def choice(
@@ -510,9 +512,9 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise InvalidInput("metadata", "has a name that is not text")
-        return {mended(name): _plain(one, depth - 1) for name, one in value.items()}
+        return {mended(name): _plain(item, depth - 1) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one, depth - 1) for one in value]
+        return [_plain(item, depth - 1) for item in value]
     raise InvalidInput("metadata", f"contains {_name(value)}, which JSON cannot hold")
 
 
