@@ -84,7 +84,7 @@ def _pieces(word: str) -> list[str]:
 @lru_cache(maxsize=_CACHED_WORDS)
 def _features(word: str) -> array[int]:
     """Where a word and its n-grams go: what lies in the second half of the places counts against the first."""
-    whole, bounded = (one.encode("utf-32-le", "surrogatepass") for one in (f"word {word}", f"<{word}>"))
+    whole, bounded = (text.encode("utf-32-le", "surrogatepass") for text in (f"word {word}", f"<{word}>"))
     sizes = () if _UNBROKEN.match(word) else (4 * length for length in range(_SHORTEST, _LONGEST + 1))
     grams = [bounded[start : start + size] for size in sizes for start in range(0, len(bounded) - size + 1, 4)]
     return array("H", [(crc32(gram) * _MIXER >> 8 & 0xFF_FFFF) % (2 * DIMENSIONS) for gram in (whole, *grams)])

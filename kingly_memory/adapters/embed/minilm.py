@@ -40,8 +40,8 @@ def folder() -> Path | None:
     """Where the model lies, found without importing the package; None where it is not installed."""
     spec = find_spec(PACKAGE)
     found = None if spec is None or spec.origin is None else Path(spec.origin).parent
-    needed = all(find_spec(one) is not None for one in ("numpy", "safetensors", "threadpoolctl", "tokenizers"))
-    return found if needed and found is not None and all((found / one).is_file() for one in _SHA256) else None
+    needed = all(find_spec(package) is not None for package in ("numpy", "safetensors", "threadpoolctl", "tokenizers"))
+    return found if needed and found is not None and all((found / name).is_file() for name in _SHA256) else None
 
 
 class MiniLmEmbedder(Embedder):
@@ -62,7 +62,7 @@ class MiniLmEmbedder(Embedder):
         from threadpoolctl import ThreadpoolController
         from tokenizers import Tokenizer
 
-        weights, tokenizer = (checked(found / one, digest) for one, digest in _SHA256.items())
+        weights, tokenizer = (checked(found / name, digest) for name, digest in _SHA256.items())
         self._threads = ThreadpoolController()
         self._tokenizer = Tokenizer.from_str(tokenizer.decode())
         self._tokenizer.no_padding()
@@ -71,7 +71,7 @@ class MiniLmEmbedder(Embedder):
         for layer in range(_LAYERS):  # one product instead of three
             own = f"encoder.layer.{layer}.attention.self"
             for kind in ("weight", "bias"):
-                parts = [self._weights.pop(f"{own}.{one}.{kind}") for one in ("query", "key", "value")]
+                parts = [self._weights.pop(f"{own}.{name}.{kind}") for name in ("query", "key", "value")]
                 self._weights[f"{own}.{kind}"] = np.concatenate(parts)
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class MiniLmEmbedder(Embedder):
 
         ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
         embeddings, count = "embeddings.{}_embeddings.weight", len(ids)
-        known, places, types = (self._weights[embeddings.format(one)] for one in ("word", "position", "token_type"))
+        known, places, types = (self._weights[embeddings.format(name)] for name in ("word", "position", "token_type"))
         x = self._normed(known[ids] + places[:count] + types[0], "embeddings.LayerNorm")
         for layer in range(_LAYERS):
             own = f"encoder.layer.{layer}"

@@ -76,7 +76,7 @@ class _Lane:
 def _vectors(reply: Any, count: int) -> list[Any]:
     """In the order of the texts."""
     try:
-        vectors = {int(one["index"]): one["embedding"] for one in reply["data"]}
+        vectors = {int(entry["index"]): entry["embedding"] for entry in reply["data"]}
         return [vectors[at] for at in range(count)]
     except (TypeError, KeyError, ValueError):
         raise EmbedderFailed("its reply has another shape than that of an embeddings endpoint") from None

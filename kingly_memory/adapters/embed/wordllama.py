@@ -46,9 +46,9 @@ def folder() -> Path | None:
 def is_installed() -> bool:
     """Whether the package, both its files and what reads them are there."""
     found = folder()
-    if found is None or not all((found / one).is_file() for one in (_TABLE, _TOKENIZER)):
+    if found is None or not all((found / name).is_file() for name in (_TABLE, _TOKENIZER)):
         return False
-    return all(find_spec(one) is not None for one in ("safetensors", "tokenizers"))
+    return all(find_spec(name) is not None for name in ("safetensors", "tokenizers"))
 
 
 class WordLlamaEmbedder(Embedder):

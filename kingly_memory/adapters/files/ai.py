@@ -172,7 +172,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
                 created_at=at,
                 ttl=None if is_pinned else USUAL,
                 origin="import",
-                metadata={field: one for field, one in message.items() if field not in _OWN_FIELDS},
+                metadata={field: item for field, item in message.items() if field not in _OWN_FIELDS},
             )
         except InvalidInput as error:
             raise InvalidInput(f"{where}.{error.field}", error.problem) from None
@@ -180,9 +180,11 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
         memories.append(Imported(made, memory_id, usual, at, beside=beside, is_message=True))
     if not memories:
         raise InvalidInput("messages", "holds no text")
-    last_active = max([one for one in (last_active, *(one.draft.created_at for one in memories)) if one], default=now)
+    last_active = max(
+        [time for time in (last_active, *(memory.draft.created_at for memory in memories)) if time], default=now
+    )
     rated = fields.ratings("ratings", record.get("ratings"), now)
-    ratings = [{**one, "timestamp": _iso(one["timestamp"])} for one in rated]
+    ratings = [{**rating, "timestamp": _iso(rating["timestamp"])} for rating in rated]
     thread_fields = {
         "title": fields.title(record.get("title")),
         "topics": fields.texts("topics", record.get("topics"), _MOST_TOPICS),
@@ -190,7 +192,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime) -> _E
         "archived_at": last_active.timestamp() if usual is Standing.ARCHIVED else None,
     }
     facets: dict[str, JsonObject] = {
-        "thread": {name: one for name, one in thread_fields.items() if one},
+        "thread": {name: item for name, item in thread_fields.items() if item},
         "attention": attention,
         "ratings": {"ratings": ratings} if ratings else {},
     }
@@ -221,7 +223,7 @@ def write(folder: Path, threads: Iterable[ExportedThread], focus: JsonObject | N
         written += 1
     active = [] if focus is None else focus.get(_ACTIVE_FOCUS, [])
     if focus is not None:
-        active = [{**one, "set_at": _as_seed(one.get("set_at"))} for one in active]
+        active = [{**focus, "set_at": _as_seed(focus.get("set_at"))} for focus in active]
         updated = _as_seed(focus.get("last_updated"))
         _write(made_folder(folder) / FOCUS, {_ACTIVE_FOCUS: active, "last_updated": updated})
     return {THREADS: written, FOCUS: len(active)}

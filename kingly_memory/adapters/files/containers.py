@@ -56,7 +56,7 @@ def rows(path: Path) -> tuple[str, list[JsonObject]] | None:
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
             if (columns := _columns(connection, "store")) >= _OF_LANGGRAPH:
-                return LANGGRAPH, [_item(one) for one in _all(connection, "store", columns)]
+                return LANGGRAPH, [_item(row) for row in _all(connection, "store", columns)]
             if "memory_session_id" in (columns := _columns(connection, "observations")):
                 observed = _all(connection, "observations", columns)
                 summaries = _all(connection, "session_summaries", _columns(connection, "session_summaries"))
@@ -71,7 +71,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     kinds = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)).fetchall()
     if [(kind, str(text)[:12].upper()) for kind, text in kinds] != [("table", "CREATE TABLE")]:
         return set()
-    return {str(one[1]) for one in connection.execute(f"PRAGMA table_info({table})")}
+    return {str(column[1]) for column in connection.execute(f"PRAGMA table_info({table})")}
 
 
 def _all(connection: sqlite3.Connection, table: str, columns: set[str]) -> Sequence[JsonObject]:
@@ -80,7 +80,7 @@ def _all(connection: sqlite3.Connection, table: str, columns: set[str]) -> Seque
         return ()
     listed = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
     cursor = connection.execute(f"SELECT {listed} FROM {table} ORDER BY rowid")  # noqa: S608  # quoted above
-    return [dict(zip(names, one, strict=True)) for one in cursor]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def _item(row: JsonObject) -> JsonObject:

@@ -47,7 +47,7 @@ def text(where: str, value: Any) -> str:
 
 def texts(where: str, value: Any, most: int) -> list[str]:
     """Short texts, without empty ones."""
-    strings = [text(f"{where}[{index}]", one) for index, one in enumerate(listed(where, value, most))]
+    strings = [text(f"{where}[{index}]", entry) for index, entry in enumerate(listed(where, value, most))]
     for index, entry in enumerate(strings):
         if len(entry) > KEY_LIMIT:
             raise InvalidInput(f"{where}[{index}]", f"has {len(entry):,} characters, at most {KEY_LIMIT} are allowed")
@@ -72,7 +72,7 @@ def whole(where: str, value: Any) -> int:
 
 def title(value: Any) -> str | None:
     """On one line, and no longer than a title of ours."""
-    printable = "".join(one if one.isprintable() else " " for one in text("title", value))
+    printable = "".join(character if character.isprintable() else " " for character in text("title", value))
     return " ".join(printable.split())[:KEY_LIMIT].strip() or None
 
 
@@ -111,9 +111,9 @@ def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
     if "ratings" in values:
         given = mapping("beside.ratings", values["ratings"]).get("ratings")
         checked = ratings("beside.ratings.ratings", given, now)
-        raw = [one.get("timestamp") if isinstance(one, Mapping) else None for one in given or ()]
+        raw = [rating.get("timestamp") if isinstance(rating, Mapping) else None for rating in given or ()]
         # Their times stay as they are written, so that an export of the import is the same.
-        kept = [{**one, "timestamp": at} for one, at in zip(checked, raw[-len(checked) :], strict=False)]
+        kept = [{**rating, "timestamp": at} for rating, at in zip(checked, raw[-len(checked) :], strict=False)]
         facets["ratings"] = {"ratings": kept} if kept else {}
     if "usage" in values:
         usage = mapping("beside.usage", values["usage"])
@@ -126,7 +126,7 @@ def beside(value: Any, now: datetime) -> dict[str, JsonObject]:
     if "note" in values:
         note = mapping("beside.note", values["note"])
         facets["note"] = {name: text(f"beside.note.{name}", note.get(name)) for name in _NOTE}
-    return {name: one for name, one in facets.items() if one}
+    return {name: facet for name, facet in facets.items() if facet}
 
 
 def _attention(where: str, value: Any) -> JsonObject:
@@ -137,7 +137,7 @@ def _attention(where: str, value: Any) -> JsonObject:
 
 
 def _thread(where: str, value: Any) -> JsonObject:
-    kept = {name: one for name, one in mapping(where, value).items() if name in _THREAD}
+    kept = {name: item for name, item in mapping(where, value).items() if name in _THREAD}
     for name, item in kept.items():
         if not isinstance(item, _THREAD[name]):
             raise InvalidInput(f"{where}.{name}", f"{shown(item)!r} is not what a thread has there")

@@ -62,7 +62,7 @@ _SCOPED = ("context_id", "agent")
 _OURS = "content created_at id scope standing updated_at revision revision_of ends_at lifetime_s beside".split()
 _KNOWN = {*_SAID, *_SCOPED, *_OURS}
 _OF_A_LINK = ("source", "target", "link_type", "strength", "description", "created_at")
-_LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
+_LINE_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
 
 
@@ -278,7 +278,7 @@ def _document(values: Mapping[str, Any]) -> Document:
         raise InvalidInput("namespace", "is no list of labels")
     created_at = point_in_time("created_at", values.get("created_at")) or now
     return Document(
-        tuple(required("namespace", one) for one in namespace),
+        tuple(required("namespace", part) for part in namespace),
         required("key", values.get("key")),
         values.get("value"),
         version=count("version", values.get("version", 1), most=2**53),

@@ -57,8 +57,8 @@ class Front(NamedTuple):
     def tags(self) -> list[str]:
         """`tags: a, b`, `tags: [a, b]` and one tag per line mean the same."""
         values = next((self.fields[name] for name in _TAGS if self.fields.get(name)), [])
-        written = [one for value in values for one in value.strip(" []").split(",")]
-        return [tag for one in written if (tag := _unquoted(one).lstrip("#").strip())]
+        written = [tag for value in values for tag in value.strip(" []").split(",")]
+        return [tag for text in written if (tag := _unquoted(text).lstrip("#").strip())]
 
     @property
     def others(self) -> dict[str, str | list[str]]:
@@ -104,12 +104,12 @@ def files(root: Path) -> Iterator[Path | PassedOver | Problem]:
     while waiting:
         folder = waiting.pop()
         try:
-            entries = sorted(os.scandir(folder), key=lambda one: one.name)
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             yield Problem(folder, "", f"cannot be read ({error.strerror})")
             continue
         visible = [one for one in entries if not one.name.startswith(".")]
-        waiting += [Path(one.path) for one in reversed(visible) if one.is_dir(follow_symlinks=False)]
+        waiting += [Path(entry.path) for entry in reversed(visible) if entry.is_dir(follow_symlinks=False)]
         for entry in entries:
             is_note = entry in visible and entry.name.lower().endswith(SUFFIXES) and not entry.is_dir()
             if entry.is_symlink() and (is_note or entry.is_dir()):
@@ -149,8 +149,8 @@ def front(text: str) -> Front:
     if block is None or not lists:  # else a text between two rules
         return Front(text, {})
     for name, values in lists.items():
-        unread += [f"{name}: {one}" for one in values if _is_open(one)]
-        values[:] = [one for one in values if not _is_open(one)]
+        unread += [f"{name}: {value}" for value in values if _is_open(value)]
+        values[:] = [value for value in values if not _is_open(value)]
     return Front(text[block.end() :], lists, tuple(unread))
 
 
@@ -205,7 +205,7 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
     for number, section in enumerate(parts):
         name = fields.title(section.heading) or ""
         numbered = chain([name], (f"{name} ({times})" for times in count(2)))
-        heading = next(one for one in numbered if one not in headings)
+        heading = next(heading for heading in numbered if heading not in headings)
         headings.add(heading)
         title = fields.title(head.first(_TITLE))
         if section.above or (title and number and name):
@@ -225,12 +225,12 @@ def _file(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Imported
 
 def _note(section: Section, head: Front, title: str, made_with: Callable[..., Draft]) -> ImportedNote:
     plain = "".join(_CODE.sub(" ", line) for line, is_code in _lines(section.text) if not is_code)
-    tags = dict.fromkeys([*head.tags, *(one["tag"].rstrip("/-") for one in _TAG.finditer(plain))])
+    tags = dict.fromkeys([*head.tags, *(match["tag"].rstrip("/-") for match in _TAG.finditer(plain))])
     made = made_with(tags=[*tags][:TAGS_LIMIT])
     # The time and the name of the file are left out: to touch or to move it says nothing new.
     identity = canonical([made.content, title, made.tags, head.others, head.first(_DATE)])
     body = section.text.partition("\n")[2] if section.heading else section.text
-    links = dict.fromkeys(one["target"].strip() for one in _LINK.finditer(plain))
+    links = dict.fromkeys(match["target"].strip() for match in _LINK.finditer(plain))
     text = _digest(body.strip() or section.text)
     return ImportedNote(str(made.metadata["path"]), section.heading, made, text, _digest(identity), tuple(links))
 

@@ -83,11 +83,11 @@ def _concept(path: Path, bundle: str, name: str, content_limit_bytes: int) -> tu
         "title": front.get("title"),
         "tags": front.get("tags") or (),
         "created_at": made.get("at") or front.get("timestamp"),
-        "metadata": {FORMAT: {**{name: one for name, one in front.items() if name != "kingly"}, "path": name}},
+        "metadata": {FORMAT: {**{name: value for name, value in front.items() if name != "kingly"}, "path": name}},
     }
     if checks := [front["verified"]] if isinstance(front.get("verified"), Mapping) else front.get("verified"):
         by = [str(as_mapping(one).get("by")) for one in checks] if isinstance(checks, list) else []
-        line["confidence"] = _TRUST[any(one.startswith("human:") for one in by)]
+        line["confidence"] = _TRUST[any(name.startswith("human:") for name in by)]
     stale = front.get("stale_after")
     if front.get("status") == "deprecated" or (
         isinstance(stale, str) and stale[:10] <= datetime.now(UTC).date().isoformat()
@@ -142,11 +142,13 @@ def write(folder: Path, memories: Iterable[tuple[Memory, Standing]], links: Iter
         text = memory.content + (_RELATED + "\n".join(related[memory.id]) if memory.id in related else "")
         _file(folder / paths[memory.id], text, _fields(memory, standing))
     listed = [(memory, f"[{_title(memory)}](/{paths[memory.id]})") for memory, _ in written.values()]
-    kinds = {kind: [name for memory, name in listed if memory.type == kind] for kind in {one.type for one, _ in listed}}
+    kinds = {
+        kind: [name for memory, name in listed if memory.type == kind] for kind in {memory.type for memory, _ in listed}
+    }
     index = "\n\n".join(f"# {kind}\n\n" + "\n".join(f"* {name}" for name in kinds[kind]) for kind in sorted(kinds))
     _file(folder / INDEX, index, {"okf_version": _VERSION})
     days = dict[str, list[str]]()
-    for memory, name in sorted(listed, key=lambda one: one[0].updated_at, reverse=True):
+    for memory, name in sorted(listed, key=lambda pair: pair[0].updated_at, reverse=True):
         what = "Creation" if memory.revision == 1 else "Update"
         days.setdefault(memory.updated_at.date().isoformat(), []).append(f"* **{what}**: {name}")
     _file(folder / LOG, "# Log\n\n" + "\n\n".join(f"## {day}\n" + "\n".join(lines) for day, lines in days.items()))
@@ -158,7 +160,7 @@ def _fields(memory: Memory, standing: Standing) -> JsonObject:
     before, by = as_mapping(memory.metadata.get(FORMAT)), memory.scope.agent or "agent"
     who = {Origin.USER: f"human:{memory.scope.user or 'user'}", Origin.AGENT: f"{by}/unknown"}
     fields: JsonObject = {
-        **{name: one for name, one in before.items() if name not in ("path", "stale_after")},
+        **{name: value for name, value in before.items() if name not in ("path", "stale_after")},
         "type": before.get("type") or memory.type.value,
         "title": memory.title or _title(memory),
         "tags": list(map(str, memory.tags)),

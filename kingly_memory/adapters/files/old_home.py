@@ -36,7 +36,7 @@ def entries(
     facets = {key: value for key, value, _ in read if not key.startswith("m:")}
     memories = [(value, tag) for key, value, tag in read if key.startswith("m:")]
     projects = [as_mapping(value.get("scope")).get("project") for value, _ in memories]
-    ours = [one for one, own in zip(memories, projects, strict=True) if own == project]
+    ours = [memory for memory, own in zip(memories, projects, strict=True) if own == project]
     if len(ours) < len(memories):
         others = ", ".join(sorted({str(one) for one in projects} - {project}))
         left = len(memories) - len(ours)
@@ -80,7 +80,9 @@ def _owner(*parts: str | None) -> str:
 def _thread_facets(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
     """What was said of a thread; what the merges of that version noted beside it is left out."""
     kept = {facet: values for facet in FROM_FILE if (values := facets.get(f"{facet}:{name}"))}
-    return {facet: {key: one for key, one in values.items() if key not in _OF_MERGES} for facet, values in kept.items()}
+    return {
+        facet: {key: item for key, item in values.items() if key not in _OF_MERGES} for facet, values in kept.items()
+    }
 
 
 def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
@@ -97,7 +99,7 @@ def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject]
 
 def _links(facets: Mapping[str, JsonObject], memory_ids: set[str]) -> Iterator[ImportedLink]:
     """Each link lies beside both of its ends."""
-    links = (one for key, value in facets.items() if key.startswith("links:") for one in value.get("links", ()))
+    links = (link for key, value in facets.items() if key.startswith("links:") for link in value.get("links", ()))
     for link in {str(link.get("id")): link for link in links}.values():
         if link.get("source") in memory_ids and link.get("target") in memory_ids:
             yield ImportedLink(

@@ -182,7 +182,7 @@ def _session_note(
 def mem0(content: Any) -> Iterator[JsonObject] | None:
     """What it answers to `get_all` and writes as an export. `as_line` reads each memory."""
     held = content.get("results", content.get("memories")) if isinstance(content, Mapping) else content
-    is_mem0 = isinstance(held, list) and held and all(_is_mem0(one) for one in held)
+    is_mem0 = isinstance(held, list) and held and all(_is_mem0(item) for item in held)
     return iter(held) if is_mem0 else None
 
 
@@ -232,7 +232,7 @@ def _all(content: Any, name: str, kind: type | tuple[type, ...]) -> bool:
     """Whether this is a list of objects that all have that field."""
     if not isinstance(content, list) or not content:
         return False
-    return all(isinstance(one, Mapping) and isinstance(one.get(name), kind) for one in content)
+    return all(isinstance(item, Mapping) and isinstance(item.get(name), kind) for item in content)
 
 
 def _text(value: Any) -> str:
@@ -309,7 +309,7 @@ def legacy_items(content: Any) -> Any:
     if {"key", "value"} <= set(content):
         return [content]
     is_pair = {key: isinstance(value, Mapping) and "value" in value for key, value in content.items()}
-    return [{"key": key, **(one if is_pair[key] else {"value": one})} for key, one in content.items()]
+    return [{"key": key, **(value if is_pair[key] else {"value": value})} for key, value in content.items()]
 
 
 def legacy_line(item: Any) -> JsonObject:
@@ -324,5 +324,5 @@ def legacy_line(item: Any) -> JsonObject:
         "title": key,  # such files say in the key what the value is about
         "tags": () if category in (None, "") else (category,),
         "created_at": item.get("timestamp"),
-        "metadata": {name: one for name, one in item.items() if name not in LEGACY_CALLED.values()},
+        "metadata": {name: value for name, value in item.items() if name not in LEGACY_CALLED.values()},
     }

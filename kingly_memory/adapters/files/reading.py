@@ -157,7 +157,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 def are_pairs(content: Mapping[str, Any]) -> bool:
     """Whether every name is a key with a `{value, …}`."""
-    return all(isinstance(one, Mapping) and "value" in one for one in content.values())
+    return all(isinstance(record, Mapping) and "value" in record for record in content.values())
 
 
 def _no_number(name: str) -> object:
