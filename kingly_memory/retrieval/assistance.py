@@ -69,12 +69,12 @@ def wordings(reply: str, question: str) -> list[str]:
     known = [set(words(question))]
     found: list[str] = []
     for line in answer_of(reply).splitlines():
-        said = _MARKS.sub("", line)
-        about = set(words(said))
-        if about in known or len(said) > WORDING or said.endswith(":") or not _LETTER.search(said):
+        cleaned = _MARKS.sub("", line)
+        about = set(words(cleaned))
+        if about in known or len(cleaned) > WORDING or cleaned.endswith(":") or not _LETTER.search(cleaned):
             continue
         known.append(about)
-        found.append(said)
+        found.append(cleaned)
     return found[:WORDINGS]
 
 
@@ -85,7 +85,7 @@ def named(reply: str, ids: Sequence[str]) -> list[str]:
     lists = re.findall(r"\[([\d\s,]+)\]", answer)
     plain = [_PLACE.sub("", line) for line in answer.splitlines() if not _LETTER.search(line)]
     chosen = lists[-1:] or plain
-    numbers = dict.fromkeys(int(one) for line in chosen for one in re.findall(r"\d{1,4}", line))
+    numbers = dict.fromkeys(int(number) for line in chosen for number in re.findall(r"\d{1,4}", line))
     return [ids[one - 1] for one in numbers if 1 <= one <= len(ids)]
 
 
@@ -123,7 +123,7 @@ def merged(results: Results, others: Mapping[str, Results], *, folds: bool) -> R
         for kept, alike in repeats.items():
             for repeat in alike:
                 under.setdefault(kept, {}).update({repeat: None, **under.get(repeat, {})})
-    folded = {one: tuple(other for other in ids if other != one) for one, ids in under.items()}
+    folded = {kept: tuple(other for other in ids if other != kept) for kept, ids in under.items()}
     failures = {name: why for each in reversed(lists) for name, why in each.failures.items()}
     return replace(results, hits=hits, folded=folded, failures=failures, reworded=tuple(others))
 

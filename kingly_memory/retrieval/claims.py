@@ -102,8 +102,8 @@ class Sources:
         disagreeing = False
         for claim in claims(content[:CLAIM_READ]):
             near = [self._claims[place] for place, _ in self._shared(claim.words).most_common(NEAREST)]
-            share = max((_shared(claim, one) for one in near), default=0.0)
-            against = next((one for one in near if conflict(claim, one)), None)
+            share = max((_shared(claim, other) for other in near), default=0.0)
+            against = next((other for other in near if conflict(claim, other)), None)
             if against is not None and share < threshold:
                 reason = f"a source differs: {conflict(claim, against)}"
                 return _by_words(VerificationStatus.CONTRADICTED, SUREST, reason, against.text)
@@ -138,8 +138,8 @@ class Sources:
 def most_similar(memory_id: str, about: Mapping[str, Set[str]], most: int) -> list[str]:
     """The memories that share the most words with one, itself left out; equals stay in their order. `about` has the
     stems of each, by id."""
-    others = [one for one in about if one != memory_id]
-    return sorted(others, key=lambda one: -shared(about[memory_id], about[one]))[:most]
+    others = [other for other in about if other != memory_id]
+    return sorted(others, key=lambda other: -shared(about[memory_id], about[other]))[:most]
 
 
 def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> Verification:

@@ -157,10 +157,10 @@ def cut(hits: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
 
 def cut_with(ranked: Sequence[T], limit: int, local: Sequence[T]) -> tuple[T, ...]:
     """The first `limit` of a ranking, in its order; half of the places, rounded up, are for the first of `local`."""
-    kept = {one.memory.id for one in local[: local_places(limit)]}
-    others = [one.memory.id for one in ranked if one.memory.id not in kept]
+    kept = {hit.memory.id for hit in local[: local_places(limit)]}
+    others = [hit.memory.id for hit in ranked if hit.memory.id not in kept]
     kept.update(others[: limit - len(kept)])
-    return tuple(one for one in ranked if one.memory.id in kept)
+    return tuple(hit for hit in ranked if hit.memory.id in kept)
 
 
 # --- by ranks alone -------------------------------------------------------------------------------------------------

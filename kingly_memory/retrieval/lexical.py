@@ -67,7 +67,9 @@ def _parts(run: str) -> list[str]:
     size = 4 if run[0] <= _THAI else 2
     parts = [run[at : at + size] for at in range(len(run) - size + 1)]
     first, last = _HIRAGANA
-    return [part for part in parts if not any(one in _IDLE or first <= one <= last for one in part)] or parts
+    return [
+        part for part in parts if not any(character in _IDLE or first <= character <= last for character in part)
+    ] or parts
 
 
 _FAMILIES = """
@@ -154,7 +156,7 @@ class Question:
         self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
         self._mean_words = max(corpus.mean_words, 1.0)
         self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}
-        self._beginnings = {one[:SHARED] for one in self._by_stem} | {term.word[:SHARED] for term in terms}
+        self._beginnings = {root[:SHARED] for root in self._by_stem} | {term.word[:SHARED] for term in terms}
         self._longer = [(at, term.word) for at, term in enumerate(terms) if len(term.word) >= SHORTEST_BEGINNING]
         self._known: dict[str, tuple[int, float] | None] = {}
 

@@ -103,7 +103,7 @@ def inferred(query: str, default: RetrievalMode = RetrievalMode.PRECISE) -> Infe
     diagnostic, broad, recall, learning; else the default."""
     query_words = words(query)
     for mode, listed in _SIGNS.items():
-        signs = [[_forms(*word.split("/")) for word in one.split()] for one in listed.split(",")]
+        signs = [[_forms(*word.split("/")) for word in sign.split()] for sign in listed.split(",")]
         for start in range(len(query_words)):
             for sign in signs:
                 here = query_words[start : start + len(sign)]
@@ -117,7 +117,7 @@ def mode_of(query: str, mode: object, default: RetrievalMode, *, is_aware: bool)
     if mode is None:
         return RetrievalMode.SIMILARITY, "asked for"
     if mode != AUTO:
-        known = [str(one) for one in RetrievalMode]
+        known = [str(known_mode) for known_mode in RetrievalMode]
         if not isinstance(mode, str) or mode not in known:
             problem = f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
             raise InvalidInput("mode", problem)
@@ -326,7 +326,7 @@ def select(
     repeats: dict[int, list[str]] = {}
     if fold:
         for group in groups([hit.memory for hit in scored.values()]):
-            members = [places[one] for one in group]
+            members = [places[index] for index in group]
             best_of = max(members, key=worth)
             repeats[best_of] = [scored[one].memory.id for one in members if one != best_of]
         places = sorted(repeats)

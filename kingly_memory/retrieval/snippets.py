@@ -47,7 +47,7 @@ def fold(hits: Sequence[Hit]) -> Folded:
     """The hits that say something new, in their order; each stands for those behind it that repeat it."""
     grouped = groups([hit.memory for hit in hits])
     under: dict[str, tuple[str, ...]] = {
-        hits[first].memory.id: tuple(hits[one].memory.id for one in others) for first, *others in grouped if others
+        hits[first].memory.id: tuple(hits[index].memory.id for index in others) for first, *others in grouped if others
     }
     return Folded(tuple(hits[group[0]] for group in grouped), under)
 
@@ -147,7 +147,7 @@ def disclose(
         for hit, title in zip(hits, titles, strict=True):
             shown[hit.memory.id] = next(_views(hit, most, title, roots, room=inf, deadline_s=deadline_s), title)
             cut |= _is_late(hit, most, shown[hit.memory.id], deadline_s)
-        return Disclosed(tuple(hits), shown, 0, {one: ids for one, ids in known.items() if ids}, {}, cut)
+        return Disclosed(tuple(hits), shown, 0, {memory_id: ids for memory_id, ids in known.items() if ids}, {}, cut)
 
     def price(hit: Hit, view: Shown) -> int:
         return spent(hit, view, unnamed=len(known[hit.memory.id]))
@@ -193,7 +193,7 @@ def spent(hit: Hit, shown: Shown, unnamed: int = 0) -> int:
 
 def naming_cost(ids: Iterable[str]) -> int:
     """Tokens of ids in a list of repeats."""
-    return sum(estimated_tokens(one) + _QUOTED_TOKENS for one in ids)
+    return sum(estimated_tokens(memory_id) + _QUOTED_TOKENS for memory_id in ids)
 
 
 def _views(hit: Hit, most: Detail, title: Shown, roots: Roots, *, room: float, deadline_s: float) -> Iterator[Shown]:
@@ -276,11 +276,13 @@ def _spots(text: str, roots: Roots, begin: int, end: int) -> list[_Spot]:
     """Where the roots stand in that part of a text, in its order."""
     beginnings = "|".join(sorted({re.escape(one[:2]) for one in roots.stems}))  # a word begins as its stem does
     word = re.compile(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", re.IGNORECASE)
-    matches = ((one, stem(one.group().casefold())) for one in (word.finditer(text, begin, end) if beginnings else ()))
+    matches = (
+        (match, stem(match.group().casefold())) for match in (word.finditer(text, begin, end) if beginnings else ())
+    )
     spots = [_Spot(one.start(), one.end(), root) for one, root in matches if root in roots.stems]
     for piece in roots.pieces:
         here = re.compile(re.escape(piece)).finditer(text, begin, end)
-        spots += [_Spot(one.start(), one.end(), piece) for one in here]
+        spots += [_Spot(match.start(), match.end(), piece) for match in here]
     return sorted(spots)
 
 
@@ -291,7 +293,7 @@ def _passage(text: str, spots: Sequence[_Spot], most: int, begin: int) -> str:
     room = most - 2 * len(_CUT)
     first, last = _window(spots, room) if spots else (begin, begin)
     earliest = max(first - (room - (last - first)), 0)
-    sentences = [one.end() for one in re.compile(r"[.!?]\s+|[\n。！？]").finditer(text, earliest, first)]
+    sentences = [match.end() for match in re.compile(r"[.!?]\s+|[\n。！？]").finditer(text, earliest, first)]
     if sentences:
         begin = sentences[-1]
     elif earliest:  # a few words before it, from the next word on
@@ -303,7 +305,7 @@ def _passage(text: str, spots: Sequence[_Spot], most: int, begin: int) -> str:
     end, before = begin + room, _CUT if begin else ""
     if end >= len(text):
         return before + text[begin:].strip()
-    spaces = [one.start() for one in re.compile(r"\s+").finditer(text, max(end - _NEAR, begin), end + 1)]
+    spaces = [match.start() for match in re.compile(r"\s+").finditer(text, max(end - _NEAR, begin), end + 1)]
     return before + text[begin : spaces[-1] if spaces else end].strip() + _CUT
 
 

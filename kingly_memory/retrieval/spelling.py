@@ -72,7 +72,7 @@ def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
         if errors < most + 1 and _digits(word) == _digits(candidate):
             found.append(Meant(candidate, ratio / 100, errors))
     # Offline and online, encrypted and unencrypted differ by a prefix alone, and mean the opposite.
-    kept = [one for one in found if _rests(word).isdisjoint(_rests(one.word))]
+    kept = [meant for meant in found if _rests(word).isdisjoint(_rests(meant.word))]
     return sorted(kept, key=lambda meant: (meant.errors, -meant.likeness, meant.word))
 
 
@@ -103,7 +103,7 @@ def _forms(word: str) -> set[str]:
     """Words that may have the same stem."""
     endings = ("", "s", "es", "d", "ed", "ing")
     plain = {word.removesuffix(ending) for ending in endings if len(word) - len(ending) >= SHORTEST}
-    return {one + ending for one in plain for ending in endings}
+    return {form + ending for form in plain for ending in endings}
 
 
 def _digits(word: str) -> str:

@@ -103,18 +103,20 @@ class VerifiedResults(Plain):
         """At most `top_k` memories in all: verified ones first, the surest before the others; the other places go by
         retrieval score. A verified one that barely answers takes no place from one that answers better. Half of the
         places, rounded up, are for memories that were stored here."""
-        ranked = sorted(checked, key=lambda one: -one.retrieval_score)
-        least = TO_THE_POINT * max((one.retrieval_score for one in ranked), default=0.0)
+        ranked = sorted(checked, key=lambda memory: -memory.retrieval_score)
+        least = TO_THE_POINT * max((memory.retrieval_score for memory in ranked), default=0.0)
         first = sorted(
             (memory for memory in ranked if _is_verified(memory) and memory.retrieval_score >= least), key=_by_verdict
         )
         others = [memory for memory in ranked if not (_is_verified(memory) and memory.retrieval_score >= least)]
         order = [*first, *others]
-        kept = cut_with(order, top_k, [one for one in order if is_ours(one.memory)])
+        kept = cut_with(order, top_k, [memory for memory in order if is_ours(memory.memory)])
         verified = sorted(filter(_is_verified, kept), key=_by_verdict)
-        shown = [*verified, *(one for one in kept if not _is_verified(one))]
-        lists = {status.value: tuple(one for one in shown if one.verification.status is status) for status in _LISTS}
-        counts = Counter(one.verification.status.value for one in ranked)
+        shown = [*verified, *(memory for memory in kept if not _is_verified(memory))]
+        lists = {
+            status.value: tuple(memory for memory in shown if memory.verification.status is status) for status in _LISTS
+        }
+        counts = Counter(memory.verification.status.value for memory in ranked)
         return cls(
             **lists,
             metadata={
@@ -122,7 +124,7 @@ class VerifiedResults(Plain):
                 "total_candidates": len(ranked),
                 "verification_method": basis.value,
                 "counts": {status.value: counts[status.value] for status in _LISTS},
-                "judges": dict(Counter(one.verification.judge.value for one in ranked)),
+                "judges": dict(Counter(memory.verification.judge.value for memory in ranked)),
                 **more,
             },
         )
@@ -138,7 +140,7 @@ class VerifiedResults(Plain):
         return self.verified
 
     def __iter__(self) -> Iterator[VerifiedMemory]:
-        return (one for status in _LISTS for one in getattr(self, status.value))
+        return (memory for status in _LISTS for memory in getattr(self, status.value))
 
     def __len__(self) -> int:
         return sum(len(getattr(self, status.value)) for status in _LISTS)
@@ -147,12 +149,12 @@ class VerifiedResults(Plain):
 _LISTS = tuple(VerificationStatus)
 
 
-def _is_verified(one: VerifiedMemory) -> bool:
-    return one.verification.status is VerificationStatus.VERIFIED
+def _is_verified(memory: VerifiedMemory) -> bool:
+    return memory.verification.status is VerificationStatus.VERIFIED
 
 
-def _by_verdict(one: VerifiedMemory) -> float:
-    return -one.verification.confidence
+def _by_verdict(memory: VerifiedMemory) -> float:
+    return -memory.verification.confidence
 
 
 def share_of(value: object) -> float:
