@@ -112,7 +112,7 @@ class Assisted:
             about=repr(
                 (shown_question, sorted(zip(ids, shown, strict=True)))
             ),  # each use of a memory may change their order
-            reread=lambda kept: [one for one in kept.split() if one in ids],
+            reread=lambda kept: [memory_id for memory_id in kept.split() if memory_id in ids],
         )
         self._named = len(named)
         return replace(found, hits=tuple(assistance.in_order(hits, offered, named)))
@@ -146,6 +146,6 @@ class Assisted:
             layers["local"] = replace(layers["local"], hits=len(hits))
         layers[LAYER] = LayerReport(self._asked_s * 1000, self._named)
         failures = {**found.failures, **({LAYER: "; ".join(self._failures)} if self._failures else {})}
-        folded = {one: others for one, others in found.folded.items() if one in ids}
+        folded = {memory_id: others for memory_id, others in found.folded.items() if memory_id in ids}
         found = replace(found, hits=hits, layers=layers, failures=failures, folded=folded)
         return shaped(found, query, request, self._view, self._access.settings.local_search_s)

@@ -141,7 +141,7 @@ class LocalSearch(Visible):
         deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
         asked, pieces = terms(query.text)
         forms = {word: (word, *other_forms(word)) for word in asked}
-        counted = self._counted(query, [one for family in forms.values() for one in family], deadline_s)
+        counted = self._counted(query, [form for family in forms.values() for form in family], deadline_s)
         unknown = [word for word in asked if not any(counted[one] for one in forms[word])]
         completed: dict[str, Mapping[str, int]] = {}
         for word in unknown[:REPAIRS]:
@@ -168,7 +168,7 @@ class LocalSearch(Visible):
         looked_up: dict[str, int] = {}
         for word in asked:
             alike = [one for one in forms[word] if counted[one]]
-            rows = sum(counted[one] for one in alike)
+            rows = sum(counted[form] for form in alike)
             looked_up |= dict.fromkeys(alike, rows)
             stems = [stem(without_marks(one)) for one in forms[word]]
             likeness = repaired[word].likeness if word in repaired else COMPLETED if word in completed else 1.0
@@ -191,8 +191,10 @@ class LocalSearch(Visible):
             return {}
         longer = self._reader.longer(word, LONGER_BY, COMPLETIONS_TRIED)
         counted = self._reader.frequencies(query, longer, COMMON + 1, deadline_s) if longer else {}
-        best = heapq.nlargest(COMPLETIONS, (one for one in longer if counted.get(one)), key=lambda one: counted[one])
-        return {one: counted[one] for one in best}
+        best = heapq.nlargest(
+            COMPLETIONS, (form for form in longer if counted.get(form)), key=lambda form: counted[form]
+        )
+        return {form: counted[form] for form in best}
 
     def _meant(self, query: Query, word: str, deadline_s: float) -> Meant | None:
         """The best match of a word: among those with the same first letter, which few typos change; among all unless
@@ -217,7 +219,7 @@ class LocalSearch(Visible):
                     break
             if found and found[-1].errors <= 1:
                 break
-        return min(found, key=lambda one: one.errors, default=None)
+        return min(found, key=lambda meant: meant.errors, default=None)
 
     def _own_words(self, query: Query, word: str, deadline_s: float) -> set[str]:
         """The words of the own project's memories that the index finds by that word."""
@@ -254,7 +256,7 @@ class LocalSearch(Visible):
         self._gather(query, wording, judge, look_s)
         if query.neighbours:
             self._lend(query, judge)
-        best = heapq.nlargest(wanted, judge.found.values(), key=lambda one: one.rank)
+        best = heapq.nlargest(wanted, judge.found.values(), key=lambda candidate: candidate.rank)
         hits = self._named(query, now_s)
         known = {hit.memory.id for hit in hits}
         # The best has the share of the question that it holds, the others their share of its score.
@@ -273,7 +275,7 @@ class LocalSearch(Visible):
         """The memory whose key is the whole question."""
         key = query.key or query.text.strip()
         ids = (self._reader.id_of_key(space, key) for space in query.spaces)
-        memory_id = next((one for one in ids if one is not None), None)
+        memory_id = next((memory_id for memory_id in ids if memory_id is not None), None)
         row = None if memory_id is None else self._reader.row(memory_id)
         rows = [] if row is None else self.shown([row], query, now_s)
         return [Hit(row.memory, 1.0, HERE, {"key": 1.0}) for row in rows]
@@ -306,8 +308,8 @@ class LocalSearch(Visible):
     def _lend(self, query: Query, judge: _Judge) -> None:
         """Let the best hits lend part of their score to what was said just before and after them."""
         found = judge.found
-        lending = [one for one in found.values() if lends(one.row.memory)]
-        lenders = heapq.nlargest(LENDERS, lending, key=lambda one: one.own)
+        lending = [candidate for candidate in found.values() if lends(candidate.row.memory)]
+        lenders = heapq.nlargest(LENDERS, lending, key=lambda candidate: candidate.own)
         contexts = {one.row.position: str(one.row.memory.scope.context_id) for one in lenders}
         if not contexts:
             return
@@ -316,7 +318,7 @@ class LocalSearch(Visible):
         amounts = {at: sum(found[loan.lender].own * loan.share for loan in several) for at, several in lent.items()}
         for position in lent.keys() & found.keys():
             found[position].lent, found[position].loans = amounts[position], lent[position]
-        ranks = heapq.nlargest(query.limit, (one.rank[0] for one in found.values()))
+        ranks = heapq.nlargest(query.limit, (candidate.rank[0] for candidate in found.values()))
         least = ranks[-1] / lexical.NAMED_TWICE if len(ranks) == query.limit else 0.0
         promising = [position for position in lent if position not in found and amounts[position] > least]
         borrowers = heapq.nlargest(BORROWERS, promising, key=lambda position: amounts[position])

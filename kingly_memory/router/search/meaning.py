@@ -175,7 +175,7 @@ class VectorSearch:
             scale = self.embedder.scale
             nearest = self._matrix.nearest(vector, None, limit, self.embedder.floor / scale)
             found = [*nearest, *self._matrix.compared(vector, also)]
-            similarities = {one: min(similarity * scale, 1.0) for one, similarity in found}
+            similarities = {memory_id: min(similarity * scale, 1.0) for memory_id, similarity in found}
             revisions = {one: self._revisions[one] for one in similarities}
             return Near(similarities, revisions, self._matrix.passages(vector, similarities))
         finally:
@@ -280,11 +280,11 @@ class MeaningSearch(LocalSearch):
 
         named = [hit for hit in words.hits if NAMED in hit.scores]
         worded = {hit.memory.id: hit for hit in words.hits if NAMED not in hit.scores}
-        unmade = frozenset(one for one, hit in worded.items() if not near.is_of(hit.memory))
+        unmade = frozenset(memory_id for memory_id, hit in worded.items() if not near.is_of(hit.memory))
         self._drop(near, unmade)
         worth = blended(
-            {one: hit.relevance for one, hit in worded.items()},
-            {one: similarity for one, similarity in near.similarities.items() if one not in unmade},
+            {memory_id: hit.relevance for memory_id, hit in worded.items()},
+            {memory_id: similarity for memory_id, similarity in near.similarities.items() if memory_id not in unmade},
             unmade,
             words_weight=self._words_weight,
             floor=self._vectors.embedder.floor,
@@ -297,8 +297,8 @@ class MeaningSearch(LocalSearch):
         # What only the vectors found is read a few at a time, the best first, as long as it may come among the hits
         # that are wanted. What is gone or revised waits for another vector.
         known = {hit.memory.id for hit in named} | worded.keys()
-        others = sorted(worth.keys() - known, key=lambda one: (-worth[one], one))
-        better = sorted(-worth[one] for one in worded)
+        others = sorted(worth.keys() - known, key=lambda memory_id: (-worth[memory_id], memory_id))
+        better = sorted(-worth[memory_id] for memory_id in worded)
         shown, cut = 0, False
         for start in range(0, len(others), ROWS_AT_ONCE):
             some = others[start : start + ROWS_AT_ONCE]
@@ -323,11 +323,11 @@ class MeaningSearch(LocalSearch):
     def _drop(self, near: Near, memory_ids: Set[str]) -> None:
         """Leave out the vectors of memories that have changed since, or are gone."""
         if outdated := memory_ids & near.revisions.keys():
-            self._vectors.drop({one: near.revisions[one] for one in outdated})
+            self._vectors.drop({memory_id: near.revisions[memory_id] for memory_id in outdated})
 
 
 def _is_narrow(query: Query) -> bool:
     """Whether more than the project has to fit."""
     filters = (query.types, query.tags, query.agent, query.context_id, query.since, query.until)
     others = (query.any_tags, query.origins, query.metadata)
-    return any(one is not None for one in (*filters, *others)) or query.min_confidence > 0
+    return any(value is not None for value in (*filters, *others)) or query.min_confidence > 0

@@ -242,8 +242,8 @@ def shaped(found: Results, query: Query, request: Request, view: View, local_s: 
     found = view.marked(found) if query.include_archived else found
     disclosed = shown(found, request, query.text, time.monotonic() + local_s * SHOWING_SHARE)
     is_last = len(found) < query.limit and len(disclosed) == len(found)
-    ids = {one for hit in disclosed for one in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
-    seen = query.seen | {short_id(one) for one in ids}
+    ids = {memory_id for hit in disclosed for memory_id in (hit.memory.id, *found.folded.get(hit.memory.id, ()))}
+    seen = query.seen | {short_id(memory_id) for memory_id in ids}
     if request.plan is not None or is_last or not ids or len(seen) > validation.RESULTS_LIMIT:
         return disclosed
     is_ended = query.or_ended and disclosed[0].archived

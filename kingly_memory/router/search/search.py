@@ -193,7 +193,7 @@ class Search:
         if is_ended and not candidates:
             return found
         asked_for = query.remote_limit or request.pool(query.limit)
-        full = [min(hit.relevance for hit in one.hits) for one in answered if len(one.hits) >= asked_for]
+        full = [min(hit.relevance for hit in answer.hits) for answer in answered if len(answer.hits) >= asked_for]
         # Of several remotes the one that has left out the best.
         hits = fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0))
         return replace(found, hits=hits)
@@ -204,7 +204,7 @@ class Search:
 
         A copy is as the remote has it now: the text found here may be older, and its lifetime over.
         """
-        sides = [one.side.name for one in answered]
+        sides = [answer.side.name for answer in answered]
         deliveries = self._reader.deliveries(sides, [hit.memory.id for hit in local])
         delivered = {
             memory_id

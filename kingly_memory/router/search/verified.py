@@ -123,7 +123,7 @@ class VerifiedRetriever:
             failures=dict(found.failures),
             asked=found.asked,
             repaired=dict(found.repaired),
-            folded={one: list(others) for one, others in found.folded.items()},
+            folded={memory_id: list(others) for memory_id, others in found.folded.items()},
             took_ms=round(found.took_ms + (self._clock.monotonic() - began) * 1000, 2),
             **of_mode,
         )
@@ -148,7 +148,7 @@ class VerifiedRetriever:
             elif basis is Basis.GROUND_TRUTH:
                 prepared.append(checker.verify(memory.content, self._threshold))
             else:
-                others = [of_id[one] for one in most_similar(memory.id, about, MOST_OTHERS)]
+                others = [of_id[memory_id] for memory_id in most_similar(memory.id, about, MOST_OTHERS)]
                 shown = [_statement(other) for other in others if may_be_shown and self._may_be_shown(other)]
                 if shown:
                     prepared.append(question(_statement(memory), shown, basis))
@@ -207,9 +207,9 @@ def _texts(sources: object) -> tuple[str, ...]:
     if sources is None:
         return ()
     given = (sources,) if isinstance(sources, str) else sources
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
         raise InvalidInput("ground_truth", "expected a list of texts")
-    texts = tuple(validation.mended(one) for one in given if one.strip())
+    texts = tuple(validation.mended(text) for text in given if text.strip())
     if given and not texts:
         raise InvalidInput("ground_truth", "holds no text; give the sources, or leave it out")
     size = sum(map(len, texts))
