@@ -28,13 +28,13 @@ def passages(text: str) -> list[tuple[int, int]]:
     while len(text) - begin > LONGEST:
         end = begin + LONGEST
         for cut in _CUTS:
-            places = [one.end() for one in cut.finditer(text, begin + LONGEST // 2, end)]
+            places = [match.end() for match in cut.finditer(text, begin + LONGEST // 2, end)]
             if places:
                 end = places[-1]
                 break
         found.append((begin, end))
         # The last sentence, which a fact may begin with, stands in the next passage too.
-        sentences = [one.end() for one in _SENTENCE.finditer(text, end - OVERLAP, end) if one.end() < end]
+        sentences = [match.end() for match in _SENTENCE.finditer(text, end - OVERLAP, end) if match.end() < end]
         begin = sentences[-1] if sentences else end
     return [*found, (begin, len(text))] if found else []
 

@@ -91,8 +91,8 @@ def _apart(text: str) -> tuple[list[str], list[str]]:
             typed.append("")
         else:
             typed[-1] += f" {line}"
-    paragraphs = (" ".join(_TAG.sub(" ", one).split()) for one in typed)
-    return [one for one in paragraphs if one], [one for one in pasted if one]
+    paragraphs = (" ".join(_TAG.sub(" ", paragraph).split()) for paragraph in typed)
+    return [paragraph for paragraph in paragraphs if paragraph], [paragraph for paragraph in pasted if paragraph]
 
 
 def _is_pasted(line: str) -> bool:
@@ -106,7 +106,9 @@ def _is_pasted(line: str) -> bool:
 
 def _question(typed: Sequence[str]) -> str:
     """The questions of the last paragraph or else of the first, else the last paragraphs that are short together."""
-    ends = [[one.strip() for one in _SENTENCE_END.split(paragraph)] for paragraph in (*typed[-1:], *typed[:1])]
+    ends = [
+        [sentence.strip() for sentence in _SENTENCE_END.split(paragraph)] for paragraph in (*typed[-1:], *typed[:1])
+    ]
     for sentences in ends:
         marked = [one for one in sentences if one.rstrip("\"')]* ").endswith(("?", "？"))]
         if marked:

@@ -52,11 +52,11 @@ def redacted(value: Any) -> tuple[Any, int]:
         found = redact(value)
         return found.text, found.count
     if isinstance(value, list | tuple):
-        pairs = [redacted(one) for one in value]
+        pairs = [redacted(item) for item in value]
         return [one for one, _ in pairs], sum(count for _, count in pairs)
     if isinstance(value, Mapping):
         names, count = redacted(list(value))
-        pairs = [_named(name, one) for name, one in value.items()]
+        pairs = [_named(name, item) for name, item in value.items()]
         return dict(zip(names, (one for one, _ in pairs), strict=True)), count + sum(one for _, one in pairs)
     return value, 0
 
@@ -104,7 +104,7 @@ _REDACTED = re.compile(r"\[redacted [a-z ]+\]")
 _GONE = "\0"
 """Stands for each letter of a placeholder while rules look at a text."""
 _INVISIBLE = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
-_WIDE = {0x3000: 0x20} | {one + 0xFEE0: one for one in range(0x21, 0x7F)}
+_WIDE = {0x3000: 0x20} | {point + 0xFEE0: point for point in range(0x21, 0x7F)}
 _LONG_WORD = re.compile(r"\S{15}")
 """Shorter ones are no secrets by their shape alone."""
 _DIGIT = re.compile(r"\d")
@@ -211,7 +211,7 @@ def _is_made(value: str, shortest: int = 8) -> bool:
 
 def _is_card(value: str) -> bool:
     """Luhn's check (ISO/IEC 7812-1)."""
-    digits = [int(one) for one in value if one.isdigit()]
+    digits = [int(digit) for digit in value if digit.isdigit()]
     doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
     return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
@@ -219,7 +219,7 @@ def _is_card(value: str) -> bool:
 def _is_account(value: str) -> bool:
     """The check of international bank account numbers (ISO 13616): letters are numbers from 10, modulo 97."""
     bare = value.replace(" ", "").upper()
-    return int("".join(str(int(one, 36)) for one in bare[4:] + bare[:4])) % 97 == 1
+    return int("".join(str(int(character, 36)) for character in bare[4:] + bare[:4])) % 97 == 1
 
 
 def _has_digits(value: str) -> bool:

@@ -42,7 +42,7 @@ def topic(counts: Counter[str]) -> Topic:
 
 def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
     """Of equals the first in the alphabet, so that the same said in another order is the same topic."""
-    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:most]
+    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -67,7 +67,7 @@ def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tupl
     cannot reach the threshold by itself: two topics that reach it have one of those words in common (prefix filtering,
     Bayardo 2007). Where very many are about the same, each is held against a part of them.
     """
-    topics: Sequence[tuple[str, Topic]] = [(name, unit(one)) for name, one in named]
+    topics: Sequence[tuple[str, Topic]] = [(name, unit(counts)) for name, counts in named]
     spread = Counter(word for _, one in topics for word in one)
     earlier: defaultdict[str, list[int]] = defaultdict(list)
     for index, (name, vector) in enumerate(topics):
