@@ -212,7 +212,7 @@ def added_places(
     """The added remotes that are meant by their names, or the project's own ones when nothing is said, with their
     tokens; None when addresses are said, or there are none. Raises InvalidInput for a name that was not added."""
     if addresses is None:
-        meant = [one for one in known if one.project == project]
+        meant = [remote for remote in known if remote.project == project]
     else:
         texts = (
             [addresses] if isinstance(addresses, str) else list(addresses) if isinstance(addresses, Sequence) else []
@@ -220,7 +220,7 @@ def added_places(
         words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [""])]
         if not all(re.fullmatch(_NAME, word) for word in words):
             return None
-        by_name = {one.name: one for one in known}
+        by_name = {remote.name: remote for remote in known}
         unknown = next((word for word in words if word not in by_name), None)
         if unknown is not None:
             problem = f"{unknown!r} is no address such as http://localhost:8000 and no remote added to this home"
