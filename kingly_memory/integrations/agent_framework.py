@@ -35,7 +35,7 @@ class KinglyContextProvider(ContextProvider):
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         replies = context.response.messages if context.response else []
-        turns = [{"role": one.role, "content": one.text} for one in (*context.input_messages, *replies)]
+        turns = [{"role": message.role, "content": message.text} for message in (*context.input_messages, *replies)]
         session_id = as_label("session_id", context.session_id) if context.session_id else None
         await asked(self._memory, lambda memory: memory.capture(turns, context_id=session_id))
 
@@ -51,7 +51,7 @@ class KinglyHistoryProvider(HistoryProvider):
     async def get_messages(self, session_id: str | None, *, state: Any = None, **_: Any) -> list[Message]:
         name = _log(session_id)
         items = await asked(self._memory, lambda memory: memory.log(name).last())
-        return [Message.from_dict(one) for one in items]
+        return [Message.from_dict(item) for item in items]
 
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: Any = None, **_: Any

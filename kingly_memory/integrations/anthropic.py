@@ -179,7 +179,7 @@ class _Files:
         return f"Successfully deleted {_path(place)}"
 
     async def rename(self, command: Any) -> str:
-        old, new = (_place(_argument(command, one)) for one in ("old_path", "new_path"))
+        old, new = (_place(_argument(command, name)) for name in ("old_path", "new_path"))
         if not old:
             raise ToolError("Cannot rename the /memories directory itself")
         files = await self._all_at(old)
@@ -194,16 +194,20 @@ class _Files:
     async def clear_all_memory(self) -> str:
         for root in (ROOT, EARLIER):
             while page := await self._documents.list((root,), limit=_PAGE):
-                await self._documents.write([Remove(one.namespace, one.key) for one in page])
+                await self._documents.write([Remove(document.namespace, document.key) for document in page])
         return "All memory cleared"
 
     async def history(self, path: str) -> tuple[Document, ...]:
         namespace = (EARLIER, *_place(path))
-        return tuple(one for one in reversed(await self._below(*namespace)) if one.namespace == namespace)
+        return tuple(
+            document for document in reversed(await self._below(*namespace)) if document.namespace == namespace
+        )
 
     async def restore(self, path: str, version: int | str) -> str:
         place = _place(path)
-        kept = {one.key: one for one in await self.history(path)}.get(str(version).zfill(_VERSION_DIGITS))
+        kept = {document.key: document for document in await self.history(path)}.get(
+            str(version).zfill(_VERSION_DIGITS)
+        )
         if kept is None:
             raise ToolError(f"No version {version} of {_path(place)} is kept; `history` tells which are")
         file = await self._file(place)
@@ -226,7 +230,7 @@ class _Files:
     def _is_taken(self, reader: DocumentReader, place: Namespace) -> bool:
         """Whether a file or a directory is there. Raises ToolError where a file is in the way."""
         space, now_s = self._engine.space, self._engine.now_s()
-        files = [reader.document(space, (ROOT, *place[:depth]), one) for depth, one in enumerate(place)]
+        files = [reader.document(space, (ROOT, *place[:depth]), name) for depth, name in enumerate(place)]
         for file in filter(None, files[:-1]):
             raise ToolError(f"The path {_path(_place_of(file))} is not a directory.")
         return files[-1] is not None or bool(reader.documents(space, (ROOT, *place), now_s, 1, None))
@@ -262,9 +266,9 @@ def _place(path: str) -> Namespace:
     for part in parts:
         if part == ".." and place:
             place.pop()
-        elif (plain := unquote(part)) == ".." or any(one in plain for one in "/\\\0"):
+        elif (plain := unquote(part)) == ".." or any(character in plain for character in "/\\\0"):
             raise ToolError(f"Path {path} would escape /memories directory")
-        elif not part.isprintable() and any(category(one) in {"Cc", "Cf"} for one in part):
+        elif not part.isprintable() and any(category(character) in {"Cc", "Cf"} for character in part):
             raise ToolError(f"Path {path!r} holds a character that cannot be seen")
         elif part not in {"", "."}:
             place.append(part)
@@ -314,7 +318,7 @@ def _shown(path: str, lines: Sequence[str], view_range: Any) -> str:
         raise ToolError(f"File {path} exceeds maximum line limit of 999,999 lines.")
     if view_range is None:
         view_range = [1, -1]
-    if not isinstance(view_range, list) or [type(one) for one in view_range] != [int, int]:
+    if not isinstance(view_range, list) or [type(bound) for bound in view_range] != [int, int]:
         raise ToolError("Invalid `view_range` parameter: it should be two line numbers, such as [1, 20].")
     first, last = max(1, view_range[0]), len(lines) if view_range[1] == -1 else max(0, view_range[1])
     return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first - 1, last)}"
@@ -326,7 +330,7 @@ def _listed(place: Namespace, files: Sequence[Document]) -> str:
         inner, size = _place_of(file)[len(place) :], len(_text(file).encode(errors="replace"))
         if not any(part.startswith(".") for part in inner):
             seen = [(), *((*inner[:depth], "") for depth in range(1, len(inner))), inner]
-            sizes.update({one: size for one in seen if len([*filter(None, one)]) <= 2})  # noqa: PLR2004  # levels
+            sizes.update({inner: size for inner in seen if len([*filter(None, inner)]) <= 2})  # noqa: PLR2004  # levels
     lines = [f"{_size(size)}\t{'/'.join((_path(place), *inner))}" for inner, size in sorted(sizes.items())]
     header = f"Here're the files and directories up to 2 levels deep in {_path(place)}, excluding hidden items:"
     return "\n".join((header, *lines))

@@ -59,7 +59,7 @@ class KinglyMemory(Memory):
     async def clear(self) -> None:
         async def forgotten(memory: MemoryRouter) -> None:
             while page := (await memory.list(RESULTS_LIMIT, tags=[self.name], include_archived=True)).memories:
-                await memory.forget_many([one.id for one in page])
+                await memory.forget_many([listed.id for listed in page])
 
         await asked(self._memory, forgotten)
 

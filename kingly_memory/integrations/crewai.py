@@ -57,7 +57,7 @@ class KinglyMemory(Memory):
         for record, relevance in self._storage.find(query, fits, limit) if not is_blank(query) else []:
             score, reasons = compute_composite_score(record, relevance, self._config)
             matches.append(MemoryMatch(record=record, score=score, match_reasons=["words", *reasons[1:]]))
-        return sorted(matches, key=lambda one: -one.score)
+        return sorted(matches, key=lambda record: -record.score)
 
     def _kept(
         self,

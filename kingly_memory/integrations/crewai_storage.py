@@ -50,7 +50,7 @@ class KinglyStorage:
 
     def save(self, records: list[MemoryRecord]) -> None:
         for some in batches(records, _TOGETHER):
-            puts = [Put(self._place, as_label("id", one.id), _value(one), index=("content",)) for one in some]
+            puts = [Put(self._place, as_label("id", record.id), _value(record), index=("content",)) for record in some]
             try:
                 self._documents.write([*puts, *self._dimensions(some)])
             except VersionConflict:  # somebody else has just stored the first vector
@@ -87,8 +87,8 @@ class KinglyStorage:
             return []
         rows = directions([one.embedding or [] for one in records])
         scores = (rows @ directions([query_embedding])[0]).clip(0.0, 1.0)
-        ranked = sorted(zip(records, map(float, scores), strict=True), key=lambda one: -one[1])
-        return [one for one in ranked if one[1] >= min_score][:limit]
+        ranked = sorted(zip(records, map(float, scores), strict=True), key=lambda pair: -pair[1])
+        return [pair for pair in ranked if pair[1] >= min_score][:limit]
 
     def find(self, query: str, fits: Fits, limit: int) -> list[tuple[MemoryRecord, float]]:
         """Best first, by words and without a vector."""
@@ -104,7 +104,7 @@ class KinglyStorage:
         """Those that all that is said fits, as `fitting` takes it. Returns how many those were."""
         removed = 0
         for gone in batches(list(self._records(fitting(*arguments, **how))), _TOGETHER):
-            removes = [Remove(self._place, as_label("id", one.id)) for one in gone]
+            removes = [Remove(self._place, as_label("id", record.id)) for record in gone]
             removed += sum(was is not None for was in self._documents.write(removes))
         return removed
 
@@ -119,16 +119,16 @@ class KinglyStorage:
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
         """The newest first."""
-        below = sorted(self._records(fitting(scope_prefix)), key=lambda one: utc(one.created_at), reverse=True)
+        below = sorted(self._records(fitting(scope_prefix)), key=lambda record: utc(record.created_at), reverse=True)
         return below[offset : offset + limit]
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
         below = list(self._records(fitting(scope)))
-        times = sorted((one.created_at for one in below), key=utc)
+        times = sorted((record.created_at for record in below), key=utc)
         return ScopeInfo(
             path=normal(scope),
             record_count=len(below),
-            categories=sorted({name for one in below for name in one.categories}),
+            categories=sorted({name for record in below for name in record.categories}),
             oldest_record=times[0] if times else None,
             newest_record=times[-1] if times else None,
             child_scopes=children(scope, below),

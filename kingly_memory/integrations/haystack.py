@@ -48,13 +48,13 @@ class KinglyMemoryStore:
         """Keep the texts of messages; the same text of the same role is the same memory."""
         self._of(user_id).store_many(
             {
-                "content": one.text,
+                "content": message.text,
                 "tags": [TAG],
-                "origin": Origin.USER if one.role.value == "user" else Origin.AGENT,
-                "metadata": {**one.meta, "role": one.role.value},
+                "origin": Origin.USER if message.role.value == "user" else Origin.AGENT,
+                "metadata": {**message.meta, "role": message.role.value},
             }
-            for one in messages
-            if one.text and one.text.strip() and one.role.value in ("user", "assistant")
+            for message in messages
+            if message.text and message.text.strip() and message.role.value in ("user", "assistant")
         )
 
     def search_memories(
@@ -69,9 +69,9 @@ class KinglyMemoryStore:
         """The memories that fit, best first; without a query the latest. `filters` compare fields of `meta`."""
         view, wanted = self._of(user_id), None if filters is None else _filter(filters)
         if query is None or is_blank(query):
-            return [_message(one, user_id) for one in view.list(top_k, filter=wanted)]
+            return [_message(memory, user_id) for memory in view.list(top_k, filter=wanted)]
         return [
-            _message(one.memory, user_id) for one in view.search(query, limit=top_k, filter=wanted) if not one.is_weak
+            _message(hit.memory, user_id) for hit in view.search(query, limit=top_k, filter=wanted) if not hit.is_weak
         ]
 
     def delete_all_memories(self, *, user_id: str | None = None, **_: Any) -> None:
@@ -80,7 +80,7 @@ class KinglyMemoryStore:
             raise InvalidInput("user_id", "is missing; say whose memories are to be deleted")
         view = self._of(user_id)
         while page := view.list(RESULTS_LIMIT, tags=[TAG], include_archived=True).memories:
-            view.forget_many([one.id for one in page])
+            view.forget_many([memory.id for memory in page])
 
     def delete_memory(self, memory_id: str, **_: Any) -> None:
         """Forget the memory that `meta["memory_id"]` of a found message names."""
@@ -100,8 +100,8 @@ def _filter(filters: dict[str, Any]) -> dict[str, Any]:
     """Haystack's comparisons, all of which must hold, as ours."""
     if filters.get("operator") == "AND":
         wanted: dict[str, Any] = {}
-        for one in filters.get("conditions", ()):
-            for field, compared in _filter(one).items():
+        for condition in filters.get("conditions", ()):
+            for field, compared in _filter(condition).items():
                 wanted.setdefault(field, {}).update(compared)
         return wanted
     try:

@@ -98,8 +98,8 @@ class _Items(base.BaseStore):
                 for same in (document, document._replace(namespace=vectors.beside(document.namespace)))
             ]
         if isinstance(op, base.GetOp):
-            return next((base.Item(**_fields(one)) for one, _ in found), None)
-        return [base.SearchItem(**_fields(one), score=score) for one, score in found]
+            return next((base.Item(**_fields(document)) for document, _ in found), None)
+        return [base.SearchItem(**_fields(document), score=score) for document, score in found]
 
     async def _namespaces(self, op: base.ListNamespacesOp) -> list[Namespace]:
         first, until = _page(op)
@@ -309,7 +309,7 @@ def _fits(namespace: Namespace, condition: base.MatchCondition) -> bool:
     path = condition.path
     first = len(namespace) - len(path) if condition.match_type == "suffix" else 0
     part = namespace[first : first + len(path)] if first >= 0 else ()
-    return len(part) == len(path) and all(one in ("*", label) for one, label in zip(path, part, strict=True))
+    return len(part) == len(path) and all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
 
 
 def _filter(fields: object) -> Filter | None:

@@ -108,7 +108,7 @@ class KinglySession:
         if not self._recalls:
             await asked(router, lambda memory: memory.log(self.session_id).append(items))
             return
-        items = [one for one in items if not _is_note(one)]  # the SDK keeps what a callback has added
+        items = [item for item in items if not _is_note(item)]  # the SDK keeps what a callback has added
         await asked(router, lambda memory: memory.log(self.session_id).append(items))
         await asked(router, lambda memory: memory.capture(items, context_id=self.session_id))
 

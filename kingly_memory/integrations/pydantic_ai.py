@@ -112,8 +112,8 @@ class KinglyMemoryStore:
         if is_blank(query) or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return MemorySearchResult(matches=[], scanned=0, truncated=False)
         found = await asked(self._memory, lambda memory: memory.documents.search(above, query, limit=most))
-        named = [(_path(one.document), one) for one in found]
-        below = [(path, one) for path, one in named if path.startswith(prefix) and "/" not in path[len(prefix) :]]
+        named = [(_path(hit.document), hit) for hit in found]
+        below = [(path, hit) for path, hit in named if path.startswith(prefix) and "/" not in path[len(prefix) :]]
         matches, left, cut = [], max_chars, len(found) == most
         for path, hit in below[:limit]:
             content = hit.document.value["content"]

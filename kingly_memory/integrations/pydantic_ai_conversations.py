@@ -48,8 +48,8 @@ class KinglyConversationStore(ConversationStore):
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
         values = await looked(self._memory, lambda reader, space: list(self._values(reader, space)))
-        found = [one for one in map(RECORD.validate_python, values) if scope is None or one.scope == scope]
-        return sorted(found, key=lambda one: one.updated_at, reverse=True)[:limit]
+        found = [record for record in map(RECORD.validate_python, values) if scope is None or record.scope == scope]
+        return sorted(found, key=lambda record: record.updated_at, reverse=True)[:limit]
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
         (entry,) = await self.read_history(entry_id, limit=1)
@@ -91,15 +91,15 @@ class KinglyConversationStore(ConversationStore):
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         def decide(rows: DocumentReader, space: str) -> list[Remove]:
             gone = self._check(rows, space, conversation_id, expected_revision)
-            others = [one for one in self._values(rows, space) if one["conversation_id"] != conversation_id]
+            others = [record for record in self._values(rows, space) if record["conversation_id"] != conversation_id]
             if gone["forked_from"] is None:  # then only a fork can have messages of it
-                others = [one for one in others if one["forked_from"] is not None]
+                others = [record for record in others if record["forked_from"] is not None]
             kept: dict[str, Document] = {}
             for record in others:
                 self._reach(rows, space, record, kept)
             reached = dict(kept)
             self._reach(rows, space, gone, reached)
-            removes = [Remove(self._entries, one) for one in reached if one not in kept]
+            removes = [Remove(self._entries, name) for name in reached if name not in kept]
             return [*removes, Remove(self._records, as_label("conversation_id", conversation_id))]
 
         await decided(self._memory, decide)
@@ -129,4 +129,4 @@ class KinglyConversationStore(ConversationStore):
             space, self._records, 0.0, validation.RESULTS_LIMIT, None if last is None else (last.namespace, last.key)
         ):
             last = page[-1]
-            yield from (one.value for one in page)
+            yield from (document.value for document in page)

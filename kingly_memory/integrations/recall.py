@@ -72,7 +72,7 @@ async def found(memory: MemoryRouter, query: str, limit: int) -> list[Hit]:
     """The memories that fit a prompt, best first; what chance words may have found is left out."""
     if is_blank(query):
         return []
-    return [one for one in await memory.search(query, limit=limit) if not one.is_weak]
+    return [hit for hit in await memory.search(query, limit=limit) if not hit.is_weak]
 
 
 async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
@@ -88,7 +88,7 @@ async def keep(memory: MemoryRouter, turns: Iterable[Turn]) -> None:
         known = engine.view.get(key)
         return known is None or known.content != turn.text
 
-    drafts = await engine.read(lambda: [_draft(key, one) for key, one in by_key.items() if is_new(key, one)])
+    drafts = await engine.read(lambda: [_draft(key, turn) for key, turn in by_key.items() if is_new(key, turn)])
     for some in batches(drafts, MOST_TOGETHER):
         await memory.store_many(some)
 

@@ -51,7 +51,7 @@ async def nearest(
                 own = np.frombuffer(b64decode(row.value["float32"]), np.float32).reshape(-1, len(direction))
                 namespace = (prefix[0], *row.namespace[1:])
                 near.append((float((own @ direction).max()), namespace, row.key, row.value["of"]))
-    ranked = iter(sorted(near, key=lambda one: -one[0]))
+    ranked = iter(sorted(near, key=lambda pair: -pair[0]))
     found: list[tuple[Document, float]] = []
     while len(found) < most and (some := list(islice(ranked, _READ_TOGETHER))):
         read = await documents.get_many((place, key) for _, place, key, _ in some)
