@@ -450,4 +450,4 @@ def main(frameworks: Sequence[str], *, is_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    main([one for one in sys.argv[1:] if one != "--json"], is_json="--json" in sys.argv)
+    main([argument for argument in sys.argv[1:] if argument != "--json"], is_json="--json" in sys.argv)

@@ -49,9 +49,11 @@ class _Bare:
             kept.pop(0)
 
     def retrieve(self, top_k: int, year: int) -> list[str]:
-        latest = sorted(self._working, key=lambda one: (one.at, one.importance), reverse=True)
-        lasting = sorted(self._episodic, key=lambda one: one.importance * DECAY ** (year - one.year), reverse=True)
-        return [one.content for one in [*latest, *lasting]][:top_k]
+        latest = sorted(self._working, key=lambda event: (event.at, event.importance), reverse=True)
+        lasting = sorted(
+            self._episodic, key=lambda event: event.importance * DECAY ** (year - event.year), reverse=True
+        )
+        return [event.content for event in [*latest, *lasting]][:top_k]
 
 
 def _paired(pairs: int) -> list[Figure]:

@@ -66,7 +66,7 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
     cpu_ms = (time.process_time() - began_cpu) * 1000
     some = questions[: max(len(questions) // 10, 10)]
     plain = [await timed(memory.threads.suggestions()) for _ in some]
-    hinted = [await timed(memory.threads.suggestions(one.text)) for one in some]
+    hinted = [await timed(memory.threads.suggestions(question.text)) for question in some]
     candidates = await memory.threads.suggestions()
     found = len(candidates.merge_candidates) + candidates.more["merge_candidates"]
     after: list[float] = []

@@ -115,7 +115,7 @@ async def _case(memory: MemoryRouter, family: int, successes: int, random: Rando
     """Record similar tasks among others, each in words of its own, then ask about one in words not heard before."""
     *recorded, asked = wordings(family, RECORDED + 1, random)
     outcomes = [(task, number < successes) for number, task in enumerate(recorded)]
-    others = random.sample([one for one in range(len(FAMILIES)) if one != family], OTHER_FAMILIES)
+    others = random.sample([other for other in range(len(FAMILIES)) if other != family], OTHER_FAMILIES)
     for other in others:
         rate = random.random()
         outcomes += [(task, random.random() < rate) for task in wordings(other, RECORDED, random)]
@@ -143,7 +143,7 @@ def _recorded_rows(cases: Sequence[_Case]) -> Iterator[tuple[str, ...]]:
 
 
 def _row(name: str, error_of: Callable[[Forecast, int], float], samples: int) -> tuple[str, ...]:
-    errors = {one: error_of(forecast, samples) for one, forecast in FORECASTS.items()}
+    errors = {label: error_of(forecast, samples) for label, forecast in FORECASTS.items()}
     has_goal = error_of is error_at_exact_rates and samples == SAMPLES[-1]
     return _cells(name, samples, errors, GAIN if has_goal else None)
 

@@ -46,7 +46,7 @@ class Figures(NamedTuple):
 
 def turns(half: str | None = None) -> list[dict[str, Any]]:
     read = [json.loads(line) for file in TURNS for line in file.read_text(encoding="utf-8").splitlines()]
-    return [one for one in read if half in (None, one["half"])]
+    return [turn for turn in read if half in (None, turn["half"])]
 
 
 def kept_of(turn: dict[str, Any]) -> list[str]:
@@ -55,14 +55,14 @@ def kept_of(turn: dict[str, Any]) -> list[str]:
 
 def kept_with_model(turn: dict[str, Any]) -> list[str]:
     with tempfile.TemporaryDirectory() as home, SyncMemoryRouter.open(Path(home) / "home", False) as memory:
-        return [one.content for one in memory.capture([turn])]
+        return [memory.content for memory in memory.capture([turn])]
 
 
 def figures(some: Iterable[dict[str, Any]], kept_of: Callable[[dict[str, Any]], list[str]] = kept_of) -> Figures:
     total = Figures(0, 0, 0, 0, 0, 0)
     for turn in some:
         kept = kept_of(turn)
-        of_never = sum(_holds(kept, one) for one in turn["never"])
+        of_never = sum(_holds(kept, span) for span in turn["never"])
         counted = (
             len(turn["keep"]),
             sum(_holds(kept, span) for span in turn["keep"]),
@@ -76,7 +76,7 @@ def figures(some: Iterable[dict[str, Any]], kept_of: Callable[[dict[str, Any]], 
 
 
 def _holds(kept: Sequence[str], span: str) -> bool:
-    return any(gist(span) in gist(one) for one in kept)
+    return any(gist(span) in gist(statement) for statement in kept)
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ async def measure(plan: Plan) -> list[Figure]:
 
 
 async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
-    homes = [plan.folder / f"{one} {name}" for one in ("alone", "crowded", "overtaken")]
+    homes = [plan.folder / f"{arm} {name}" for arm in ("alone", "crowded", "overtaken")]
     alone, crowded, overtaken = homes
     own = [utterance(text, number, "own") for number, text in enumerate(texts.own)]
     fill(alone, own)
@@ -68,8 +68,8 @@ async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
         MemoryRouter.open(crowded, project="own", settings=Settings()) as memory,
         MemoryRouter.open(overtaken, project="own", settings=Settings()) as early,
     ):
-        for one in (quiet, memory, early):
-            await one.await_vectors()
+        for router in (quiet, memory, early):
+            await router.await_vectors()
         arms = {"alone": _arm(quiet, "alone", texts.questions, cuts), "A/A": _arm(quiet, "A/A", texts.questions, cuts)}
         arms |= {what: _arm(memory, what, asks, cuts) for what, asks in asked.items()}
         arms["stored before theirs"] = _arm(early, "stored before theirs", texts.questions, cuts)
@@ -130,7 +130,9 @@ def _recombined(conversations: list[dict[str, Any]]) -> _Texts:
     """The first conversation is the own project; the others say sentences of the rest, in another order."""
     chance = random.Random(0)
     own = list(_turns(conversations[0]))
-    sentences = [one for talk in conversations[1:] for turn in _turns(talk) for one in re.split(r"(?<=[.!?]) ", turn)]
+    sentences = [
+        sentence for talk in conversations[1:] for turn in _turns(talk) for sentence in re.split(r"(?<=[.!?]) ", turn)
+    ]
     foreign = [" ".join(chance.sample(sentences, chance.randint(1, 4))) for _ in range(FOREIGN)]
     questions = [asked["question"] for asked in conversations[0]["qa"]]
     return _Texts(own, foreign, questions, _only_in(sentences, own))

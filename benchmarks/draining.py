@@ -164,11 +164,11 @@ async def _drained(plan: Plan, place: Place, folder: Path, known: dict[str, list
         for took, seconds in zip(posted, await _posted(place, folder / f"bare-{turn}", texts[:POSTED]), strict=True):
             took.append(seconds)
         drained.append(await _caught_up(place, folder / f"router-{turn}", texts))
-    floor, against = [one.wall_s for one in bare], "httpx, one by one"
-    walls = known[place.name] = [one.wall_s for one in drained]
+    floor, against = [took.wall_s for took in bare], "httpx, one by one"
+    walls = known[place.name] = [took.wall_s for took in drained]
     return [
         figure(f"{against}, to {place.name}", floor, remark=_processor(bare)),
-        figure("the same again (A/A)", [one.wall_s for one in control], floor=floor, against=against),
+        figure("the same again (A/A)", [took.wall_s for took in control], floor=floor, against=against),
         figure(
             f"backlog to {place.name}",
             walls,

@@ -84,7 +84,7 @@ def hubs(number: int, address: str, home: Path) -> Iterator[list[str]]:
     """Hubs of their own processes on one database; their addresses."""
     with ExitStack() as stack:
         running = [HubProcess(home, options=("--store", address)) for _ in range(number)]
-        yield [stack.enter_context(one).url for one in running]
+        yield [stack.enter_context(server).url for server in running]
 
 
 async def measured(urls: Sequence[str], routers: int, seconds: float, thinking_s: float) -> str:
@@ -96,15 +96,15 @@ async def measured(urls: Sequence[str], routers: int, seconds: float, thinking_s
             for _ in range(CONNECTIONS):  # one client of many connections looks through them all at each call
                 line = httpx.AsyncClient(base_url=url, timeout=60, trust_env=False)
                 lines[-1].put_nowait(await stack.enter_async_context(line))
-        fleet = [Router(one, lines[one % len(urls)]) for one in range(routers)]
+        fleet = [Router(number, lines[number % len(urls)]) for number in range(routers)]
         began_s = time.monotonic()
-        await asyncio.gather(*(one.run(began_s + seconds, thinking_s) for one in fleet))
+        await asyncio.gather(*(router.run(began_s + seconds, thinking_s) for router in fleet))
         lasted_s = time.monotonic() - began_s
-    took_s = [one for router in fleet for one in router.took_s]
+    took_s = [seconds for router in fleet for seconds in router.took_s]
     each = sorted(len(router.took_s) for router in fleet)
     failed = sum(router.failed for router in fleet)
     fairness = sum(each) ** 2 / (
-        len(each) * sum(one**2 for one in each)
+        len(each) * sum(count**2 for count in each)
     )  # Jain's; with pauses it tells of chance alone
     p50, p99 = (percentile(took_s, share) * 1000 for share in (50, 99))
     waiting = f"{thinking_s:g} s" if thinking_s else "none"

@@ -91,7 +91,7 @@ class SameTables:
             batch: list[_Job | None] = [job]
             while not self._jobs.empty():
                 batch.append(self._jobs.get())
-            due = [one for one in batch if one is not None]
+            due = [item for item in batch if item is not None]
             connection.execute("BEGIN IMMEDIATE")
             positions = [_insert(connection, note) for note, _ in due]
             connection.execute(sql.INDEX, (json.dumps(positions),))

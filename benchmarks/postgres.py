@@ -45,7 +45,7 @@ async def measure(plan: Plan) -> list[Figure]:
     size = max(plan.sizes)
     notes = plan.writer.notes(size)
     projects = min(PROJECTS, size)
-    parts = {scope_name("default", f"project {one}"): notes[one::projects] for one in range(projects)}
+    parts = {scope_name("default", f"project {number}"): notes[number::projects] for number in range(projects)}
     with _on_postgres(fsync=False) as hub:
         await asyncio.to_thread(_fill, hub, parts)
         figures = await _searching(plan, hub, parts)

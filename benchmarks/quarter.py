@@ -236,7 +236,7 @@ class Quarter:
             (folder / GIVEN_UP).unlink()
             (folder / "staff.md").rename(folder / "people.md")
             (folder / "lights.md").write_text(NOTES["lights.md"].replace("every eight", "every five"), encoding="utf-8")
-        read = [one for one in notes.read(folder, content_limit_bytes=LIMIT_BYTES) if isinstance(one, ImportedNote)]
+        read = [note for note in notes.read(folder, content_limit_bytes=LIMIT_BYTES) if isinstance(note, ImportedNote)]
         plan = await memory.plan_notes(FoundNotes(str(folder), str(folder), read))
         await memory.remember_notes(plan.steps)
         for imported, _ in memory.export():
@@ -253,13 +253,13 @@ class Quarter:
             shown = _shown(found)
             result.questions += 1
             result.first += answer in shown[0] if shown else 0
-            result.found += any(answer in one for one in shown[:SHOWN])
+            result.found += any(answer in text for text in shown[:SHOWN])
             result.tokens += estimated_tokens(json.dumps(found.to_json()["hits"], ensure_ascii=False))
         alive: dict[MemoryId, Memory] = {
             memory.id: memory for memory, standing in memory.export() if standing == "live"
         }
         result.memories = len(alive)
-        result.whole_tokens = sum(estimated_tokens(one.content) for one in alive.values())
+        result.whole_tokens = sum(estimated_tokens(memory.content) for memory in alive.values())
         result.lost = [
             memory_id
             for memory_id, until in self.kept.items()

@@ -33,11 +33,11 @@ def as_json(figures: Sequence[Figure], tables: Sequence[Table] = ()) -> dict[str
         },
         "figures": [
             {
-                **asdict(one),
-                "goals": [str(goal) for goal in one.goals],
-                "missed": [str(goal) for goal in one.missed],
+                **asdict(figure),
+                "goals": [str(goal) for goal in figure.goals],
+                "missed": [str(goal) for goal in figure.missed],
             }
-            for one in figures
+            for figure in figures
         ],
         "tables": [asdict(one) for one in tables],
     }
@@ -46,7 +46,7 @@ def as_json(figures: Sequence[Figure], tables: Sequence[Table] = ()) -> dict[str
 def as_markdown(figures: Sequence[Figure], tables: Sequence[Table] = ()) -> str:
     ruler = tuple("-" if index in (0, 5, 8, 9) else "-:" for index in range(len(_COLUMNS)))
     parts = [_lines([_COLUMNS, ruler, *map(_row, figures)])] if figures else []
-    parts += [_lines([one.columns, tuple("-" for _ in one.columns), *one.rows]) for one in tables]
+    parts += [_lines([table.columns, tuple("-" for _ in table.columns), *table.rows]) for table in tables]
     return "\n\n".join(parts)
 
 
@@ -54,19 +54,19 @@ def _lines(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _row(one: Figure) -> tuple[str, ...]:
-    verdict = "" if not one.goals else "missed: " + ", ".join(map(str, one.missed)) if one.missed else "held"
+def _row(figure: Figure) -> tuple[str, ...]:
+    verdict = "" if not figure.goals else "missed: " + ", ".join(map(str, figure.missed)) if figure.missed else "held"
     return (
-        one.name,
-        str(one.samples),
-        _short(one.p50),
-        _short(one.p95),
-        _short(one.p99),
-        one.against,
-        "" if one.ratio is None else f"{one.ratio:.2f}",
-        "" if one.ratio_p99 is None else f"{one.ratio_p99:.2f}",
-        ", ".join(map(str, one.goals)),
-        "; ".join(part for part in (verdict, one.remark) if part),
+        figure.name,
+        str(figure.samples),
+        _short(figure.p50),
+        _short(figure.p95),
+        _short(figure.p99),
+        figure.against,
+        "" if figure.ratio is None else f"{figure.ratio:.2f}",
+        "" if figure.ratio_p99 is None else f"{figure.ratio_p99:.2f}",
+        ", ".join(map(str, figure.goals)),
+        "; ".join(part for part in (verdict, figure.remark) if part),
     )
 
 

@@ -25,7 +25,7 @@ async def measure(plan: Plan) -> list[Figure]:
             view = memory.scoped(user=f"user {number}")
             views.append(view)
             began = time.perf_counter()
-            await view.store_many([{"content": f"note {one} of user {number}"} for one in range(MEMORIES)])
+            await view.store_many([{"content": f"note {number} of user {number}"} for number in range(MEMORIES)])
             stored.append(time.perf_counter() - began)
             began = time.perf_counter()
             found = await view.search("note")

@@ -68,7 +68,7 @@ Ask = Callable[[Path], Mapping[str, Any]]
 
 def accepted(path: Path = ACCEPTED) -> list[Accepted]:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [Accepted(**{**one, "ids": frozenset(one["ids"])}) for one in table["accepted"]]
+    return [Accepted(**{**entry, "ids": frozenset(entry["ids"])}) for entry in table["accepted"]]
 
 
 def findings(report: Mapping[str, Any]) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def verdict(report: Mapping[str, Any], known: Sequence[Accepted]) -> tuple[list[
     """What to say of a report, and the exit code."""
     lines, open_ones = [], 0
     for finding in findings(report):
-        reason = next((one.reason for one in known if finding.is_accepted_by(one)), None)
+        reason = next((exception.reason for exception in known if finding.is_accepted_by(exception)), None)
         open_ones += reason is None
         lines.append(f"audit: {finding}" if reason is None else f"audit: accepted: {finding}: {reason}")
     asked = sum("version" in dependency for dependency in report["dependencies"])
@@ -109,7 +109,7 @@ def asked_of_pip_audit(constraints: Path) -> Mapping[str, Any]:
     try:
         report: Mapping[str, Any] = json.loads(done.stdout)
     except ValueError:
-        raise NoVerdict(UNREACHABLE if any(one in done.stderr for one in _NETWORK) else SILENT) from None
+        raise NoVerdict(UNREACHABLE if any(sign in done.stderr for sign in _NETWORK) else SILENT) from None
     return report
 
 

@@ -177,7 +177,7 @@ def _method(face: Face, name: str, module: ModuleType, node: Function, needed: N
     passed += [f"{argument.arg}={argument.arg}" for argument in node.args.kwonlyargs]
     passed += [f"**{node.args.kwarg.arg}"] if node.args.kwarg else []
     inner = f"self._awaiting.{node.name}"
-    is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+    is_property = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
     asked = inner if is_property else f"{inner}({', '.join(passed)})"
     if isinstance(node, ast.AsyncFunctionDef):
         asked = f"self._call(lambda: {asked})" if passed else f"self._call({inner})"
@@ -194,7 +194,7 @@ def _method(face: Face, name: str, module: ModuleType, node: Function, needed: N
     lines = [f'"""{doc}{chr(10) if chr(10) in doc else ""}"""'] if doc else []
     lines.append(f"return {asked}" if result != "None" else asked)
     decorator = "@property\n" if is_property else ""
-    if any(ast.unparse(one) == "classmethod" for one in node.decorator_list):
+    if any(ast.unparse(decorator) == "classmethod" for decorator in node.decorator_list):
         made = f"{face.awaiting.__name__}.{node.name}({', '.join(passed)})"
         decorator, lines[-1] = "@classmethod\n", f"return cls({made})"
         needed.values.add((face.awaiting.__module__, face.awaiting.__name__))
@@ -210,7 +210,7 @@ def _need(node: Function, module: ModuleType, needed: Needed) -> None:
     """Note where the names come from that the signature uses."""
     known = _origins(module)
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    arguments += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
+    arguments += [argument for argument in (node.args.vararg, node.args.kwarg) if argument is not None]
     annotations = [one.annotation for one in arguments if one.annotation is not None]
     annotations += [] if node.returns is None or ast.unparse(node.returns) in WRAPPED else [node.returns]
     node.args.defaults = [_plain(one, module) for one in node.args.defaults]
@@ -222,8 +222,8 @@ def _need(node: Function, module: ModuleType, needed: Needed) -> None:
 
 
 def _need_all(part: ast.AST, known: dict[str, tuple[str, str]], wanted: set[tuple[str, str]]) -> None:
-    names = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
-    wanted |= {known[one] for one in names if not hasattr(builtins, one)}
+    names = {name.id for name in ast.walk(part) if isinstance(name, ast.Name)}
+    wanted |= {known[name] for name in names if not hasattr(builtins, name)}
 
 
 def _plain(default: ast.expr, module: ModuleType) -> ast.expr:
@@ -244,7 +244,7 @@ def _origins(module: ModuleType) -> dict[str, tuple[str, str]]:
     for node in tree.body:
         names = [node.name] if isinstance(node, ast.ClassDef | Function) else []
         if isinstance(node, ast.Assign):
-            names = [one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+            names = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names = [node.target.id]
         found |= {one: (module.__name__, one) for one in names}

@@ -51,8 +51,8 @@ def verbs() -> Iterator[Verb]:
 
 def declared(calls: str, function: Callable[..., Any], given: Declared) -> Verb:
     signature = list(inspect.signature(function).parameters.values())[1:]  # the first one is the router
-    found = [_parameter(one, vars(inspect.getmodule(function))) for one in signature]
-    parameters = tuple(one for one in found if one is not None)
+    found = [_parameter(parameter, vars(inspect.getmodule(function))) for parameter in signature]
+    parameters = tuple(parameter for parameter in found if parameter is not None)
     says = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
     return Verb(
         calls,

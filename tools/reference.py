@@ -155,7 +155,7 @@ def _literal(value: object) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
     return " or ".join(_kind(one) for one in kinds)
 
 

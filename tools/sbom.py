@@ -39,7 +39,7 @@ def needs(name: str, extra: str) -> Iterator[Requirement]:
 def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
     """The package and everything that it needs, directly or not, with the extras that each asks of another. Raises
     NotInstalled: a bill that leaves something out would be believed."""
-    waiting, seen = [(ROOT, one) for one in ("", *extras)], set()
+    waiting, seen = [(ROOT, extra) for extra in ("", *extras)], set()
     edges: dict[str, set[str]] = {}
     while waiting:
         if (item := waiting.pop()) in seen:
@@ -53,14 +53,14 @@ def bill(extras: Iterable[str] = ()) -> dict[str, Any]:
             if needed != name:  # one extra may be made of others
                 edges[name].add(needed)
     found = {name: distribution(name) for name in sorted(edges)}
-    refs = {name: f"pkg:pypi/{name}@{one.version}" for name, one in found.items()}
-    components = {name: component(name, one, refs[name]) for name, one in found.items()}
+    refs = {name: f"pkg:pypi/{name}@{package.version}" for name, package in found.items()}
+    components = {name: component(name, package, refs[name]) for name, package in found.items()}
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": components[ROOT]},
-        "components": [one for name, one in components.items() if name != ROOT],
+        "components": [package for name, package in components.items() if name != ROOT],
         "dependencies": [
             {"ref": refs[name], "dependsOn": [refs[one] for one in sorted(edges[name])]} for name in found
         ],

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--embedder", action="append", metavar="NAME", help="only words and these, as the setting says")
     parser.add_argument("--only", action="append", metavar="FAMILY", help="of locomo, pooled, typing, paraphrases, …")
     options = parser.parse_args(arguments)
-    usual = [name for name, one in (("wordllama", wordllama), ("minilm", minilm)) if one.folder() is not None]
+    usual = [name for name, embedder in (("wordllama", wordllama), ("minilm", minilm)) if embedder.folder() is not None]
     names = tuple(dict.fromkeys(("none", *(options.embedder or usual))))
     columns: dict[str, dict[str, str]] = {name: {} for name in names}
     for name in names:
@@ -107,8 +107,8 @@ def _families(folder: Path, locomo: Path, embedder: Embedder | None) -> Iterator
     def searched(of: Sequence[Conversation], arrangement: Arrangement, *, corrupt: bool = False) -> dict[str, Share]:
         trial = Trial(folder, SETTINGS, corrupt=corrupt, embedder=embedder)
         [row] = trial.run(of, ways, (arrangement,))
-        asked = [question for one in of for question in one.questions]
-        counts = {name: sum(one.category == name for one in asked) for name in row.figures.recall_by_category}
+        asked = [question for conversation in of for question in conversation.questions]
+        counts = {name: sum(question.category == name for question in asked) for name in row.figures.recall_by_category}
         apart = {name: (share, counts[name]) for name, share in row.figures.recall_by_category.items()}
         return {"": (row.figures.recall_10, row.figures.questions), **apart}
 

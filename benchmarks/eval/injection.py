@@ -101,9 +101,9 @@ class InjectionTrial:
         """A row for each configuration in each arrangement. Raises StoreError."""
         rows = []
         for arrangement in arrangements:
-            together = [_owned(one) for one in arranged(conversations, arrangement)]
+            together = [_owned(conversation) for conversation in arranged(conversations, arrangement)]
             for configuration in configurations:
-                pairs = [pair for one in together for pair in self._asked(one, configuration)]
+                pairs = [pair for conversation in together for pair in self._asked(conversation, configuration)]
                 plain, focused = zip(*pairs, strict=True)
                 rows.append(
                     InjectionRow(configuration.name, arrangement, injection_figures(plain), injection_figures(focused))
@@ -143,7 +143,7 @@ class InjectionTrial:
         found = router.inject(text, self.budget_tokens)
         took_ms = (time.perf_counter() - began) * 1000
         return Injected(
-            put_in=frozenset(name_of(one.key, one.id) for one in router.get_many(found.put_in).values()),
+            put_in=frozenset(name_of(memory.key, memory.id) for memory in router.get_many(found.put_in).values()),
             relevant=question.relevant,
             tokens=estimated_tokens(found.text),
             took_ms=took_ms,
@@ -154,8 +154,8 @@ class InjectionTrial:
 def topic_of(evidence: Sequence[Imported]) -> str | None:
     """What an agent that knows its subject would have in focus: the tag that most of the evidence bears, else the
     thread that most of it belongs to."""
-    tags = Counter(tag for one in evidence for tag in one.draft.tags)
-    contexts = Counter(one.draft.context_id for one in evidence if one.draft.context_id is not None)
+    tags = Counter(tag for memory in evidence for tag in memory.draft.tags)
+    contexts = Counter(memory.draft.context_id for memory in evidence if memory.draft.context_id is not None)
     return next((name for name, _ in (tags or contexts).most_common(1)), None)
 
 

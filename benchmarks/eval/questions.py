@@ -172,12 +172,12 @@ def _question(data: Mapping[str, Any], names: Mapping[str, str]) -> Question:
     text, relevant, category = data["query"], data.get("relevant"), data.get("category")
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput("query", "is not a text")
-    if not isinstance(relevant, list) or not relevant or not all(isinstance(one, str) for one in relevant):
+    if not isinstance(relevant, list) or not relevant or not all(isinstance(name, str) for name in relevant):
         raise InvalidInput("relevant", "is not a list of ids or keys of memories")
     for name in relevant:
         if name not in names:
             raise InvalidInput("relevant", f"names {shown(name)!r}, and no memory that is searched has that id or key")
-    return Question(text, frozenset(names[one] for one in relevant), None if category is None else shown(category))
+    return Question(text, frozenset(names[name] for name in relevant), None if category is None else shown(category))
 
 
 @contextmanager
