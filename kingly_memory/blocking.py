@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import Backup, JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
-    from kingly_memory.ports import Clock, Embedder, LanguageModel, ToldPrompt
+    from kingly_memory.ports import Clock, Embedder, InjectedPrompt, LanguageModel
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory
@@ -354,7 +354,7 @@ class SyncAttention(Face):
         """What the project has in focus, in the order in which it was set first."""
         return self._call(self._awaiting.focused)
 
-    def prompts(self, limit: int = 100) -> tuple[ToldPrompt, ...]:
+    def prompts(self, limit: int = 100) -> tuple[InjectedPrompt, ...]:
         """What was put beside the last prompts of this project, by hooks and by `inject` with a session: the ids, why,
         and the tokens, bytes and milliseconds that it took; the latest first. No prompt is kept.
 

@@ -22,7 +22,7 @@ CARRIED = (*FROM_FILE, "usage", "note")
 
 @dataclass(frozen=True, slots=True)
 class ImportedNote:
-    """A note of a folder: its file's path in it, and the heading that it begins with, "" for none. `text` and `said`
+    """A note of a folder: its file's path in it, and the heading that it begins with, "" for none. `text` and `digest`
     are digests of its text without the heading, and of all that the file says of it. `links` are the targets of its
     `[[links]]`, as they are written."""
 
@@ -30,7 +30,7 @@ class ImportedNote:
     heading: str
     draft: Draft
     text: str
-    said: str
+    digest: str
     links: tuple[str, ...] = ()
 
 

@@ -279,7 +279,7 @@ class Memory:
         return f"<Memory {self.key or self.id} {self.content[:_REPR_CHARACTERS]!r}>"
 
     @cached_property
-    def said_digest(self) -> int:
+    def content_digest(self) -> int:
         """Of what makes two memories without a key the same: their words, type and metadata, where and by whom they
         were said. A signed number of 64 bits."""
         scope, metadata = self.scope, json.dumps(self.metadata) if self.metadata else ""

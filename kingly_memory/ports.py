@@ -610,7 +610,7 @@ class ThreadRows(Protocol):
         """Every context with live memories that have not ended by `now_s`. About 7 ms for 1,000 memories."""
         ...
 
-    def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
+    def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         """What was said in each of the contexts first, and the last `most` times, in the order in which it was stored;
         of what is live and has not ended by `now_s`. About 0.1 ms for ten memories."""
         ...
@@ -783,7 +783,7 @@ class LocalStore(Protocol):
         ...
 
 
-class ToldPrompt(NamedTuple):
+class InjectedPrompt(NamedTuple):
     """What was put beside one prompt, or at a session's start, at a time in Unix seconds. `account` is that of the
     `Injection`; it is empty where an earlier version noted it, and its figures are of a file: nothing to rely on."""
 
@@ -814,7 +814,7 @@ class InjectionLog(Protocol):
         """The same with those that it has lost."""
         ...
 
-    def latest(self, most: int) -> Sequence[ToldPrompt]:
+    def latest(self, most: int) -> Sequence[InjectedPrompt]:
         """What was put into the last prompts of this space's sessions, the latest first."""
         ...
 
@@ -920,7 +920,7 @@ class DocumentChanges(NamedTuple):
     left_out: int = 0
 
 
-class Said(NamedTuple):
+class HubText(NamedTuple):
     """A text of a memory: what a hit has of it, when it was said, and its revision at the hub."""
 
     hit: RemoteHit
@@ -930,14 +930,14 @@ class Said(NamedTuple):
 
 class Changed(NamedTuple):
     """A memory of a hub as it stands there now. `name` is the id that its first sender gave it, `met` are those of
-    others who stored it under the same key while apart. `said` is None for what was forgotten at `at`, or `purged`.
+    others who stored it under the same key while apart. `current` is None for what was forgotten at `at`, or `purged`.
     `pin` and `ratings` are as in `RemoteMarks`, unchecked."""
 
     remote_id: str
     at: datetime
     name: str | None = None
-    said: Said | None = None
-    earlier: tuple[Said, ...] = ()
+    current: HubText | None = None
+    earlier: tuple[HubText, ...] = ()
     links: tuple[RemoteLink, ...] = ()
     met: tuple[str, ...] = ()
     purged: bool = False

@@ -304,7 +304,7 @@ class Settings(_Checked):
         env = os.environ if environment is None else environment
         changes: dict[str, Any] = {}
         tables: dict[str, dict[str, Any]] = {}
-        for name, given in said(env, home).items():
+        for name, given in given_settings(env, home).items():
             table, _, key = name.rpartition(".")
             (tables.setdefault(table, {}) if table else changes)[key] = given.value
         changes |= {name: type(TABLES[name])(**values) for name, values in tables.items()}
@@ -332,24 +332,24 @@ def beside(home: Path) -> Path:
     return home.parent if home.parent.name in OWN_FOLDERS else home
 
 
-class Said(NamedTuple):
+class GivenSetting(NamedTuple):
     """What a setting is, and who says so: a variable, or a key of a file."""
 
     value: object
     by: str
 
 
-def said(environment: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, Said]:
+def given_settings(environment: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, GivenSetting]:
     """What the settings file and, over it, the environment say; see `Settings.from_environment`."""
     env = os.environ if environment is None else environment
-    found = _said_in_file(home, env)
+    found = _settings_in_file(home, env)
     known = settings_by_name()
     for setting in PUBLIC:
         variable = f"KINGLY_{setting.name.upper()}"
         if variable not in env:
             continue
         if setting.name not in TABLES:
-            found[setting.name] = Said(_parsed(variable, env[variable], setting), variable)
+            found[setting.name] = GivenSetting(_parsed(variable, env[variable], setting), variable)
             continue
         for key, text in _pairs(variable, env[variable]):
             name = f"{setting.name}.{key}"
@@ -357,7 +357,7 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
                 from kingly_memory.home.settings_file import nearest
 
                 raise InvalidSetting(name, f"{variable} has it and there is no such setting; {nearest(name, known)}")
-            found[name] = Said(_parsed(f"{name} in {variable}", text, known[name]), variable)
+            found[name] = GivenSetting(_parsed(f"{name} in {variable}", text, known[name]), variable)
     return found
 
 
@@ -409,16 +409,16 @@ def _judged(files: list[Path], env: Mapping[str, str]) -> Judged:
     return judged(files, own, is_own=is_own)
 
 
-def _said_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, Said]:
+def _settings_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, GivenSetting]:
     files = settings_files(home, env)
     obeyed = _judged(files, env).obeyed if files else ()
     if len(obeyed) > 1:
         paths = " and ".join(str(path) for path, _ in obeyed)
         raise InvalidSetting("KINGLY_CONFIG", f"{paths} are both there; keep one of them")
-    return said_in(*obeyed[0]) if obeyed else {}
+    return settings_in(*obeyed[0]) if obeyed else {}
 
 
-def said_in(path: Path, content: bytes) -> dict[str, Said]:
+def settings_in(path: Path, content: bytes) -> dict[str, GivenSetting]:
     """The settings of a file with that content. Raises InvalidSetting."""
     from kingly_memory.home.settings_file import parsed
 
@@ -427,7 +427,7 @@ def said_in(path: Path, content: bytes) -> dict[str, Said]:
     found = {name: (key, _meant(known[name], value)) for name, (key, value) in read.items()}
     for name, (key, value) in found.items():
         _check(known[name], value, f"{key} in {path}")
-    return {name: Said(value, f"{key} in {path}") for name, (key, value) in found.items()}
+    return {name: GivenSetting(value, f"{key} in {path}") for name, (key, value) in found.items()}
 
 
 def written(value: object) -> object:

@@ -19,7 +19,7 @@ from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.home.place import DEFAULT_ENDPOINT
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import Settings, said, settings_by_name, unknown_variables, written
+from kingly_memory.settings import Settings, given_settings, settings_by_name, unknown_variables, written
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _settings(options: Options, out: Output) -> Answer:
     place = place_of(options, out)
     if unknown := unknown_variables():
         out.note(f"nothing reads {', '.join(unknown)}")
-    settings, told = Settings.from_environment(home=place.home), said(home=place.home)
+    settings, told = Settings.from_environment(home=place.home), given_settings(home=place.home)
     rows = [
         (name, written(attrgetter(name)(settings)), told[name].by if name in told else "default")
         for name in settings_by_name()

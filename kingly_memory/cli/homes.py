@@ -19,7 +19,7 @@ from kingly_memory.home.place import HOME_FOLDER, Place, user_data_folder
 from kingly_memory.home.settings_file import read
 from kingly_memory.home.trust import HOME_ENTRY, TrustList, digest, place
 from kingly_memory.models import Backup, JsonObject, project_and_user
-from kingly_memory.settings import Settings, beside, said_in, settings_files
+from kingly_memory.settings import Settings, beside, settings_files, settings_in
 from kingly_memory.text.writing import counted
 
 _LISTED = Table(
@@ -54,7 +54,7 @@ def trust(options: Options, _: Output) -> Answer:
     lines = []
     if path is not None:
         content = read(path)
-        settings = {name: one.value for name, one in said_in(path, content).items()}
+        settings = {name: one.value for name, one in settings_in(path, content).items()}
         change_list({place(path): digest(content)})
         told |= {"trusted": place(path), "digest": digest(content), "settings": settings}
         rows = table([(name, str(value)) for name, value in settings.items()])

@@ -12,7 +12,7 @@ from kingly_memory.hosts.hook_log import failures
 from kingly_memory.page.asked import Asked, View, ask, facts, heading_of, link, section, table, verbatim, when
 from kingly_memory.page.html import Child, el, join
 from kingly_memory.page.plots import bars
-from kingly_memory.ports import ToldPrompt
+from kingly_memory.ports import InjectedPrompt
 from kingly_memory.text.writing import counted
 
 _LATEST = 500
@@ -77,7 +77,7 @@ def _failures(asked: Asked, home: str) -> Child:
     return el("p", what, el("code", "kingly-memory doctor"), " says more.", role="note", class_="alert")
 
 
-def _cost(told: Sequence[ToldPrompt]) -> Child:
+def _cost(told: Sequence[InjectedPrompt]) -> Child:
     """What they took together, and by day."""
     if not told:
         return None
@@ -97,7 +97,7 @@ def _cost(told: Sequence[ToldPrompt]) -> Child:
     return section("What it cost", facts(said), plot)
 
 
-def _put_in(one: ToldPrompt, names: dict[str, Child]) -> Child:
+def _put_in(one: InjectedPrompt, names: dict[str, Child]) -> Child:
     why = one.account.get("why")
     reasons = why if isinstance(why, list) and len(why) == len(one.ids) else [None] * len(one.ids)
     rows = [el("li", names[each], _why(reason)) for each, reason in zip(one.ids, reasons, strict=True)]
@@ -119,7 +119,7 @@ def _why(figures: Any) -> Child:
     return el("small", " ", ", ".join([words, *more]), f"; priority {place.total:.2f}", class_="says")
 
 
-def _left(one: ToldPrompt) -> Child:
+def _left(one: InjectedPrompt) -> Child:
     left = one.account.get("left")
     known = {each.name: each.value for each in Omission}
     counts = left.items() if isinstance(left, dict) else ()
@@ -127,7 +127,7 @@ def _left(one: ToldPrompt) -> Child:
     return el("ul", rows) if rows else "–"
 
 
-def _figure(one: ToldPrompt, name: str) -> float:
+def _figure(one: InjectedPrompt, name: str) -> float:
     said = one.account.get(name)
     return min(max(float(said), 0.0), 1e9) if isinstance(said, int | float) else 0.0
 

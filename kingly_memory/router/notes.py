@@ -78,7 +78,13 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
     ids: dict[Place, MemoryId] = {}
     steps, new, unchanged, stays_away = list[NoteStep](), list[NoteStep](), 0, 0
     for note, one in zip(notes, of_note, strict=True):
-        facet = {"folder": str(base), "path": note.path, "heading": note.heading, "text": note.text, "said": note.said}
+        facet = {
+            "folder": str(base),
+            "path": note.path,
+            "heading": note.heading,
+            "text": note.text,
+            "said": note.digest,
+        }
         adopted = keys.holding(note) if one is None else None
         memory_id = ids[note.path, note.heading] = adopted or (new_id(now) if one is None else one.id)
         if one is None:
@@ -92,7 +98,7 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
             has_moved = (one.facet["path"], one.facet["heading"]) != (note.path, note.heading)
             key = keys.free(note, memory_id) if has_moved else one.row.memory.key
             fate = "moved" if has_moved else "unchanged"
-            fate = fate if one.facet["said"] == note.said else "revised"
+            fate = fate if one.facet["said"] == note.digest else "revised"
             steps.append(NoteStep(memory_id, note, key, facet, fate))
     unread = [inner / PurePosixPath(one).relative_to(folder) for one in found.unread if one != found.folder]
     for one in ours:

@@ -12,7 +12,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.attention.injection import Injection
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
-from kingly_memory.ports import ToldPrompt
+from kingly_memory.ports import InjectedPrompt
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.mcp_sessions import session
@@ -110,7 +110,7 @@ class Listener:
     def clear(self, session: str, at_s: float) -> None:
         raise AssertionError(session)
 
-    def latest(self, most: int) -> Sequence[ToldPrompt]:
+    def latest(self, most: int) -> Sequence[InjectedPrompt]:
         raise AssertionError(most)
 
     def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
 from kingly_memory.home.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
-from kingly_memory.settings import Lifetimes, Settings, said, settings_by_name
+from kingly_memory.settings import Lifetimes, Settings, given_settings, settings_by_name
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process
 from tests.settings_samples import own, trusted
@@ -100,7 +100,7 @@ def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
 def test_the_seeds_keys_say_what_the_defaults_are(home: Path) -> None:
     beside(home, SEEDS, "config.yaml")
     assert told(home) == Settings()
-    assert set(said(own(), home)) == set(SEEDS_KEYS.values()) & set(settings_by_name())
+    assert set(given_settings(own(), home)) == set(SEEDS_KEYS.values()) & set(settings_by_name())
 
 
 @pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
@@ -142,7 +142,7 @@ def test_the_environment_wins_over_the_file(home: Path) -> None:
     env = own(KINGLY_FORGET_THRESHOLD="0.3")
     settings = Settings.from_environment(env, home)
     assert (settings.forget_threshold, settings.default_half_life_days) == (0.3, 12)
-    sources = {name: one.by for name, one in said(env, home).items()}
+    sources = {name: one.by for name, one in given_settings(env, home).items()}
     assert sources == {
         "forget_threshold": "KINGLY_FORGET_THRESHOLD",
         "default_half_life_days": f"alma.decay.default_half_life_days in {path}",

@@ -19,7 +19,7 @@ from kingly_memory.digests import sha256
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.home.own_files import CAREFULLY, check_folder, opened
 from kingly_memory.models import JsonObject
-from kingly_memory.ports import ToldPrompt
+from kingly_memory.ports import InjectedPrompt
 
 FOLDER = "injected"
 MOST_SESSIONS = 500
@@ -77,13 +77,13 @@ class InjectionFiles:
     def ever(self, session: str) -> dict[str, float]:
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
 
-    def latest(self, most: int) -> Sequence[ToldPrompt]:
-        found: list[ToldPrompt] = []
+    def latest(self, most: int) -> Sequence[InjectedPrompt]:
+        found: list[InjectedPrompt] = []
         with suppress(*_LEFT_ALONE), self._opened() as folder:
             for name in _by_time(folder, self._mark)[-_LATEST_SESSIONS:]:
                 with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
                     said = [one for one in _read(file, LIMIT_BYTES // 8) if one.account or one.ids]
-                    found += [ToldPrompt(one.session, one.at_s, one.ids, one.account) for one in said[-most:]]
+                    found += [InjectedPrompt(one.session, one.at_s, one.ids, one.account) for one in said[-most:]]
         return sorted(found, key=lambda one: one.at_s, reverse=True)[:most]
 
     def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:

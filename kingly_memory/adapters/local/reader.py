@@ -285,7 +285,7 @@ class ThreadRows:
     def talks(self, space: str, now_s: float) -> list[Talk]:
         return [Talk(*columns) for columns in self._connections.rows(sql.TALKS, (space, now_s))]
 
-    def said(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
+    def lines(self, space: str, context_ids: Sequence[str], now_s: float, most: int) -> list[Line]:
         from kingly_memory.text.topics import READ
 
         if not context_ids:

@@ -136,7 +136,7 @@ def columns(memory: Memory, standing: Standing, now_s: float) -> tuple[Any, ...]
         memory.updated_at.timestamp(),
         now_s,
         not memory.content.isascii() and has_unbroken(memory.content),
-        memory.said_digest if memory.key is None else None,
+        memory.content_digest if memory.key is None else None,
         scope_tokens(scope.space, scope.agent, scope.context_id, memory.type, memory.tags),
     )
 

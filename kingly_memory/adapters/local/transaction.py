@@ -189,7 +189,7 @@ class DiskTransaction:
         return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        for position, record, standing in self._all(sql.SAID_AT, memory.said_digest):
+        for position, record, standing in self._all(sql.SAID_AT, memory.content_digest):
             return rows.read_row(position, record, standing)
         return None
 

@@ -31,12 +31,12 @@ from kingly_memory.ports import (
     UNKNOWN,
     Changed,
     Changes,
+    HubText,
     RemoteDocument,
     RemoteHit,
     RemoteInfo,
     RemoteLink,
     RemoteMarks,
-    Said,
 )
 from kingly_memory.validation import LARGEST_REVISION, mended, moment, required
 
@@ -343,12 +343,12 @@ def _page(reply: Any) -> tuple[list[Any], str, bool]:
     return entries, until, told.get("more") is True
 
 
-def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> Said | None:
+def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> HubText | None:
     hit = _hit({"memory_id": entry["memory_id"], **revision})
     at, number = _moment(revision.get("at")), figure(revision.get("revision"))
     if hit is None or at is None or number is None or not 1 <= number <= LARGEST_REVISION:
         return None
-    return Said(hit, at, int(number))
+    return HubText(hit, at, int(number))
 
 
 def _listed(value: Any) -> list[Mapping[str, Any]]:

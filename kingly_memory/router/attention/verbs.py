@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.plain import Plain
-from kingly_memory.ports import ToldPrompt, Transaction
+from kingly_memory.ports import InjectedPrompt, Transaction
 from kingly_memory.router import thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
@@ -164,7 +164,7 @@ class Attention:
         """What the project has in focus, in the order in which it was set first."""
         return await self._access.read(lambda: focused.applying(self._access.reader, self._access.space))
 
-    async def prompts(self, limit: int = 100) -> tuple[ToldPrompt, ...]:
+    async def prompts(self, limit: int = 100) -> tuple[InjectedPrompt, ...]:
         """What was put beside the last prompts of this project, by hooks and by `inject` with a session: the ids, why,
         and the tokens, bytes and milliseconds that it took; the latest first. No prompt is kept.
 

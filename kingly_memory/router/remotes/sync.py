@@ -60,10 +60,10 @@ from kingly_memory.ports import (
     Changes,
     Delivery,
     DocumentChanges,
+    HubText,
     Remote,
     RemoteLink,
     Row,
-    Said,
     StoreReader,
     Transaction,
 )
@@ -244,10 +244,10 @@ class Pulled:
             transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
 
     def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
-        said = None if one.said is None else self._memory(one.said, one)
+        said = None if one.current is None else self._memory(one.current, one)
         self._unite(transaction, one, here)
         memory_id, row = self._found(transaction, one, said, here)
-        is_unusable = one.said is not None and said is None
+        is_unusable = one.current is not None and said is None
         if memory_id is None or is_unusable or (row is not None and row.is_tombstone):
             return False
         delivery = transaction.delivery(self.remote, memory_id)
@@ -326,7 +326,7 @@ class Pulled:
                 row = row if transaction.delivery(self.remote, row.memory.id) is not None else None
         return memory_id if row is None else row.memory.id, row
 
-    def _memory(self, said: Said, one: Changed) -> Memory | None:
+    def _memory(self, said: HubText, one: Changed) -> Memory | None:
         """A text as it is written here; None for what makes no valid memory, or another space's."""
         record = said.hit.record
         if space_named(record.get("scope")) not in (None, self.context.space):

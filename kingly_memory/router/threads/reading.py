@@ -79,7 +79,7 @@ def lines(
     """What each thread's contexts say: of each the first memory and the last `most`, in the order of storing."""
     thread_of = {context_id: name for name, several in contexts.items() for context_id in several}
     found: dict[str, list[Line]] = {}
-    for line in reader.threads.said(space, list(thread_of), now_s, most):
+    for line in reader.threads.lines(space, list(thread_of), now_s, most):
         if line.context_id in thread_of:
             found.setdefault(thread_of[line.context_id], []).append(line)
     return found
