@@ -397,8 +397,8 @@ _CUES = (
     _Cue(
         3,
         _any(
-            r"""prefer\w*|rather(?! than)|favou?r\w*|avoid|hates?|dislikes?|(?:can'?t|cannot) (?:stand|do|eat|have"
-            r"|bear)|
+            r"""prefer\w*|rather(?! than)|favou?r\w*|avoid|hates?|dislikes?|(?:can'?t|cannot) (?:stand|do|eat|have|
+            bear)|
             (?:i|we|he|she|they|\w+s) (?:\w+ )?(?:like|love|enjoy)|likes|loves|more of an?|find \w+ \w+able|allergic|
             vegetarian|vegan|intoleran\w+|(?:convention|standard|style|rule|policy)s? .{0,40}?(?:is|are|says?)|
             call me|(?:must|should|do(?:es)?n't|do not) (?:always|never|not|ever|use|add|write|put|touch|commit|push|
@@ -433,8 +433,8 @@ _CUES = (
     _Cue(
         1,
         _any(
-            r"""due|deadlines?|by|no later than|(?:have|has|need|needs) to|must|expires?|runs? out|ends?|starts?"
-            r"|begins?|
+            r"""due|deadlines?|by|no later than|(?:have|has|need|needs) to|must|expires?|runs? out|ends?|starts?|
+            begins?|
             closes?|launch\w*|freeze|ships?|releases?|go(?:es)?[- ]live|is (?:on|in|up)|lands?|promised|until|before|
             notice|out|bis|spätestens|muss|müssen|fällig|abgabe\w*|abgeben|\w*frist|termin\w*|beginnt|startet|endet|
             läuft|ist (?:am|im)|findet|wird|antes|hasta|vence|caduca|plazo|entrega\w*|(?:tengo|tenemos|hay) que|
@@ -457,8 +457,8 @@ _CUES = (
     _Cue(
         1,
         _any(
-            r"""not \S+ (?:but|like)|, not|rather than|instead(?: of)?|with an? \w|nicht .{1,30}sondern|, nicht"
-            r"|und nicht|
+            r"""not \S+ (?:but|like)|, not|rather than|instead(?: of)?|with an? \w|nicht .{1,30}sondern|, nicht|
+            und nicht|
             statt|mit \w{1,3}|no .{1,30}sino|, no|y no|en lugar de|con \w+""",
             "不是.{1,20},?(?:而)?是|,不是",
         ),
@@ -481,8 +481,8 @@ _CUES = (
     _Cue(
         1,
         _any(
-            r"""(?:^\W*|[,;:.] ?|(?:and|but|so|because|also|btw|is|background) )(?:i|we) (?:(?:\w+ly|also|both|all"
-            r"|still|
+            r"""(?:^\W*|[,;:.] ?|(?:and|but|so|because|also|btw|is|background) )(?:i|we) (?:(?:\w+ly|also|both|all|
+            still|
             just) )*(?!\w+ed\b|(?:want|need|think|guess|know|see|hope|mean|assume|wonder|wish|try|understand|believe|
             suppose|notice|look|can|could|may|might|shall|should|will|would|must|do|did|was|were|had|went|got|saw|
             made|said|found|wrote|ran|came|took|gave|put|set|let|forgot|am|ask|appreciate|agree|miss|feel|get|thought|
@@ -512,8 +512,8 @@ _CUES = (
     _Cue(
         -3,
         _any(
-            r"""just|right now|currently|again|still|yet|today|tonight|finally|almost|(?:one|a) (?:sec|moment)|late"
-            r"|soon|
+            r"""just|right now|currently|again|still|yet|today|tonight|finally|almost|(?:one|a) (?:sec|moment)|late|
+            soon|
             this (?:morning|afternoon|evening)|in (?:an?|ten|five|\d+) (?:minutes?|sec\w*|moment)|yesterday|lately|
             recently|already|earlier|gerade|gleich|eben|endlich|^moment|kurz|erst ?mal|wieder|immer noch|heute|vorhin|
             gestern|neulich|bald|ahora(?: mismo)?$|por fin|un momento|tarde|acab[oa] de|sigue|todavía|otra vez|hoy|
@@ -550,8 +550,8 @@ _CUES = (
     _Cue(  # what is being made just now
         -3,
         _any(
-            r"""the user|slides?|docs|functions?|story|stories|output|e?mail|message|poem|essay|versions?|columns?"
-            r"|rows?|
+            r"""the user|slides?|docs|functions?|story|stories|output|e?mail|message|poem|essay|versions?|columns?|
+            rows?|
             arguments?|paragraphs?|sentences?|words|menu|screen|list|part|fields?|sum|der nutzer|doku|funktion|
             geschichte|ausgabe|mail|gedicht|aufsatz|version|spalten?|zeilen?|absatz|satz|wörter|menü|liste|teil|summe|
             el usuario|función|cuento|historia|salida|correo|poema|ensayo|versión|columnas?|filas?|párrafo|frase|
@@ -583,8 +583,8 @@ _CUES = (
     _Cue(
         -2,
         _any(
-            r"""feel\w*|felt|tired|exhausted|happy|sad|glad|bored|annoyed|i (?:want|hope|wish|need|was)|thanks?"
-            r"|thank you|
+            r"""feel\w*|felt|tired|exhausted|happy|sad|glad|bored|annoyed|i (?:want|hope|wish|need|was)|thanks?|
+            thank you|
             thx|great|nice|cool|awesome|perfect|lol|haha|good (?:morning|night|evening)|sorry|hmm+|wow|ugh|
             you'?re right|i see|never mind|makes sense|grateful|let me|i'?ll|(?:i am|i'?m) going to|gonna|fühle?|
             hoffe|möchte|danke|super|klasse|toll|prima|müde|platt|genervt|schade|moin|genau|brauche|ich will|

@@ -95,6 +95,23 @@ def test_questions_requests_and_small_talk_of_a_user_are_not_kept(sentence: str)
     assert sort_of(sentence, "user") is None
 
 
+@pytest.mark.parametrize(
+    ("sentence", "sort"),
+    {
+        "The sprint starts on Monday.": Sort.DEADLINE,
+        "Our school year begins on 1 September.": Sort.DEADLINE,
+        "My train from Cologne to Bonn is late.": None,
+        "My train from Cologne to Bonn comes soon.": None,
+        "The table has three columns for each user.": None,
+        "The table has three rows for each user.": None,
+        "Thanks, my team has moved to Lisbon.": None,
+        "Thank you, my team has moved to Lisbon.": None,
+    }.items(),
+)
+def test_a_cue_is_a_cue_wherever_it_stands_in_its_list(sentence: str, sort: Sort | None) -> None:
+    assert sort_of(sentence, "user") is sort
+
+
 @pytest.mark.parametrize("sentence", NOT_KEPT_OF_ASSISTANT)
 def test_plans_guesses_and_orders_of_an_assistant_are_not_kept(sentence: str) -> None:
     assert sort_of(sentence, "assistant") is None
