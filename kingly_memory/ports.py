@@ -314,7 +314,7 @@ class Transaction(Protocol):
         as a digest of these can tell."""
         ...
 
-    def is_said_in(self, space: str, context_id: str) -> bool:
+    def has_context(self, space: str, context_id: str) -> bool:
         """Whether any live or archived memory of the project belongs to that context."""
         ...
 
@@ -690,7 +690,7 @@ class StoreReader(MemoryReader, Protocol):
 
     def corpus(self) -> Corpus: ...
 
-    def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
+    def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         """Episodic memories of the same context, `reach` in each direction, beside each of the positions, which are
         given with their context ids; whatever else the query filters by: look at the rows before showing one. After the
         deadline those that were found by then."""

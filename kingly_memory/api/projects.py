@@ -96,7 +96,7 @@ class Projects(Family):
         if name == end:
             raise InvalidInput(field, f"{validation.shown(name)!r} cannot become part of itself; name another project")
         await engine.flush()
-        memories = documents = joined = 0
+        memories = documents = merged = 0
         for start in spaces:
             to = space_of(end, project_and_user(start)[1])
             seen: set[MemoryId] = set()
@@ -106,7 +106,7 @@ class Projects(Family):
                 for at in range(0, len(ids), projects.AT_ONCE):
                     some = ids[at : at + projects.AT_ONCE]
                     done = await engine.write(projects.move(some, start, to, engine.write_context()))
-                    memories, joined = memories + done.memories, joined + done.joined
+                    memories, merged = memories + done.memories, merged + done.merged
                     engine.wake()
             documents += await engine.write(projects.move_rest(start, to, engine.clock.now()))
-        return Moved(end, memories, documents, joined)
+        return Moved(end, memories, documents, merged)

@@ -101,8 +101,8 @@ def _purged(options: Options, out: Output, purge: Callable[[bool], Purged]) -> A
 def projects_rename_lines(moved: Moved, options: Options) -> list[str]:
     left = options.old if options.command.name == "projects rename" else options.source
     lines = [f"{_held(moved.memories, moved.documents)} moved from {left} to {moved.into}"]
-    if moved.joined:
-        lines.append(f"  {moved.joined:,} of them had the key of one that was there; its history has both")
+    if moved.merged:
+        lines.append(f"  {moved.merged:,} of them had the key of one that was there; its history has both")
     return lines
 
 

@@ -56,13 +56,13 @@ class Activity(Plain):
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Activity:
         """What the facet says. One that cannot be read counts as none."""
-        said = data or {}
+        fields = data or {}
         try:
             promotions, demotions = (
-                tuple((finite(at), int(finite(count))) for at, count in said[name])
+                tuple((finite(at), int(finite(count))) for at, count in fields[name])
                 for name in ("promotions", "demotions")
             )
-            return cls(promotions, demotions, int(finite(said["found"])), int(finite(said["missed"])))
+            return cls(promotions, demotions, int(finite(fields["found"])), int(finite(fields["missed"])))
         except (KeyError, TypeError, ValueError):
             return cls()
 

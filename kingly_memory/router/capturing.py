@@ -37,36 +37,38 @@ def messages(turns: object) -> list[Message]:
     if not isinstance(turns, Sequence) or isinstance(turns, str | bytes):
         raise InvalidInput("turns", "is no list of {role, content}")
     found = []
-    for place, turn in enumerate(turns):
+    for number, turn in enumerate(turns):
         try:
             role, content = turn.get("role"), turn.get("content")
         except AttributeError:
-            raise InvalidInput(f"turns[{place}]", "is no mapping with role and content") from None
+            raise InvalidInput(f"turns[{number}]", "is no mapping with role and content") from None
         parts: Any = [{"text": content}] if isinstance(content, str) else content
         texts = [one.get("text") for one in parts if isinstance(one, dict)] if isinstance(parts, list | tuple) else []
         if role in ("user", "assistant"):
-            said = "\n".join(one for one in texts if isinstance(one, str))
-            found.append(Message("", role, without_fenced(said), None))
+            text = "\n".join(one for one in texts if isinstance(one, str))
+            found.append(Message("", role, without_fenced(text), None))
     return found
 
 
 def news(found: Sequence[Statement], most: int, alike: Callable[[str], Iterable[Memory]]) -> list[Statement]:
     """The most significant statements that no memory says yet, in the order they were said."""
     chosen = sorted(found, key=lambda one: one.worth.significance, reverse=True)[:most]
-    return [one for one in found if one in chosen and not _is_known(one, alike(one.content))]
+    return [
+        statement for statement in found if statement in chosen and not _is_known(statement, alike(statement.content))
+    ]
 
 
 def _is_known(statement: Statement, hits: Iterable[Memory]) -> bool:
     """True for what is stored already, and for what an assistant has only repeated from there. What was only derived
     from a reply is not known as the user's word, who confirms it by saying it."""
     is_users = statement.speaker == "user"
-    known = [one.content for one in hits if not (is_users and one.origin is Origin.DERIVED)]
-    if any(gist(statement.content) == gist(one) for one in known):
+    texts = [memory.content for memory in hits if not (is_users and memory.origin is Origin.DERIVED)]
+    if any(gist(statement.content) == gist(text) for text in texts):
         return True
-    return not is_users and any(is_echo(statement.content, one) for one in known)
+    return not is_users and any(is_echo(statement.content, text) for text in texts)
 
 
-def entry(statement: Statement, context_id: str | None, where: Place, content_limit_bytes: int) -> Imported:
+def entry(statement: Statement, context_id: str | None, view: Place, content_limit_bytes: int) -> Imported:
     """A statement as it is taken in: what is here already, or was forgotten, stays so."""
     draft = validation.draft(
         statement.content,
@@ -76,11 +78,11 @@ def entry(statement: Statement, context_id: str | None, where: Place, content_li
         confidence=statement.worth.confidence,
         tags=(TAG, statement.sort.value),
         context_id=context_id,
-        agent=where.agent,
+        agent=view.agent,
         origin=Origin.USER if statement.speaker == "user" else Origin.DERIVED,
         created_at=statement.at,
     )
-    return Imported(draft, captured_id(statement, context_id, where.space))
+    return Imported(draft, captured_id(statement, context_id, view.space))
 
 
 def captured_id(statement: Statement, context_id: str | None, space: str) -> MemoryId:

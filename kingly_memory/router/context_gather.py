@@ -53,15 +53,15 @@ class ContextGatherer:
 
     async def gather(self, context_id: str, *, include_related: bool) -> WorkingContext:
         """What is at hand in a context. Never raises because of a remote."""
-        at_hand, there = await self._in_thread(lambda: self._here(context_id))
-        linked = {name: tuple(known) if include_related else () for name, known in there.items()}
-        told = await asyncio.gather(*(self._ask(side, context_id, linked[side.name]) for side in self._sides))
-        remote = await self._in_thread(lambda: self._merged(context_id, told))
+        at_hand, remote_ids = await self._in_thread(lambda: self._here(context_id))
+        linked = {name: tuple(of_remote) if include_related else () for name, of_remote in remote_ids.items()}
+        answers = await asyncio.gather(*(self._ask(side, context_id, linked[side.name]) for side in self._sides))
+        remote = await self._in_thread(lambda: self._merged(context_id, answers))
         ids = list(dict.fromkeys(memory.id for memory in (*at_hand.items, *remote)))
-        related = await self._in_thread(lambda: self._related(ids, there, told)) if include_related else None
+        related = await self._in_thread(lambda: self._related(ids, remote_ids, answers)) if include_related else None
         source = Source.LOCAL
         if self._sides:
-            source = Source.HYBRID if any(one.error is None for one in told) else Source.LOCAL_FALLBACK
+            source = Source.HYBRID if any(one.error is None for one in answers) else Source.LOCAL_FALLBACK
         return WorkingContext(
             context_id=context_id,
             items=at_hand.items,
@@ -71,16 +71,18 @@ class ContextGatherer:
             last_updated=at_hand.last_updated,
             tokens=at_hand.context.tokens,
             whispers=at_hand.context.whispers,
-            reason=_reason(told),
+            reason=_reason(answers),
         )
 
     def _here(self, context_id: str) -> tuple[AtHand, dict[str, dict[str, str]]]:
         """What is at hand on this machine, and which memory of it each remote knows under which id."""
-        at_hand, there = self._contexts.at_hand(context_id), {}
+        at_hand, remote_ids = self._contexts.at_hand(context_id), {}
         for side in self._sides:
-            known = self._contexts.reader.deliveries([side.name], [one.id for one in at_hand.items])[side.name]
-            there[side.name] = {one.remote_id: memory_id for memory_id, one in known.items() if one.remote_id}
-        return at_hand, there
+            deliveries = self._contexts.reader.deliveries([side.name], [one.id for one in at_hand.items])[side.name]
+            remote_ids[side.name] = {
+                delivery.remote_id: memory_id for memory_id, delivery in deliveries.items() if delivery.remote_id
+            }
+        return at_hand, remote_ids
 
     async def _ask(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> RemoteContext:
         timeout_s, reason = self._patience_s, side.unreachable()
@@ -88,8 +90,8 @@ class ContextGatherer:
             return RemoteContext(side, error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
-            asked = remote.working_memory(context_id, space=self._contexts.space, timeout_s=timeout_s)
-            held, links = await asyncio.gather(asked, _links(remote, remote_ids, self._contexts.space, timeout_s))
+            request = remote.working_memory(context_id, space=self._contexts.space, timeout_s=timeout_s)
+            held, links = await asyncio.gather(request, _links(remote, remote_ids, self._contexts.space, timeout_s))
             return held, links
 
         try:
@@ -98,7 +100,7 @@ class ContextGatherer:
             return RemoteContext(side, error=error.reason)
         return RemoteContext(side, tuple(hits), tuple(links))
 
-    def _merged(self, context_id: str, told: Sequence[RemoteContext]) -> tuple[Memory, ...]:
+    def _merged(self, context_id: str, answers: Sequence[RemoteContext]) -> tuple[Memory, ...]:
         """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so.
 
         The remotes were asked for one context: what they say of none belongs to that one.
@@ -106,15 +108,15 @@ class ContextGatherer:
         query = Query("", self._contexts.space, context_id=context_id)
         now_s = self._contexts.clock.now().timestamp()
         found: dict[str, Memory] = {}
-        for one in told:
-            for row, hit in one.side.cache.join(query, [_within(context_id, hit) for hit in one.hits]):
+        for answer in answers:
+            for row, hit in answer.side.cache.join(query, [_within(context_id, hit) for hit in answer.hits]):
                 is_copy = row.standing is Standing.CACHED
                 if query.admits(row.memory) and (is_copy or self._contexts.local.is_alive(row, now_s)):
                     found.setdefault(hit.memory_id or row.memory.id if is_copy else row.memory.id, row.memory)
         return tuple(found.values())
 
     def _related(
-        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[RemoteContext]
+        self, ids: Sequence[str], remote_ids: Mapping[str, Mapping[str, str]], answers: Sequence[RemoteContext]
     ) -> tuple[JsonObject, ...]:
         """Memories linked to those that are at hand, each with the one it is `linked_to`.
 
@@ -122,35 +124,35 @@ class ContextGatherer:
         known here.
         """
         linked = self._associations.linked(ids, RELATED_LIMIT)
-        here = [{**one, "linked_to": memory_id} for memory_id, several in linked.items() for one in several]
-        return (*here, *(link for one in told for link in self._only_there(there[one.side.name], one)))
+        here = [{**memory, "linked_to": memory_id} for memory_id, memories in linked.items() for memory in memories]
+        return (*here, *(link for answer in answers for link in self._only_there(remote_ids[answer.side.name], answer)))
 
-    def _only_there(self, there: Mapping[str, str], told: RemoteContext) -> Iterator[JsonObject]:
-        ends = {end for one in told.links for end in (one["source_memory_id"], one["target_memory_id"])}
-        known = self._contexts.reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
-        for one in told.links:
-            source, target = one["source_memory_id"], one["target_memory_id"]
+    def _only_there(self, remote_ids: Mapping[str, str], answer: RemoteContext) -> Iterator[JsonObject]:
+        ends = {end for link in answer.links for end in (link["source_memory_id"], link["target_memory_id"])}
+        known = self._contexts.reader.by_remote_id(answer.side.name, sorted(ends)) if ends else {}
+        for link in answer.links:
+            source, target = link["source_memory_id"], link["target_memory_id"]
             for this, other, direction in ((source, target, "outgoing"), (target, source, "incoming")):
-                if this in there and other not in known:
+                if this in remote_ids and other not in known:
                     yield {
                         "id": None,
                         "remote_id": other,
-                        "link_type": one["link_type"],
+                        "link_type": link["link_type"],
                         "direction": direction,
-                        "strength": one["strength"],
-                        "linked_to": there[this],
+                        "strength": link["strength"],
+                        "linked_to": remote_ids[this],
                     }
 
     async def _in_thread(self, look: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
 
-def _reason(told: Sequence[RemoteContext]) -> str | None:
+def _reason(answers: Sequence[RemoteContext]) -> str | None:
     """Why remotes did not answer, by name where there are several."""
-    silent = [one for one in told if one.error is not None]
-    if len(told) == 1:
-        return told[0].error
-    return "; ".join(f"{one.side.label}: {one.error}" for one in silent) or None
+    silent = [answer for answer in answers if answer.error is not None]
+    if len(answers) == 1:
+        return answers[0].error
+    return "; ".join(f"{answer.side.label}: {answer.error}" for answer in silent) or None
 
 
 def _within(context_id: str, hit: RemoteHit) -> RemoteHit:

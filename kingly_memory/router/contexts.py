@@ -73,8 +73,10 @@ def note(
         # To read every item for every store would take a fifth of its time. Forgetting says that there is a gap, and
         # what went away otherwise is noticed when it is the oldest.
         items = before.items if before.has_gaps else before.items[:1]
-        gone = {one for one in items if not _is_there(transaction.row(one), context_id)}
-        before = replace(before, items=tuple(one for one in before.items if one not in gone), has_gaps=False)
+        gone = {item_id for item_id in items if not _is_there(transaction.row(item_id), context_id)}
+        before = replace(
+            before, items=tuple(item_id for item_id in before.items if item_id not in gone), has_gaps=False
+        )
     after = noted(before, memory.id, token_count(memory.content), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
@@ -102,7 +104,7 @@ def purged(transaction: Transaction, memory: Memory) -> None:
     if context_id is None:
         return
     whose = {current_owner(space, memory.scope.agent), current_owner(space, None)}
-    if not transaction.is_said_in(space, context_id):
+    if not transaction.has_context(space, context_id):
         whose.add(latest_owner(space))
     for name in whose:
         if transaction.facet(CURRENT_FACET, name) == {"context_id": context_id}:
@@ -124,7 +126,7 @@ def advance(transaction: Transaction, space: str, due: Due) -> bool:
 def tidy(transaction: Transaction, now_s: float, rules: ContextRules) -> int:
     """A change that drops what is known of contexts that are over; their memories have lifetimes of their own."""
     facets = ((name, transaction.facet(FACET, name)) for name in transaction.owners(FACET))
-    over = [name for name, one in facets if one and Context.from_json(one).is_over(now_s, rules.lifetime_s)]
+    over = [name for name, facet in facets if facet and Context.from_json(facet).is_over(now_s, rules.lifetime_s)]
     for name in over:
         transaction.set_facet(FACET, name, None)
     return len(over)
@@ -183,8 +185,8 @@ class Contexts:
         if facet is None or context.used(self.last_use(context_id)).is_over(now_s, self._rules.lifetime_s):
             return AtHand(Context(context_id), (), None)
         rows = (self.reader.row(one) for one in reversed(context.items))
-        there = (row for row in rows if row is not None and _is_there(row, context_id))
-        items = tuple(row.memory for row in there if self.local.is_alive(row, now_s))
+        present = (row for row in rows if row is not None and _is_there(row, context_id))
+        items = tuple(row.memory for row in present if self.local.is_alive(row, now_s))
         self.enter(context_id)
         self._usage.note([memory.id for memory in items], now_s)
         self._usage.note_context(name, now_s)
@@ -227,7 +229,7 @@ def _insight(text: str) -> str:
     points = dict.fromkeys((*found.decisions, *found.constraints, *found.patterns, *found.key_facts))
     topics = telling_of(Counter(words(text)), TOPICS)
     begin = f"Mostly about {', '.join(topics)}." if topics else "Mostly names and figures."
-    return "\n".join([begin, *(f"- {shortened(one, POINT_CHARACTERS)}" for one in [*points][:POINTS])])
+    return "\n".join([begin, *(f"- {shortened(point, POINT_CHARACTERS)}" for point in [*points][:POINTS])])
 
 
 def _is_there(row: Row | None, context_id: str) -> bool:

@@ -62,8 +62,8 @@ def write(
     rows = transaction.documents
     if operation is None:
         return [_write(transaction, space, one, now) for one in writes]
-    told = [[one.namespace, one.key, one.removes, one.ttl_s, one.json] for one in writes]
-    digest = sha256(json.dumps(told).encode()).hexdigest()
+    contents = [[change.namespace, change.key, change.removes, change.ttl_s, change.json] for change in writes]
+    digest = sha256(json.dumps(contents).encode()).hexdigest()
     known = rows.operation(space, operation)
     if known is None:
         outcomes = [_write(transaction, space, one, now) for one in writes]
@@ -77,7 +77,7 @@ def write(
     return [_replayed(one, noted) for one, noted in zip(writes, known["outcomes"], strict=True)]
 
 
-def there(rows: DocumentRows, space: str, namespace: Namespace, key: str, now: datetime) -> Document | None:
+def existing(rows: DocumentRows, space: str, namespace: Namespace, key: str, now: datetime) -> Document | None:
     """The document in that place. One that has ended is removed."""
     found = rows.document(space, namespace, key)
     if found is not None and found.is_over(now):
@@ -93,7 +93,7 @@ def next_version(rows: DocumentRows, space: str, old: Document | None) -> int:
 
 def _write(transaction: Transaction, space: str, write: Write, now: datetime) -> Outcome:
     rows = transaction.documents
-    old = there(rows, space, write.namespace, write.key, now)
+    old = existing(rows, space, write.namespace, write.key, now)
     place, at = (write.namespace, write.key), now if old is None else shared.later_than(old.updated_at, now)
     found = 0 if old is None else old.version
     if write.if_version not in (None, found):
@@ -209,7 +209,7 @@ def search(
     places = reader.found(space, prefix, now_s, words, (), most=limit) if words or not pieces else []
     if pieces:
         known = {place for place, _ in places}
-        places += [one for one in reader.found(space, prefix, now_s, (), pieces, most=limit) if one[0] not in known]
+        places += [hit for hit in reader.found(space, prefix, now_s, (), pieces, most=limit) if hit[0] not in known]
     relevance = {place: None if score is None else score / (score + 1) for place, score in places}
     for first in range(0, len(places), READ_TOGETHER):
         some = [place for place, _ in places[first : first + READ_TOGETHER]]

@@ -67,7 +67,7 @@ class Engine:
         """The local side of searches: by meaning too, where there are vectors."""
         self.embedding: Embedding | None = None
         if meaning is not None:
-            vectors = VectorSearch(station.space, meaning, reader.vectors, runtime.asking)
+            vectors = VectorSearch(station.space, meaning, reader.vectors, runtime.question_threads)
             self.embedding = Embedding(vectors, store=store, clock=clock, thread=runtime.embedding_thread)
             weight, hurry = settings.words_weight, self.embedding.hurry
             self.local = MeaningSearch(reader, self.usage.last_use, vectors=vectors, words_weight=weight, hurry=hurry)
@@ -228,8 +228,8 @@ class Engine:
         except KinglyMemoryError:
             offline = {}
         kept_from = [label for label, at in receipt.remotes.items() if at["delivery"] != DeliveryState.DELIVERED]
-        told = (f"{called(label)} is {offline[label]}" for label in kept_from or [UNNAMED] if label in offline)
-        return "; ".join([receipt.reason, *told])
+        reasons = (f"{called(label)} is {offline[label]}" for label in kept_from or [UNNAMED] if label in offline)
+        return "; ".join([receipt.reason, *reasons])
 
     async def keep(self, change: Callable[[Transaction], Stored]) -> Receipt:
         """Run a change that stores a memory, with what comes after a store. Raises what `write` raises."""
@@ -245,16 +245,16 @@ class Engine:
         """
         self.wake()
         took_ms = 0.0 if began_s is None else (self.clock.monotonic() - began_s) * 1000
-        for one in stored:
-            self.services.events.emit(MemoryStored(one.receipt.id, one.receipt.revision, took_ms))
-            if one.context_id is None:
+        for outcome in stored:
+            self.services.events.emit(MemoryStored(outcome.receipt.id, outcome.receipt.revision, took_ms))
+            if outcome.context_id is None:
                 continue
-            self.contexts.enter(one.context_id)
-            self.usage.note(one.at_hand, self.now_s(), times=0)
-            if one.whispers_due > WHISPERS_WAITED_FOR:
-                self.runtime.in_background(self._whisper(one.context_id, one.whispers_due), "whispers")
-            elif one.whispers_due:
-                await self._whisper(one.context_id, one.whispers_due)
+            self.contexts.enter(outcome.context_id)
+            self.usage.note(outcome.at_hand, self.now_s(), times=0)
+            if outcome.whispers_due > WHISPERS_WAITED_FOR:
+                self.runtime.in_background(self._whisper(outcome.context_id, outcome.whispers_due), "whispers")
+            elif outcome.whispers_due:
+                await self._whisper(outcome.context_id, outcome.whispers_due)
 
     async def forget(self, names: Sequence[str]) -> list[Memory]:
         """Forget memories in one transaction, each named by key or id. Those that there were; raises InvalidInput,
@@ -262,10 +262,10 @@ class Engine:
         context, began_s = self.write_context(), self.clock.monotonic()
         changes = [write.forget(name, context) for name in names]
         found = await self.write(lambda transaction: [change(transaction) for change in changes])
-        gone = [one.memory for one in found if one is not None]
+        gone = [forgotten.memory for forgotten in found if forgotten is not None]
         self.wake()
         took_ms = (self.clock.monotonic() - began_s) * 1000
-        self.services.events.emit(MemoriesForgotten(tuple(one.id for one in gone), took_ms))
+        self.services.events.emit(MemoriesForgotten(tuple(memory.id for memory in gone), took_ms))
         return gone
 
     async def _whisper(self, context_id: str, due: int) -> None:
@@ -294,7 +294,7 @@ class Engine:
             purging.check_not_pinned(planned)
         await self.flush()
         gone: list[Memory] = []
-        told: Counter[str] = Counter()
+        by_remote: Counter[str] = Counter()
         copies = lines = 0
         for start in range(0, len(planned.ids), purging.AT_ONCE):
             some = planned.ids[start : start + purging.AT_ONCE]
@@ -302,21 +302,21 @@ class Engine:
             lines += await self.services.purged(done.memories)  # now: a purge that is repeated knows no text
             self.wake()
             gone += done.memories
-            told.update(done.told)
+            by_remote.update(done.by_remote)
             copies += done.copies
         documents = 0
         for space in whole:
             agents = {row.memory.scope.agent for row in rows if row.memory.scope.space == space}
             documents += await self.write(purging.purge_rest(space, agents, self.clock.now()))
-        ids = tuple(one.id for one in gone)
+        ids = tuple(memory.id for memory in gone)
         buried = {*ids, *(row.memory.id for row in rows if row.is_tombstone)}
         scrubbed = await self.read(lambda: self.store.scrub(buried, whole))
         if (logs := self.runtime.injections) is not None:
-            await self.read(lambda: purging.purge_told(logs, buried, [*gone, *(row.memory for row in rows)], whole))
+            await self.read(lambda: purging.purge_prompts(logs, buried, [*gone, *(row.memory for row in rows)], whole))
         return purging.Purged(
             ids,
             documents=documents,
-            remotes=dict(told),
+            remotes=dict(by_remote),
             log_lines=lines,
             is_complete=scrubbed.is_complete,
             elsewhere=copies,
@@ -404,7 +404,7 @@ class Engine:
     async def _verdicts(self, results: Results, question: str) -> dict[str, JsonObject]:
         async with self.model() as (model, is_here):
             verified = await self.retriever(model, is_here).verify(results, question, top_k=max(len(results), 1))
-        return {one.memory.id: one.verification.to_json() for one in verified}
+        return {hit.memory.id: hit.verification.to_json() for hit in verified}
 
     def retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
         from kingly_memory.router.search.verified import VerifiedRetriever

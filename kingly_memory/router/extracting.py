@@ -26,12 +26,12 @@ async def extracted(engine: Engine, messages: Sequence[Message], own: LanguageMo
     that answers."""
     try:
         async with engine.model(own) as (model, _):
-            said = [] if model is None else (await engine.read(lambda: unsorted(messages)))[-extraction.MOST :]
-            if model is None or not said:
+            sentences = [] if model is None else (await engine.read(lambda: unsorted(messages)))[-extraction.MOST :]
+            if model is None or not sentences:
                 return {}
-            read = partial(extraction.chosen, count=len(said))
-            lines = await model_replies.ask(engine, model, extraction.question(said), read, timeout_s=TIMEOUT_S)
-            return extraction.sorts(lines, said)
+            read = partial(extraction.chosen, count=len(sentences))
+            lines = await model_replies.ask(engine, model, extraction.question(sentences), read, timeout_s=TIMEOUT_S)
+            return extraction.sorts(lines, sentences)
     except (InvalidSetting, LanguageModelError) as error:
         model_replies.log.warning("a conversation is captured by rules alone: %s", error)
         return {}
@@ -56,27 +56,27 @@ async def merged(
     the words and numbers of both and no others. A memory takes in one statement at a time."""
 
     def nearest(text: str) -> Memory | None:
-        known = [one for one in alike(text) if TAG in one.tags and similarity(text, one.content) >= SIMILAR]
-        return max(known, key=lambda one: similarity(text, one.content), default=None)
+        known = [memory for memory in alike(text) if TAG in memory.tags and similarity(text, memory.content) >= SIMILAR]
+        return max(known, key=lambda memory: similarity(text, memory.content), default=None)
 
     done: dict[str, Merged] = {}
     try:
         async with engine.model(own) as (model, is_here):
             for entry in entries[:MOST_MERGED] if model is not None else ():
-                said = entry.draft.content
-                near = await engine.read(partial(nearest, said))
+                statement = entry.draft.content
+                near = await engine.read(partial(nearest, statement))
                 if near is None or near.id in done:
                     continue
                 worth = min(entry.draft.significance, near.significance)
                 compressor = MemoryCompressor(model, model_is_here=is_here)
-                text = await compressor.deduplicate_knowledge(said, [near.content], significance=worth)
-                if text is not None and text != said and _has_both(text, said, near.content):
+                text = await compressor.deduplicate_knowledge(statement, [near.content], significance=worth)
+                if text is not None and text != statement and _has_both(text, statement, near.content):
                     done[near.id] = Merged(entry, near, text)
     except InvalidSetting as error:
         model_replies.log.warning("nothing is merged: %s", error)
     return list(done.values())
 
 
-def _has_both(text: str, one: str, other: str) -> bool:
-    said, both = set(words(text)), {*words(one), *words(other)}
-    return both - STOP_WORDS <= said <= both | {"and", "also"}
+def _has_both(text: str, first: str, second: str) -> bool:
+    used, both = set(words(text)), {*words(first), *words(second)}
+    return both - STOP_WORDS <= used <= both | {"and", "also"}

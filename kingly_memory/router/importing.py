@@ -26,8 +26,8 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
     What is here already stays. The change raises InvalidInput for a link without its ends."""
     project, mine = project_and_user(context.space)
     of_user: dict[str | None, list[Imported | Beside]] = {}
-    for one in entries:
-        of_user.setdefault(mine or one.user, []).append(one)
+    for entry in entries:
+        of_user.setdefault(mine or entry.user, []).append(entry)
     changes = [_take(some, replace(context, space=space_of(project, user))) for user, some in of_user.items()]
 
     def change(transaction: Transaction) -> Taken:
@@ -41,48 +41,48 @@ def take(entries: Sequence[Imported | Beside], context: WriteContext) -> Callabl
 
 @in_transaction
 def _take(transaction: Transaction, entries: Sequence[Imported | Beside], context: WriteContext) -> Counter[str]:
-    for one in entries:
-        if isinstance(one, ImportedContext):
-            _note_context(transaction, one, context)
+    for entry in entries:
+        if isinstance(entry, ImportedContext):
+            _note_context(transaction, entry, context)
     memories = [one for one in entries if isinstance(one, Imported)]
-    news = [one for one in memories if not one.is_message or not _is_here(transaction, one, context.space)]
-    items = [_message(transaction, one, context.space) if one.is_message else one for one in news]
+    news = [item for item in memories if not item.is_message or not _is_here(transaction, item, context.space)]
+    items = [_message(transaction, item, context.space) if item.is_message else item for item in news]
     counts = Counter(fate for _, fate in write.import_all(items, context)(transaction))
     counts["unchanged"] += len(memories) - len(news)
-    for one in entries:
-        if isinstance(one, ImportedLink):
-            counts.update(_link(transaction, one, context))
-        elif isinstance(one, ImportedDocument):
-            counts["items" if one.document.namespace[0] == LOG else "documents"] += _put(transaction, one, context)
-        elif isinstance(one, ImportedFocus):
-            counts["topics"] += _set_focus(transaction, one, context.space)
+    for entry in entries:
+        if isinstance(entry, ImportedLink):
+            counts.update(_link(transaction, entry, context))
+        elif isinstance(entry, ImportedDocument):
+            counts["items" if entry.document.namespace[0] == LOG else "documents"] += _put(transaction, entry, context)
+        elif isinstance(entry, ImportedFocus):
+            counts["topics"] += _set_focus(transaction, entry, context.space)
     return counts
 
 
-def _is_here(transaction: Transaction, one: Imported, space: str) -> bool:
+def _is_here(transaction: Transaction, item: Imported, space: str) -> bool:
     """Whether the message of a thread stands here, in that thread or wherever it has gone since."""
-    row = write.in_space(transaction, one.id or "", space)[1]
-    return row is not None and row.standing is not Standing.FORGOTTEN and row.memory.content == one.draft.content
+    row = write.in_space(transaction, item.id or "", space)[1]
+    return row is not None and row.standing is not Standing.FORGOTTEN and row.memory.content == item.draft.content
 
 
-def _message(transaction: Transaction, one: Imported, space: str) -> Imported:
+def _message(transaction: Transaction, item: Imported, space: str) -> Imported:
     """A message as it is taken in. It does not take the id of what was said in another context, and it is not pinned
     in a thread that is not."""
-    context_id = one.draft.context_id or ""
-    row = write.in_space(transaction, one.id or "", space)[1]
+    context_id = item.draft.context_id or ""
+    row = write.in_space(transaction, item.id or "", space)[1]
     if row is not None and row.memory.scope.context_id != context_id:
-        one = replace(one, id=derived_id(one.id or "", context_id))
+        item = replace(item, id=derived_id(item.id or "", context_id))
     is_pinned = (transaction.facet(ATTENTION, owner(space, context_id)) or {}).get("pinned")
-    return one if is_pinned else replace(one, beside={})
+    return item if is_pinned else replace(item, beside={})
 
 
-def _set_focus(transaction: Transaction, one: ImportedFocus, space: str) -> int:
+def _set_focus(transaction: Transaction, entry: ImportedFocus, space: str) -> int:
     """Put into focus what a file says, unless there ever was a focus here. How many topics those are."""
     name = whose_focus(space)
     if transaction.facet("focus", name) is not None:
         return 0
-    transaction.set_facet("focus", name, one.focus)
-    return len(one.focus["active_focus"])
+    transaction.set_facet("focus", name, entry.focus)
+    return len(entry.focus["active_focus"])
 
 
 class _Undone(Exception):
@@ -105,37 +105,37 @@ async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken
         return outcome.taken
 
 
-def _link(transaction: Transaction, one: ImportedLink, context: WriteContext) -> dict[str, int]:
+def _link(transaction: Transaction, entry: ImportedLink, context: WriteContext) -> dict[str, int]:
     """What it counts as."""
-    source, target = (write.in_space(transaction, end, context.space)[0] for end in (one.source, one.target))
+    source, target = (write.in_space(transaction, end, context.space)[0] for end in (entry.source, entry.target))
     rows = [write.find(transaction, context.space, end) for end in (source, target)]
     if any(row is not None and row.standing is Standing.FORGOTTEN for row in rows):
         return {"left_out": 1}
-    said = links.draft(one.link_type, one.strength, one.description)
-    _, is_news = linking.linked(transaction, source, target, said, context, created_at=one.created_at)
+    draft = links.draft(entry.link_type, entry.strength, entry.description)
+    _, is_news = linking.linked(transaction, source, target, draft, context, created_at=entry.created_at)
     return {"links": int(is_news)}
 
 
-def _note_context(transaction: Transaction, one: ImportedContext, context: WriteContext) -> None:
+def _note_context(transaction: Transaction, entry: ImportedContext, context: WriteContext) -> None:
     """What was said of the context here counts more than what the file says."""
-    if one.if_new and transaction.is_said_in(context.space, one.context_id):
+    if entry.if_new and transaction.has_context(context.space, entry.context_id):
         return
-    whose = owner(context.space, one.context_id)
-    for name, said in one.beside.items():
-        facet = {**said, "context_id": one.context_id} if name == THREAD else said
+    whose = owner(context.space, entry.context_id)
+    for name, fields in entry.beside.items():
+        facet = {**fields, "context_id": entry.context_id} if name == THREAD else fields
         transaction.set_facet(name, whose, {**facet, **(transaction.facet(name, whose) or {})})
 
 
-def _put(transaction: Transaction, one: ImportedDocument, context: WriteContext) -> bool:
+def _put(transaction: Transaction, entry: ImportedDocument, context: WriteContext) -> bool:
     """Write a document or an item as the file has it, unless it has ended, or what is here is the same or later."""
-    rows, document, space = transaction.documents, one.document, context.space
+    rows, document, space = transaction.documents, entry.document, context.space
     value = json_text("value", document.value)
-    old = documents.there(rows, space, document.namespace, document.key, context.now)
+    old = documents.existing(rows, space, document.namespace, document.key, context.now)
     is_here = old is not None and (json_text("value", old.value) == value or old.updated_at > document.updated_at)
     if is_here or document.is_over(context.now):
         return False
     version = max(document.version, documents.next_version(rows, space, old))
-    text = mended(text_of(document)) if one.found_by is None else one.found_by
+    text = mended(text_of(document)) if entry.found_by is None else entry.found_by
     rows.put(space, document._replace(version=version), value, text)
     shared.note(transaction, space, (document.namespace, document.key), context.now_s)
     return True

@@ -109,8 +109,8 @@ def _stored(
         reason, figures = "a summary is remembered in its place", {"compression_ratio": ratio}
         why = Archived(context.now_s, LEARNED, reason, figures, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())
-        said = links.draft("references", 1.0, WHOLE_TEXT)
-        linking.link(stored.receipt.id, original_id, said, context)(transaction)
+        draft = links.draft("references", 1.0, WHOLE_TEXT)
+        linking.link(stored.receipt.id, original_id, draft, context)(transaction)
         return stored, original_id
 
     return change

@@ -129,7 +129,7 @@ class LinkKeeper:
             return self.is_connected
         began_s = self._services.clock.monotonic()
         try:
-            async with self.asking():
+            async with self.calling():
                 info = await self._part.remote.connect()
         except RemoteError as error:
             await self._count(error, began_s)
@@ -138,7 +138,7 @@ class LinkKeeper:
         return True
 
     @asynccontextmanager
-    async def asking(self) -> AsyncIterator[None]:
+    async def calling(self) -> AsyncIterator[None]:
         """Around a call. A call that is given up because the process ends has failed, if the remote was silent for long
         enough: commands that each end before the deadline still learn together that nobody answers."""
         asked_at = self._services.clock.monotonic()
@@ -165,7 +165,7 @@ class LinkKeeper:
         await self._change(lambda link: probed_sooner(link, now_s + NEXT_PROBE_S))
 
     @property
-    def is_asking(self) -> bool:
+    def is_calling(self) -> bool:
         """True while a call is under way."""
         return bool(self._asked_at)
 
@@ -230,10 +230,10 @@ class LinkKeeper:
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         with suppress(StoreError):  # what was not written is compared again when the remote is next connected to
             await self._compare(info.incarnation)
-        before, said = self.current(), (effects, str(info))
-        if before.state is LinkState.CONNECTED and (before.effects, before.server) == said:
+        before, answer = self.current(), (effects, str(info))
+        if before.state is LinkState.CONNECTED and (before.effects, before.server) == answer:
             return
-        await self._change(lambda _: mended(*said))
+        await self._change(lambda _: mended(*answer))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._part.label))
             self._tell(LinkState.CONNECTED, None)

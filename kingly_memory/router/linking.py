@@ -20,17 +20,17 @@ from kingly_memory.router.view import SEEN, Station, Visible, pages
 from kingly_memory.router.write import Stored, WriteContext
 
 
-def link(source: str, target: str, said: LinkDraft, context: WriteContext) -> Callable[[Transaction], Link]:
+def link(source: str, target: str, draft: LinkDraft, context: WriteContext) -> Callable[[Transaction], Link]:
     """Link two of the project's memories, each named by key or id. Every remote that has both ends is told of it.
     Raises InvalidInput."""
-    return lambda transaction: linked(transaction, source, target, said, context)[0]
+    return lambda transaction: linked(transaction, source, target, draft, context)[0]
 
 
 def linked(
     transaction: Transaction,
     source: str,
     target: str,
-    said: LinkDraft,
+    draft: LinkDraft,
     context: WriteContext,
     *,
     created_at: datetime | None = None,
@@ -39,16 +39,16 @@ def linked(
     ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
     if ends[0] == ends[1]:
         raise InvalidInput("target", "is the source itself; a link joins two memories")
-    link, is_news = links.write(transaction, *ends, said, created_at or context.now)
-    for remote in known_remotes.told_of(transaction, context.space, context.routes):
+    link, is_news = links.write(transaction, *ends, draft, created_at or context.now)
+    for remote in known_remotes.remotes_for_links(transaction, context.space, context.routes):
         outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
     return link, is_news
 
 
 @in_transaction
-def record(transaction: Transaction, said: Step, context: WriteContext, found: Chain | None) -> tuple[Thought, Stored]:
+def record(transaction: Transaction, step: Step, context: WriteContext, found: Chain | None) -> tuple[Thought, Stored]:
     """Store a thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
-    draft = thoughts.placed(transaction, said, context.space, context.now, found)
+    draft = thoughts.placed(transaction, step, context.space, context.now, found)
     stored = write.store(draft, context)(transaction)
     receipt = stored.receipt
     memory = draft.memory(receipt.id, context.space, created_at=context.now, updated_at=context.now)
@@ -89,16 +89,16 @@ class Associations:
         if not memories:
             raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
         names = [route.name for route in self._station.remotes]
-        deliveries = self._reader.deliveries(names, [one.id for one in memories])
-        standing = {one.id: {name: deliveries[name].get(one.id) for name in names} for one in memories}
+        deliveries = self._reader.deliveries(names, [memory.id for memory in memories])
+        standing = {memory.id: {name: deliveries[name].get(memory.id) for name in names} for memory in memories}
         routes = self._station.routes
-        return tuple(thoughts.thought(one, receipt_of(one, standing[one.id], routes)) for one in memories)
+        return tuple(thoughts.thought(memory, receipt_of(memory, standing[memory.id], routes)) for memory in memories)
 
-    def end_of_chain(self, said: Step) -> Chain | None:
+    def end_of_chain(self, step: Step) -> Chain | None:
         """Where the thought's chain ends, if that came from a file and is not noted yet."""
-        chain_id = said.chain_id
-        if chain_id is None and said.parent_id is not None:
-            row = self._reader.row(said.parent_id)
+        chain_id = step.chain_id
+        if chain_id is None and step.parent_id is not None:
+            row = self._reader.row(step.parent_id)
             is_thought = row is not None and thoughts.is_thought(row.memory)
             chain_id = row.memory.metadata["chain_id"] if row is not None and is_thought else None
         if chain_id is None or thoughts.is_noted(self._reader, self._station.space, chain_id):
@@ -108,4 +108,4 @@ class Associations:
     def _chain(self, chain_id: str) -> list[Memory]:
         query = Query("", self._station.space, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
         found = (row.memory for row in pages(self._reader, query))
-        return [one for one in found if thoughts.is_thought(one) and one.metadata["chain_id"] == chain_id]
+        return [memory for memory in found if thoughts.is_thought(memory) and memory.metadata["chain_id"] == chain_id]

@@ -69,8 +69,8 @@ def _lines(reply: str, read: Callable[[str], Sequence[str]]) -> Sequence[str] | 
 
 
 @in_transaction
-def _keep(transaction: Transaction, owner: str, mark: str, said: str) -> None:
-    replies = {**_replies(transaction.facet(FACET, owner)), mark: said}
+def _keep(transaction: Transaction, owner: str, mark: str, reply: str) -> None:
+    replies = {**_replies(transaction.facet(FACET, owner)), mark: reply}
     transaction.set_facet(FACET, owner, {"replies": dict([*replies.items()][-KEPT:])})
 
 

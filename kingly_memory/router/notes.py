@@ -70,14 +70,14 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
     base, ours = _folder(found, list(_known(reader, space)))
     folder = PurePosixPath(found.folder)
     inner = folder.relative_to(base) if folder.is_relative_to(base) else PurePosixPath()
-    notes = [replace(one, path=(inner / one.path).as_posix()) for one in found.notes]
+    notes = [replace(note, path=(inner / note.path).as_posix()) for note in found.notes]
     if not notes and ours:
         return NotesPlan((), 0, stays=sum(not one.is_gone for one in ours))
     of_note = _paired(notes, ours)
     keys = _Keys(reader, space, base.name, {one.id for one in ours})
     ids: dict[Place, MemoryId] = {}
     steps, new, unchanged, stays_away = list[NoteStep](), list[NoteStep](), 0, 0
-    for note, one in zip(notes, of_note, strict=True):
+    for note, known in zip(notes, of_note, strict=True):
         facet = {
             "folder": str(base),
             "path": note.path,
@@ -85,26 +85,26 @@ def plan(found: FoundNotes, reader: StoreReader, space: str, now: datetime) -> N
             "text": note.text,
             "said": note.digest,
         }
-        adopted = keys.holding(note) if one is None else None
-        memory_id = ids[note.path, note.heading] = adopted or (new_id(now) if one is None else one.id)
-        if one is None:
+        adopted = keys.holding(note) if known is None else None
+        memory_id = ids[note.path, note.heading] = adopted or (new_id(now) if known is None else known.id)
+        if known is None:
             fate = "stored" if adopted is None else "revised"
             new.append(NoteStep(memory_id, note, keys.free(note, memory_id), facet, fate))
-        elif facet == one.facet and one.row.standing is Standing.FORGOTTEN:
+        elif facet == known.facet and known.row.standing is Standing.FORGOTTEN:
             stays_away += 1
-        elif facet == one.facet:
+        elif facet == known.facet:
             unchanged += 1
         else:
-            has_moved = (one.facet["path"], one.facet["heading"]) != (note.path, note.heading)
-            key = keys.free(note, memory_id) if has_moved else one.row.memory.key
+            has_moved = (known.facet["path"], known.facet["heading"]) != (note.path, note.heading)
+            key = keys.free(note, memory_id) if has_moved else known.row.memory.key
             fate = "moved" if has_moved else "unchanged"
-            fate = fate if one.facet["said"] == note.digest else "revised"
+            fate = fate if known.facet["said"] == note.digest else "revised"
             steps.append(NoteStep(memory_id, note, key, facet, fate))
-    unread = [inner / PurePosixPath(one).relative_to(folder) for one in found.unread if one != found.folder]
-    for one in ours:
-        is_read = found.folder not in found.unread and not any(map(PurePosixPath(one.path).is_relative_to, unread))
-        if one.id not in ids.values() and not one.is_gone and is_read:
-            steps.append(NoteStep(one.id, None, one.row.memory.key, {**one.facet, "said": ""}, "forgotten"))
+    unread = [inner / PurePosixPath(path).relative_to(folder) for path in found.unread if path != found.folder]
+    for known in ours:
+        is_read = found.folder not in found.unread and not any(map(PurePosixPath(known.path).is_relative_to, unread))
+        if known.id not in ids.values() and not known.is_gone and is_read:
+            steps.append(NoteStep(known.id, None, known.row.memory.key, {**known.facet, "said": ""}, "forgotten"))
     is_elsewhere = ours and not folder.is_relative_to(base) and not base.is_relative_to(folder)
     same = [SameFolder(found.folder, str(base))] if is_elsewhere else []
     return NotesPlan((*same, *steps, *new, *_links(notes, ids, reader)), unchanged, stays_away)
@@ -134,18 +134,18 @@ def _known(reader: StoreReader, space: str) -> Iterator[Known]:
 def _folder(found: FoundNotes, known: Sequence[Known]) -> tuple[PurePosixPath, list[Known]]:
     """Under which folder the notes are kept, and the memories that came from what is imported. A folder that nothing
     came from is a known one that was moved, if that is no longer there and half of the texts of both are the same."""
-    folders = {str(one.facet["folder"]): PurePosixPath(one.facet["folder"]) for one in known}
+    folders = {str(memory.facet["folder"]): PurePosixPath(memory.facet["folder"]) for memory in known}
     folder = PurePosixPath(found.folder)
     around = [one for one in folders.values() if folder.is_relative_to(one)]
-    here = [one for one in known if one.file.is_relative_to(found.root)]
+    here = [memory for memory in known if memory.file.is_relative_to(found.root)]
     if not around and not here:
-        texts, shares = {one.text for one in found.notes}, dict[str, float]()
+        texts, shares = {note.text for note in found.notes}, dict[str, float]()
         for name in (one for one in folders if not Path(one).is_dir()):
-            theirs = {one.facet["text"] for one in known if one.facet["folder"] == name and not one.is_gone}
+            theirs = {memory.facet["text"] for memory in known if memory.facet["folder"] == name and not memory.is_gone}
             shares[name] = len(theirs & texts) / max(len(theirs), len(texts), 1)
         best = max(shares, key=shares.__getitem__, default="")
         if shares.get(best, 0.0) >= SAME_FROM:
-            around, here = [folders[best]], [one for one in known if one.facet["folder"] == best]
+            around, here = [folders[best]], [memory for memory in known if memory.facet["folder"] == best]
     base = max(around, key=lambda one: len(one.parts), default=folder)
     return base, [one._replace(path=one.file.relative_to(base).as_posix()) for one in here]
 
@@ -159,9 +159,9 @@ def _paired(notes: Sequence[ImportedNote], known: Sequence[Known]) -> list[Known
     def pair(of_note: Callable[[ImportedNote], object], of_known: Callable[[Known], object]) -> None:
         taken = {one.id for one in found.values()}
         waiting: dict[object, list[Known]] = {}
-        for one in live_first:
-            if one.id not in taken:
-                waiting.setdefault(of_known(one), []).append(one)
+        for memory in live_first:
+            if memory.id not in taken:
+                waiting.setdefault(of_known(memory), []).append(memory)
         for number, note in enumerate(notes):
             if number not in found and (same := waiting.get(of_note(note))):
                 found[number] = same.pop(0)
@@ -223,8 +223,8 @@ def _links(notes: Sequence[ImportedNote], ids: Mapping[Place, MemoryId], reader:
             target = by_name.get(place, memory_id)
             if target != memory_id:
                 targets.setdefault(target, f"[[{written}]]"[:KEY_LIMIT])
-        there = {one.target for one in beside[memory_id] if _is_written(one, memory_id)}
-        if there != targets.keys():
+        existing = {one.target for one in beside[memory_id] if _is_written(one, memory_id)}
+        if existing != targets.keys():
             yield NoteLinks(memory_id, targets)
 
 
@@ -265,15 +265,15 @@ def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) 
         new = Imported(replace(note.draft, key=step.key), step.memory_id)
         [(_, fate)] = write.import_all([new], context)(transaction)
     else:
-        said = note.draft
+        draft = note.draft
         before, key, revision = row.memory, step.key, row.memory.revision + 1
         is_named_so = before.title == PurePosixPath(str(before.metadata.get("path"))).stem  # as its file was
-        title = said.title if is_named_so else before.title
+        title = draft.title if is_named_so else before.title
         metadata = {**before.metadata, "path": note.path}
         moved = replace(before, key=key, title=title, metadata=metadata, revision=revision)
-        after = replace(moved, content=said.content, title=said.title, tags=said.tags, metadata=said.metadata)
-        is_said = replace(after, revision=before.revision) == before and row.standing is Standing.LIVE
-        if step.fate == "revised" and not is_said:
+        after = replace(moved, content=draft.content, title=draft.title, tags=draft.tags, metadata=draft.metadata)
+        is_same = replace(after, revision=before.revision) == before and row.standing is Standing.LIVE
+        if step.fate == "revised" and not is_same:
             after = replace(after, origin=Origin.IMPORT, updated_at=context.now)
             write.replace_text(transaction, row, after, context)
             fate = "revised"
@@ -286,14 +286,22 @@ def _carry_out(transaction: Transaction, step: NoteStep, context: WriteContext) 
 
 def _set_links(transaction: Transaction, step: NoteLinks, context: WriteContext) -> int:
     """Make the links that are written, and take away those that no longer are. Returns how many are new."""
-    there = {one.target: one.id for one in links.of(transaction, step.memory_id) if _is_written(one, step.memory_id)}
-    links.remove(transaction, step.memory_id, [one for target, one in there.items() if target not in step.targets])
+    existing = {
+        link.target: link.id for link in links.of(transaction, step.memory_id) if _is_written(link, step.memory_id)
+    }
+    links.remove(
+        transaction, step.memory_id, [link_id for target, link_id in existing.items() if target not in step.targets]
+    )
     made = 0
     for target, written in step.targets.items():
         ends = (step.memory_id, target)
         rows = (transaction.row(one) for one in ends)
         is_there = all(row is not None and row.standing is not Standing.FORGOTTEN for row in rows)
-        if is_there and target not in there and all(len(links.of(transaction, one)) < links.MOST_LINKS for one in ends):
+        if (
+            is_there
+            and target not in existing
+            and all(len(links.of(transaction, one)) < links.MOST_LINKS for one in ends)
+        ):
             linking.linked(transaction, *ends, LinkDraft(LinkType.REFERENCES, 1.0, written), context)
             made += 1
     return made

@@ -53,33 +53,33 @@ class Project(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Moved(Plain):
-    """How many memories, and documents and items of logs, went into the project `into`. `joined` of those memories had
+    """How many memories, and documents and items of logs, went into the project `into`. `merged` of those memories had
     the key of one there, and are one with it now."""
 
     into: str
     memories: int
     documents: int
-    joined: int
+    merged: int
 
 
 def projects(spaces: Iterable[Space], damaged: Iterable[Row] = ()) -> tuple[Project, ...]:
     """By name; what is kept for every project comes last. The `damaged` memories are not counted."""
     unread = Counter((row.memory.scope.space, row.standing) for row in damaged)
     together: dict[str | None, list[Space]] = {}
-    for one in spaces:
-        together.setdefault(project_and_user(one.name)[0], []).append(one)
+    for space in spaces:
+        together.setdefault(project_and_user(space.name)[0], []).append(space)
     found = [
         Project(
             name,
-            sum(one.memories - unread[one.name, Standing.LIVE] for one in some),
-            sum(one.archived - unread[one.name, Standing.ARCHIVED] for one in some),
-            sum(one.documents for one in some),
-            datetime.fromtimestamp(max(one.changed_s for one in some), UTC),
-            tuple(sorted(user for one in some if (user := project_and_user(one.name)[1]) is not None)),
+            sum(space.memories - unread[space.name, Standing.LIVE] for space in group),
+            sum(space.archived - unread[space.name, Standing.ARCHIVED] for space in group),
+            sum(space.documents for space in group),
+            datetime.fromtimestamp(max(space.changed_s for space in group), UTC),
+            tuple(sorted(user for space in group if (user := project_and_user(space.name)[1]) is not None)),
         )
-        for name, some in together.items()
+        for name, group in together.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.name is None, one.name or "")))
+    return tuple(sorted(found, key=lambda project: (project.name is None, project.name or "")))
 
 
 # --- moving ----------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Bite(NamedTuple):
     """How many memories a change has moved, and how many of them became one with another."""
 
     memories: int
-    joined: int
+    merged: int
 
 
 def left(reader: StoreReader, space: str, *, but: Container[MemoryId] = ()) -> list[MemoryId]:
@@ -106,20 +106,20 @@ def move(ids: Sequence[MemoryId], start: str, end: str, context: WriteContext) -
         known_remotes.add_like(transaction, start, end)
         found = (transaction.row(one) for one in ids)
         rows = [row for row in found if row is not None and row.memory.scope.space == start]
-        joined = sum(_move(transaction, row, context) for row in rows)
+        merged = sum(_move(transaction, row, context) for row in rows)
         names: dict[str, None] = {}
         for row in rows:
             scope, tags = row.memory.scope, row.memory.tags
             chains = (tag.removeprefix(CHAIN_TAG) for tag in tags if tag.startswith(CHAIN_TAG))
             names.update(dict.fromkeys(one for one in (scope.context_id, scope.agent, *chains) if one is not None))
         waiting = list(names)
-        for one in waiting:
-            thread = transaction.facet(THREAD, owner(start, one)) or {}
-            merged = [other for other in (*texts(thread, "holds"), into(thread)) if other is not None]
-            waiting += [other for other in merged if other not in names]
-            names.update(dict.fromkeys(merged))
-            transaction.move_facets(owner(start, one), owner(end, one))
-        return Bite(sum(not row.is_tombstone for row in rows), joined)
+        for name in waiting:
+            thread = transaction.facet(THREAD, owner(start, name)) or {}
+            related = [other for other in (*texts(thread, "holds"), into(thread)) if other is not None]
+            waiting += [other for other in related if other not in names]
+            names.update(dict.fromkeys(related))
+            transaction.move_facets(owner(start, name), owner(end, name))
+        return Bite(sum(not row.is_tombstone for row in rows), merged)
 
     return change
 
@@ -146,13 +146,13 @@ def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
     _part_from_remotes(transaction, row, context)
     project, user = project_and_user(context.space)
     moved = replace(memory, scope=replace(memory.scope, project=project, user=user))
-    there = write.find(transaction, context.space, memory.key) if memory.key is not None else None
-    if there is not None and row.standing is there.standing is Standing.LIVE:
-        _join(transaction, moved, there.memory, context)
+    existing = write.find(transaction, context.space, memory.key) if memory.key is not None else None
+    if existing is not None and row.standing is existing.standing is Standing.LIVE:
+        _join(transaction, moved, existing.memory, context)
         return True
-    if there is not None and there.standing is not Standing.LIVE:
-        transaction.move(replace(there.memory, key=None), there.standing)
-    elif there is not None:
+    if existing is not None and existing.standing is not Standing.LIVE:
+        transaction.move(replace(existing.memory, key=None), existing.standing)
+    elif existing is not None:
         moved = replace(moved, key=None)
     transaction.move(moved, row.standing)
     if row.standing is not Standing.FORGOTTEN:
@@ -160,22 +160,22 @@ def _move(transaction: Transaction, row: Row, context: WriteContext) -> bool:
     return False
 
 
-def _join(transaction: Transaction, moved: Memory, there: Memory, context: WriteContext) -> None:
+def _join(transaction: Transaction, moved: Memory, existing: Memory, context: WriteContext) -> None:
     """Two memories with one key become one, under the id that is there: the text that was said later is the latest, and
     nothing that either said is lost. It ends when the later one of both would."""
-    said = [transaction.revision(moved.id, number) for number in range(1, moved.revision)]
-    texts_of_moved = [*(one for one in said if one is not None), moved]
-    follows = texts_of_moved if moved.updated_at > there.updated_at else [*texts_of_moved, there]
+    revisions = [transaction.revision(moved.id, number) for number in range(1, moved.revision)]
+    texts_of_moved = [*(revision for revision in revisions if revision is not None), moved]
+    follows = texts_of_moved if moved.updated_at > existing.updated_at else [*texts_of_moved, existing]
     for link in links.of(transaction, moved.id):
-        source, target = (there.id if one == moved.id else one for one in (link.source, link.target))
+        source, target = (existing.id if end == moved.id else end for end in (link.source, link.target))
         if source != target:
             draft = links.LinkDraft(link.link_type, link.strength, link.description)
             links.write(transaction, source, target, draft, link.created_at)
-    mine, theirs = (lifetimes.lifetime_of(transaction, one) for one in (moved.id, there.id))
-    lifetimes.put(transaction, there.id, later_of(mine, theirs, context.now_s))
+    mine, theirs = (lifetimes.lifetime_of(transaction, one) for one in (moved.id, existing.id))
+    lifetimes.put(transaction, existing.id, later_of(mine, theirs, context.now_s))
     erase(transaction, moved.id)
-    for number, text in enumerate(follows, start=there.revision + 1):
-        here = replace(text, id=there.id, key=there.key, scope=replace(text.scope, project=moved.scope.project))
+    for number, text in enumerate(follows, start=existing.revision + 1):
+        here = replace(text, id=existing.id, key=existing.key, scope=replace(text.scope, project=moved.scope.project))
         write.revise(transaction, replace(here, revision=number), context)
 
 

@@ -56,12 +56,12 @@ class Purged:
     users: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
-        told = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids), "documents": self.documents}
-        told |= {"elsewhere": self.elsewhere, "users": list(self.users)}
+        fields = {"dry_run": self.dry_run, "count": len(self.ids), "ids": list(self.ids), "documents": self.documents}
+        fields |= {"elsewhere": self.elsewhere, "users": list(self.users)}
         if self.dry_run:
-            return {**told, "names": list(self.names), "pinned": self.pinned}
-        told |= {"remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
-        return {**told, "left_in": list(self.left_in)}
+            return {**fields, "names": list(self.names), "pinned": self.pinned}
+        fields |= {"remotes": self.remotes, "log_lines": self.log_lines, "is_complete": self.is_complete}
+        return {**fields, "left_in": list(self.left_in)}
 
 
 class Erased(NamedTuple):
@@ -69,7 +69,7 @@ class Erased(NamedTuple):
     dropped."""
 
     memories: list[Memory]
-    told: dict[str, int]
+    by_remote: dict[str, int]
     copies: int
 
 
@@ -78,32 +78,32 @@ def chosen(reader: StoreReader, query: Query) -> Iterator[Row]:
     it said before."""
     yield from pages(reader, query, tuple(Standing))
     remains = map(reader.remains, reader.damaged())
-    yield from (one for one in remains if one is not None and query.admits(one.memory))
+    yield from (row for row in remains if row is not None and query.admits(row.memory))
 
 
 def all_of(reader: StoreReader, spaces: Sequence[str]) -> list[Row]:
     """Everything in those spaces, whatever its standing."""
     found = [row for space in spaces for row in pages(reader, Query("", space), tuple(Standing))]
     remains = map(reader.remains, reader.damaged())
-    return [*found, *(one for one in remains if one is not None and one.memory.scope.space in spaces)]
+    return [*found, *(row for row in remains if row is not None and row.memory.scope.space in spaces)]
 
 
 def plan(reader: StoreReader, rows: Iterable[Row], whole: Sequence[str]) -> Purged:
     """What purging those would take away, with the documents and logs of the `whole` spaces."""
     alive = [row for row in rows if not row.is_tombstone]
-    found = [row.memory for row in alive]
-    first = {one.scope.project for one in found[:1]}
-    is_one = all(one.scope.project in first for one in found)
-    whose = {one.id: {one.id, owner(one.scope.space, one.scope.context_id or "")} for one in found}
+    memories = [row.memory for row in alive]
+    first = {memory.scope.project for memory in memories[:1]}
+    is_one = all(memory.scope.project in first for memory in memories)
+    whose = {memory.id: {memory.id, owner(memory.scope.space, memory.scope.context_id or "")} for memory in memories}
     facets = reader.facets(ATTENTION, list(set[str]().union(*whose.values())))
     pinned = {name for name, facet in facets.items() if facet.get("pinned") is True}
     return Purged(
-        tuple(one.id for one in found),
+        tuple(memory.id for memory in memories),
         dry_run=True,
-        names=tuple(one.key or one.id if is_one else _name_among_projects(one) for one in found),
+        names=tuple(memory.key or memory.id if is_one else _name_among_projects(memory) for memory in memories),
         documents=sum(map(reader.documents.count, whole)),
         elsewhere=sum(row.standing is Standing.CACHED for row in alive),
-        users=tuple(sorted({one.scope.user for one in found if one.scope.user is not None})),
+        users=tuple(sorted({memory.scope.user for memory in memories if memory.scope.user is not None})),
         pinned=sum(not pinned.isdisjoint(names) for names in whose.values()),
     )
 
@@ -117,7 +117,7 @@ def _name_among_projects(memory: Memory) -> str:
 def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteContext) -> Erased:
     """Erase memories and what goes with them when they are forgotten: texts that they sum up or that sum them up. Of
     what another home keeps only the copy goes, and no remote is told."""
-    gone, told, copies = list[Memory](), dict[str, int](), 0
+    gone, by_remote, copies = list[Memory](), dict[str, int](), 0
     for memory_id in ids:
         row = transaction.row(memory_id) or _repaired(transaction, memory_id)
         if row is not None and row.standing is Standing.CACHED:
@@ -129,14 +129,14 @@ def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteConte
             if row.standing is Standing.FORGOTTEN:
                 gone.append(row.memory)
                 for endpoint in _bury(transaction, row.memory, context):
-                    told[endpoint] = told.get(endpoint, 0) + 1
+                    by_remote[endpoint] = by_remote.get(endpoint, 0) + 1
             else:  # a summary that told of it, as its earlier revisions do, and tells of others still
                 transaction.drop_revisions(row.memory.id)
     clean_up(transaction, gone, erased=True)
     model_replies.drop(transaction)
     for memory in gone:
         contexts.purged(transaction, memory)
-    return Erased(gone, told, copies)
+    return Erased(gone, by_remote, copies)
 
 
 @in_transaction
@@ -150,15 +150,15 @@ def purge_rest(transaction: Transaction, space: str, agents: Iterable[str | None
     return transaction.documents.purge(space)
 
 
-def purge_told(
+def purge_prompts(
     logs: Callable[[str], InjectionLog], ids: Collection[str], memories: Iterable[Memory], whole: Collection[str]
 ) -> None:
     """Purge what is kept of the prompts that these were put into, and the sessions that they were said in."""
     sessions: dict[str, set[str]] = {space: set() for space in whole}
-    for one in memories:
-        named = sessions.setdefault(one.scope.space, set())
-        if one.scope.context_id is not None:
-            named.add(one.scope.context_id)
+    for memory in memories:
+        named = sessions.setdefault(memory.scope.space, set())
+        if memory.scope.context_id is not None:
+            named.add(memory.scope.context_id)
     for space, names in sessions.items():
         logs(space).purge(ids, names, whole=space in whole)
         ids = ()  # they are erased wherever they were told
@@ -176,7 +176,7 @@ def _family(transaction: Transaction, memory_id: MemoryId, context: WriteContext
         counterparts = [one.memory.id for one in summaries.counterparts(transaction, row.memory)]
         ids = [memory_id, *counterparts, *summaries.full_texts(transaction, row.memory)]
     rows = (transaction.row(one) for one in dict.fromkeys(ids))
-    return [one for one in rows if one is not None and not one.is_tombstone]
+    return [member for member in rows if member is not None and not member.is_tombstone]
 
 
 def _repaired(transaction: Transaction, memory_id: MemoryId) -> Row | None:
@@ -199,14 +199,14 @@ def _bury(transaction: Transaction, memory: Memory, context: WriteContext) -> li
     bare = replace(memory, key=None, content="", title=None, tags=(), metadata={}, scope=scope)
     transaction.save(replace(bare, updated_at=context.now, revision=memory.revision + 1), Standing.FORGOTTEN)
     transaction.unlearn(memory)
-    told = []
+    addresses = []
     for remote in every_remote(transaction):
         before = transaction.delivery(remote, memory.id)
         if before is not None:
             after = before if before.waits else delivery.wanted(before, 0, context.now_s)
             transaction.set_delivery(remote, memory.id, replace(after, last_error=None))
-            told.append(str((transaction.facet("remote", remote) or {"endpoint": "a former remote"})["endpoint"]))
-    return told
+            addresses.append(str((transaction.facet("remote", remote) or {"endpoint": "a former remote"})["endpoint"]))
+    return addresses
 
 
 def check_not_pinned(planned: Purged) -> None:

@@ -91,7 +91,7 @@ class Runtime:
         self.check_trusted = check_trusted
         self.threads = SharedThreads("kingly-reader", 4)
         self.embedding_thread = SharedThreads("kingly-vectors", 1)
-        self.asking = SharedThreads("kingly-questions", 2)
+        self.question_threads = SharedThreads("kingly-questions", 2)
         self.sweeper = Sweeper(self.services, sweeping or Lock())
         routes = station.routes or Routes(tuple(part.route for part in remotes))
         self.remotes = Remotes(
@@ -203,7 +203,7 @@ class Runtime:
         async with AsyncExitStack() as stack:  # from the last line up
             stack.push_async_callback(asyncio.to_thread, self.services.store.close)
             stack.callback(self.threads.shutdown)
-            stack.callback(self.asking.shutdown, wait=False, cancel_futures=True)
+            stack.callback(self.question_threads.shutdown, wait=False, cancel_futures=True)
             if self._embedding is not None:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
             stack.push_async_callback(self.remotes.aclose)

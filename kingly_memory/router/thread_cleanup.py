@@ -26,20 +26,20 @@ def clean_up(transaction: Transaction, memories: Iterable[Memory], *, erased: bo
         else:
             places.add((memory.scope.space, memory.scope.context_id))
     for space, context_id in sorted(places):
-        if not transaction.is_said_in(space, context_id):
+        if not transaction.has_context(space, context_id):
             _clean_up(transaction, space, context_id, erased=erased)
 
 
 def _clean_up(transaction: Transaction, space: str, context_id: str, *, erased: bool) -> None:
     merged = _merged_with(transaction, space, context_id)
-    is_left = any(transaction.is_said_in(space, one) for one in merged)
-    for one in [context_id] if is_left else merged:
-        facet = merged[one]
+    is_left = any(transaction.has_context(space, one) for one in merged)
+    for thread_id in [context_id] if is_left else merged:
+        facet = merged[thread_id]
         if is_left and into(facet) is None:
             continue  # what is said of it is said of what was merged into it, too
         merges = {name: value for name, value in facet.items() if name in _MERGES}
         keeps_merges = ("into" in merges or "holds" in merges) and (is_left or not erased)
-        strip(transaction, owner(space, one), merges if keeps_merges else None, whole=erased and not is_left)
+        strip(transaction, owner(space, thread_id), merges if keeps_merges else None, whole=erased and not is_left)
 
 
 def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, *, whole: bool = False) -> None:
@@ -52,8 +52,8 @@ def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, 
 def _merged_with(transaction: Transaction, space: str, context_id: str) -> dict[str, JsonObject]:
     """The contexts that are one thread with that one, itself among them, each with its facet `thread`."""
 
-    def facet_of(one: str) -> JsonObject:
-        return transaction.facet(THREAD, owner(space, one)) or {}
+    def facet_of(thread_id: str) -> JsonObject:
+        return transaction.facet(THREAD, owner(space, thread_id)) or {}
 
     found = {context_id: facet_of(context_id)}
     root = context_id
@@ -61,9 +61,9 @@ def _merged_with(transaction: Transaction, space: str, context_id: str) -> dict[
         root = target
         found[root] = facet_of(root)
     waiting = list(found)
-    for one in waiting:
-        for child in texts(found[one], "holds"):
-            if child not in found and into(facet := facet_of(child)) == one:
+    for parent in waiting:
+        for child in texts(found[parent], "holds"):
+            if child not in found and into(facet := facet_of(child)) == parent:
                 found[child] = facet
                 waiting.append(child)
     return found

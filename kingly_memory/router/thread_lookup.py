@@ -35,13 +35,13 @@ class Named(NamedTuple):
 
 
 def text(facet: Mapping[str, Any], name: str) -> str | None:
-    said = facet.get(name)
-    return said if isinstance(said, str) and said else None
+    value = facet.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def texts(facet: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    said = facet.get(name)
-    return tuple(one for one in said if isinstance(one, str)) if isinstance(said, list) else ()
+    value = facet.get(name)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def number(facet: Mapping[str, Any], name: str) -> float | None:
@@ -105,7 +105,7 @@ def threads(reader: StoreReader, space: str, context_ids: Iterable[str]) -> dict
     found: dict[str, JsonObject] = {}
     while wanted:
         found |= {one: {} for one in wanted} | facets(reader, THREAD, space, wanted)
-        wanted = {one for facet in found.values() if (one := into(facet)) is not None} - found.keys()
+        wanted = {target for facet in found.values() if (target := into(facet)) is not None} - found.keys()
     return found
 
 
@@ -124,7 +124,7 @@ def members(reader: StoreReader, space: str, thread_id: str) -> dict[str, JsonOb
     found = {thread_id: facets(reader, THREAD, space, [thread_id]).get(thread_id, {})}
     waiting = [thread_id]
     while waiting:
-        parents = {child: one for one in waiting for child in texts(found[one], "holds") if child not in found}
+        parents = {child: parent for parent in waiting for child in texts(found[parent], "holds") if child not in found}
         read = facets(reader, THREAD, space, parents)
         waiting = [child for child, parent in parents.items() if into(read.get(child, {})) == parent]
         found |= {child: read[child] for child in waiting}
@@ -139,7 +139,7 @@ def contexts_of(reader: StoreReader, space: str, thread: Named) -> dict[str, Jso
 def rows(reader: StoreReader, space: str, thread: Named, context_ids: Iterable[str]) -> Iterator[Row]:
     """The memories of a thread, live and archived, in the order in which they were stored."""
 
-    def said_in(context_id: str) -> Iterator[Row]:
+    def rows_in(context_id: str) -> Iterator[Row]:
         query, start = Query("", space, context_id=context_id), None
         while found := reader.page(query, KEPT, _PAGE, start, oldest_first=True):
             yield from found
@@ -148,28 +148,28 @@ def rows(reader: StoreReader, space: str, thread: Named, context_ids: Iterable[s
     if thread.is_alone:
         row = reader.row(thread.id)
         return iter(() if row is None else (row,))
-    return heapq.merge(*map(said_in, context_ids), key=lambda row: row.position)
+    return heapq.merge(*map(rows_in, context_ids), key=lambda row: row.position)
 
 
 # --- which thread somebody means --------------------------------------------------------------------------------------
 
 
-def named(reader: StoreReader, space: str, said: str, field: str = "thread_id") -> Named:
+def named(reader: StoreReader, space: str, name: str, field: str = "thread_id") -> Named:
     """The thread with that id, or the one it was merged into; else the thread of the memory with that key or id. Raises
     InvalidInput."""
-    if is_thread(reader, space, said):
-        return of_context(reader, space, said)
-    thread = of_row(reader, space, reader.row(reader.id_of_key(space, said) or said))
+    if is_thread(reader, space, name):
+        return of_context(reader, space, name)
+    thread = of_row(reader, space, reader.row(reader.id_of_key(space, name) or name))
     if thread is None:
-        raise InvalidInput(field, f"there is no thread {shown(said)!r} in this project, and no such memory")
+        raise InvalidInput(field, f"there is no thread {shown(name)!r} in this project, and no such memory")
     return thread
 
 
-def is_thread(reader: StoreReader, space: str, said: str) -> bool:
+def is_thread(reader: StoreReader, space: str, name: str) -> bool:
     """Whether it is the id of a thread that still has a memory."""
-    known = threads(reader, space, [said])
-    names = members(reader, space, root(said, known)) if any(known.values()) else ()
-    return any(reader.page(Query("", space, context_id=one), KEPT, 1, None) for one in dict.fromkeys((said, *names)))
+    known = threads(reader, space, [name])
+    names = members(reader, space, root(name, known)) if any(known.values()) else ()
+    return any(reader.page(Query("", space, context_id=one), KEPT, 1, None) for one in dict.fromkeys((name, *names)))
 
 
 def of_context(reader: StoreReader, space: str, context_id: str) -> Named:
@@ -191,8 +191,8 @@ def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
     wanted = folded(topic)
     ranks: dict[Named, tuple[bool, int]] = {}
     for whose, facet in all_facets(reader, THREAD):
-        said, context_id = folded(text(facet, "title") or ""), text(facet, "context_id")
-        if wanted not in said or (context_id is not None and owner(space, context_id) != whose):
+        title, context_id = folded(text(facet, "title") or ""), text(facet, "context_id")
+        if wanted not in title or (context_id is not None and owner(space, context_id) != whose):
             continue
         row = reader.row(whose) if context_id is None else None
         thread = of_row(reader, space, row) if context_id is None else of_context(reader, space, context_id)
@@ -200,6 +200,6 @@ def titled(reader: StoreReader, space: str, topic: str) -> list[Named]:
             queries = [Query("", space, context_id=one) for one in contexts_of(reader, space, thread)]
             latest = [row] if row else [one for query in queries for one in reader.page(query, KEPT, 1, None)]
             if latest:
-                rank = said != wanted, -max(one.position for one in latest)
+                rank = title != wanted, -max(one.position for one in latest)
                 ranks[thread] = min(rank, ranks.get(thread, rank))
     return sorted(ranks, key=ranks.__getitem__)

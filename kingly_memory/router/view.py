@@ -67,7 +67,7 @@ class Visible:
         resting = [row.memory.id for row in admitted if row.standing is Standing.ARCHIVED]
         if query.or_ended and resting:  # only what is in the archive because it has ended
             why = self._reader.facets(archive.FACET, resting)
-            other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
+            other = {memory_id for memory_id in resting if why.get(memory_id, {}).get("policy") != LIFETIMES}
             admitted = [row for row in admitted if row.memory.id not in other]
         mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
         ended = self._ended(mortal, now_s)
@@ -88,7 +88,7 @@ class Visible:
     def _ended(self, rows: Sequence[Row], now_s: float) -> set[str]:
         """The ids of those whose lifetime has ended."""
         mortal = [row.memory.id for row in rows if row.standing is not Standing.ARCHIVED]
-        return {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
+        return {memory_id for memory_id, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
         """Of those that have one."""
@@ -96,9 +96,9 @@ class Visible:
 
     def counted(self, facets: Mapping[str, JsonObject]) -> dict[str, Lifetime]:
         """The lifetimes in those facets, by memory. A use that is not written down yet may have renewed one."""
-        lifetimes = {one: Lifetime.from_json(facet) for one, facet in facets.items()}
-        used = {one: used_s for one in lifetimes if (used_s := self._last_use(one)) is not None}
-        return lifetimes | {one: lifetimes[one].used(used_s) for one, used_s in used.items()}
+        lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
+        used = {memory_id: used_s for memory_id in lifetimes if (used_s := self._last_use(memory_id)) is not None}
+        return lifetimes | {memory_id: lifetimes[memory_id].used(used_s) for memory_id, used_s in used.items()}
 
 
 def _goes_to_archive(row: Row) -> bool:
@@ -153,7 +153,7 @@ class View:
         what it said as that revision. Raises RecordDamaged, InvalidInput."""
         if revision is not None:
             history = self.history(key_or_id)
-            found = next((one for one in history if one.revision == revision), None)
+            found = next((version for version in history if version.revision == revision), None)
             if history and found is None:
                 raise NoSuchRevision(key_or_id, revision)
             return found
@@ -190,10 +190,10 @@ class View:
     def known_damaged(self) -> list[Row]:
         """The memories of every project that were noted to be damaged and still are, as far as they can be told."""
         noted = (
-            one.removeprefix("memory ") for one in self.read_over().get("damaged", ()) if one.startswith("memory ")
+            name.removeprefix("memory ") for name in self.read_over().get("damaged", ()) if name.startswith("memory ")
         )
-        found = map(self._store.reader.remains, noted)
-        return [row for row in found if row is not None and row.standing in KEPT]
+        remains = map(self._store.reader.remains, noted)
+        return [row for row in remains if row is not None and row.standing in KEPT]
 
     def history(self, key_or_id: str) -> tuple[Memory, ...]:
         """Every revision of a memory that is kept, the latest first; none of a forgotten one. Of a damaged record the
@@ -205,11 +205,13 @@ class View:
         if row is not None:
             return (*self._ending([row.memory]), *reader.revisions(row.memory.id))
         earlier = reader.revisions(reader.id_of_key(space, key_or_id) or key_or_id)
-        return tuple(one for one in earlier if one.scope.space == space and key_or_id in (one.key, one.id))
+        return tuple(
+            memory for memory in earlier if memory.scope.space == space and key_or_id in (memory.key, memory.id)
+        )
 
     def diff(self, key_or_id: str, a: int | None = None, b: int | None = None) -> str | None:
         """The texts of two revisions as a unified diff: of the last two, or of `a` and the latest."""
-        history = {one.revision: one for one in self.history(key_or_id)}
+        history = {memory.revision: memory for memory in self.history(key_or_id)}
         if not history:
             return None
         newest, before, *_ = [*history, *history]
@@ -244,15 +246,15 @@ class View:
     def _ending(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         """The memories with when they end and how often they were stored."""
         ids = [memory.id for memory in memories]
-        found = self._store.reader.facets_of({"lifetime": ids, "usage": ids})
-        told: dict[str, dict[str, Any]] = {
-            one: {"ends_at": lifetime.ends_at, "lifetime_s": lifetime.sliding_s}
-            for one, lifetime in self._local.counted(found["lifetime"]).items()
+        facets = self._store.reader.facets_of({"lifetime": ids, "usage": ids})
+        fields: dict[str, dict[str, Any]] = {
+            memory_id: {"ends_at": lifetime.ends_at, "lifetime_s": lifetime.sliding_s}
+            for memory_id, lifetime in self._local.counted(facets["lifetime"]).items()
         }
-        for one, used in found["usage"].items():
+        for memory_id, used in facets["usage"].items():
             if "sightings" in used:
-                told.setdefault(one, {})["sightings"] = used["sightings"]
-        return tuple(replace(one, **told[one.id]) if one.id in told else one for one in memories)
+                fields.setdefault(memory_id, {})["sightings"] = used["sightings"]
+        return tuple(replace(memory, **fields[memory.id]) if memory.id in fields else memory for memory in memories)
 
     def timeline(self, limit: int, before: int | None) -> list[Happened]:
         """The lines of the change feed that are of this space, back from `before`."""
@@ -262,12 +264,14 @@ class View:
         rows: dict[str, Row | None] = {}
         while last > oldest and len(found) < limit:
             first = max(last - _CHANGES_AT_ONCE, oldest)
-            for one in reversed([one for one in reader.changes(first, last - first) if one.sequence <= last]):
-                if one.memory_id not in rows:
-                    rows[one.memory_id] = reader.row(one.memory_id)
-                row = rows[one.memory_id]
+            for change in reversed(
+                [change for change in reader.changes(first, last - first) if change.sequence <= last]
+            ):
+                if change.memory_id not in rows:
+                    rows[change.memory_id] = reader.row(change.memory_id)
+                row = rows[change.memory_id]
                 if row is not None and row.memory.scope.space == space and len(found) < limit:
-                    found.append(Happened(one.sequence, one.at_s, one.what, row.memory, row.is_tombstone))
+                    found.append(Happened(change.sequence, change.at_s, change.what, row.memory, row.is_tombstone))
             last = first
         return found
 
@@ -299,8 +303,10 @@ class View:
         if row is None or row.standing is Standing.FORGOTTEN:
             raise NothingUnder(key_or_id)
         memory_id = row.memory.id
-        others = ((one, reader.row(one.other_end(memory_id))) for one in links.beside(reader, [memory_id])[memory_id])
-        return tuple(one for one, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
+        others = (
+            (link, reader.row(link.other_end(memory_id))) for link in links.beside(reader, [memory_id])[memory_id]
+        )
+        return tuple(link for link, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
 
     def remains(self, key_or_id: str) -> Row | None:
         """What is known of the space's memory under that name whose record is damaged."""
@@ -316,9 +322,9 @@ class View:
         if row is None:
             return None
         deliveries = self._store.reader.deliveries([route.name for route in self._station.remotes], [memory_id])
-        known = {remote: found.get(memory_id) for remote, found in deliveries.items()}
+        by_remote = {remote: entries.get(memory_id) for remote, entries in deliveries.items()}
         [memory] = self._ending([row.memory])
-        return replace(receipt_of(row.memory, known, self._station.routes), ends_at=memory.ends_at)
+        return replace(receipt_of(row.memory, by_remote, self._station.routes), ends_at=memory.ends_at)
 
     def page(self, query: Query, before: int | None, *, forgotten: bool = False) -> Page:
         """The most recently stored memories that pass the query's filters; or those that can be restored here."""
@@ -397,31 +403,31 @@ class View:
             status["elsewhere"] = elsewhere
         if met := len(reader.threads.named(MET, 1_000)):
             status["met"] = met
-        known = reader.facets("remote", [route.name for route in station.remotes])
-        if unread := sum(one.get("unread", 0) for one in known.values()):
+        facets = reader.facets("remote", [route.name for route in station.remotes])
+        if unread := sum(one.get("unread", 0) for one in facets.values()):
             status["unread"] = unread
         return status if damaged is None else {**status, "damaged": damaged}
 
     def _of_remote(self, route: Route) -> JsonObject:
-        told = self._remote_status([route])
-        return {**told.pop("link"), **told}
+        status = self._remote_status([route])
+        return {**status.pop("link"), **status}
 
     def _remote_status(self, remotes: Sequence[Route]) -> JsonObject:
         """The link to the first of the remotes, the outboxes of all together, and links between memories and documents
         that wait for them or were refused, if there are any."""
         link = dict.fromkeys(("state", "endpoint", "next_probe_s", "last_error", "effects", "server"))
-        told: JsonObject = {
+        status: JsonObject = {
             "link": {**link, "state": LinkState.DISABLED.value},
             "outbox": {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None},
         }
         if not remotes:
-            return told
+            return status
         from kingly_memory.router.delivery import known_remotes
         from kingly_memory.router.delivery.moves import outbox_of_documents, outbox_of_links
 
         reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
         space = self._station.space
-        told["link"] = {
+        status["link"] = {
             "state": first.state.value,
             "endpoint": remotes[0].endpoint,
             "next_probe_s": None if first.next_probe is None else max(0.0, round(first.next_probe - now_s, 1)),
@@ -441,22 +447,22 @@ class View:
             waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
             if routes is not None:
                 earlier.append(known_remotes.earlier_waiting(reader, routes, route, space))
-        told["outbox"] = {
+        status["outbox"] = {
             "pending": memories["pending"],
             "leased": memories["leased"],
             "dead": memories["dead"],
             "oldest_s": max(waiting_s, default=None),
         }
         if any(count != 0 for count in earlier):
-            told["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
+            status["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
         if refused := [
-            why for one in remotes if (why := known_remotes.not_taken_in(reader, one.name, space)) is not None
+            why for remote in remotes if (why := known_remotes.not_taken_in(reader, remote.name, space)) is not None
         ]:
-            told["not_taken_in"] = refused[0]
+            status["not_taken_in"] = refused[0]
         for name, counts in (("links", links), ("documents", documents)):
             if counts.total():
-                told[name] = {"pending": counts["pending"] + counts["leased"], "dead": counts["dead"]}
-        return told
+                status[name] = {"pending": counts["pending"] + counts["leased"], "dead": counts["dead"]}
+        return status
 
     def offline_reasons(self) -> dict[str, str] | None:
         """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
@@ -464,7 +470,7 @@ class View:
 
         links = {route.label: self._link(route) for route in self._station.remotes}
         is_open = (
-            one.state is not LinkState.OFFLINE or probe_is_due(one, self._now_s(), inf) for one in links.values()
+            link.state is not LinkState.OFFLINE or probe_is_due(link, self._now_s(), inf) for link in links.values()
         )
         if not links or any(is_open):
             return None
@@ -473,8 +479,8 @@ class View:
     def _link(self, route: Route) -> Link:
         from kingly_memory.router.delivery.link import Link, as_shown
 
-        found = self._store.reader.facets("link", [route.link])
-        return as_shown(Link.from_json(found[route.link]) if found else Link())
+        facets = self._store.reader.facets("link", [route.link])
+        return as_shown(Link.from_json(facets[route.link]) if facets else Link())
 
     def outbox(self, states: Sequence[str] = OUTBOX_STATES, remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
@@ -485,8 +491,8 @@ class View:
 
         for state in states:
             if state not in OUTBOX_STATES:
-                told = f"{validation.shown(state)!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}"
-                raise InvalidInput("states", told)
+                problem = f"{validation.shown(state)!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}"
+                raise InvalidInput("states", problem)
 
         reader, now_s, found = self._store.reader, self._now_s(), []
         for route in self.routes(remote):
@@ -497,8 +503,8 @@ class View:
                 page = reader.outbox_page(outbox, states, OUTBOX_PAGE)
                 found += [(number, item_id, facet, label, probe) for item_id, facet in page]
         found = sorted(found, key=itemgetter(0, 1))[:OUTBOX_PAGE]
-        rows = {one: reader.row(one) for number, one, *_ in found if not number}
-        documents = reader.facets(DOCUMENT, [one for number, one, *_ in found if number])
+        rows = {item_id: reader.row(item_id) for number, item_id, *_ in found if not number}
+        documents = reader.facets(DOCUMENT, [item_id for number, item_id, *_ in found if number])
         listed = []
         for _, item_id, facet, label, probe in found:
             row, document = rows.get(item_id), documents.get(item_id, {})
@@ -532,9 +538,9 @@ class View:
             from kingly_memory.router.delivery import known_remotes
 
             if waiting := known_remotes.elsewhere(self._store.reader, ()):
-                there = " and ".join(one["endpoint"] for one in waiting)
+                addresses = " and ".join(entry["endpoint"] for entry in waiting)
                 raise InvalidInput(
-                    "remote", f"none is named here, and memories wait for {there}; name it with --remote"
+                    "remote", f"none is named here, and memories wait for {addresses}; name it with --remote"
                 )
             adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
             raise InvalidInput("remote", f"this home has none; {adds}")
@@ -542,8 +548,10 @@ class View:
         if not chosen:
             names = ", ".join(route.label for route in known)
             plain = self._station.routes is None or self._station.routes.is_plain
-            told = "no remote's name; the one there is has none" if plain else f"none of the remotes, which are {names}"
-            raise InvalidInput("remote_name", f"{validation.shown(remote)!r} is {told}")
+            problem = (
+                "no remote's name; the one there is has none" if plain else f"none of the remotes, which are {names}"
+            )
+            raise InvalidInput("remote_name", f"{validation.shown(remote)!r} is {problem}")
         return chosen
 
     def _now_s(self) -> float:

@@ -94,19 +94,19 @@ def without_secrets(draft: Draft, context: WriteContext) -> tuple[Draft, int]:
     from kingly_memory.text.redaction import redacted, secrets_in  # most commands store nothing
 
     content, count = redacted(draft.content)
-    said = {"content": content}
+    fields = {"content": content}
     for name in ("title", "metadata"):
-        if told := getattr(draft, name):
-            said[name], found = redacted(told)
+        if value := getattr(draft, name):
+            fields[name], found = redacted(value)
             count += found
     in_names = sum(secrets_in(name) for name in (draft.key, draft.context_id, *draft.tags) if name)
     if not count or not context.redacts:
         return draft, count + in_names
-    return replace(draft, **said), in_names
+    return replace(draft, **fields), in_names
 
 
 def store(
-    told: Draft,
+    original: Draft,
     context: WriteContext,
     *,
     noted: bool = True,
@@ -116,7 +116,7 @@ def store(
     """A new memory, or a new revision of the one that has the key already, damaged or not, unless that says the same;
     `noted` in its working context. What `folds` goes into a live memory that says just that, where neither has a key.
     The change raises RevisionConflict."""
-    draft, secrets = without_secrets(told, context)  # here, so that no writer waits for it
+    draft, secrets = without_secrets(original, context)  # here, so that no writer waits for it
 
     def change(transaction: Transaction) -> Stored:
         return put(transaction, draft, context, secrets, noted=noted, if_revision=if_revision, folds=folds)
@@ -153,7 +153,7 @@ def put(
     else:
         if before is not None:
             _clear_outdated(transaction, before, memory, context)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_requested=True)
     if secrets:
         receipt = replace(receipt, secrets=secrets)
     return (
@@ -212,7 +212,7 @@ def _merge_duplicate(
         receipt = _note_use(transaction, twin, context, later)
     else:
         both = replace(both, updated_at=context.after(twin), revision=twin.revision + 1)
-        receipt = _save(transaction, both, Standing.LIVE, context, later, is_said=True)
+        receipt = _save(transaction, both, Standing.LIVE, context, later, is_requested=True)
     return both, _with_sighting(transaction, both, receipt, context)
 
 
@@ -238,25 +238,25 @@ def _check_revision(name: str | None, before: Row | None, expected: int | None) 
 
 
 def update(
-    key_or_id: str, told: Draft, context: WriteContext, if_revision: int | None = None
+    key_or_id: str, original: Draft, context: WriteContext, if_revision: int | None = None
 ) -> Callable[[Transaction], Stored | None]:
     """A new revision of a memory that keeps all that the draft leaves unsaid, its text among it; none when that changes
     nothing. None when there is no such memory. Raises RevisionConflict."""
-    draft, secrets = without_secrets(told, context)
+    draft, secrets = without_secrets(original, context)
 
     def change(transaction: Transaction) -> Stored | None:
         before = find_own(transaction, context.space, key_or_id)
         if before is None or before.standing in (Standing.FORGOTTEN, Standing.CACHED):
             return None
         _check_revision(key_or_id, before, if_revision)
-        said = draft.revising(before.memory)
-        author = said.agent if "agent" in draft.unsaid else context.agent
-        memory = _memory(said, before, replace(context, agent=author))
+        revised = draft.revising(before.memory)
+        author = revised.agent if "agent" in draft.unsaid else context.agent
+        memory = _memory(revised, before, replace(context, agent=author))
         lifetime = _lifetime(transaction, draft, memory, before, context)
         if _is_unchanged(transaction, before, memory, context):
             return Stored(_note_use(transaction, before.memory, context, lifetime), None)
         _clear_outdated(transaction, before, memory, context)
-        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_said=True)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_requested=True)
         return Stored(replace(receipt, secrets=secrets), None)
 
     return change
@@ -294,8 +294,8 @@ def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Tr
 
 def _import_earlier(transaction: Transaction, item: Imported, context: WriteContext) -> None:
     """What a memory said before, if the memory comes from the same file and has no history here."""
-    memory_id, there = in_space(transaction, item.id or "", context.space)
-    if there is None and _by_key(transaction, context.space, item.draft.key) is None:
+    memory_id, existing = in_space(transaction, item.id or "", context.space)
+    if existing is None and _by_key(transaction, context.space, item.draft.key) is None:
         created_at = item.draft.created_at or context.now
         updated_at = item.updated_at or created_at
         transaction.keep_revision(
@@ -308,10 +308,10 @@ def _import_earlier(transaction: Transaction, item: Imported, context: WriteCont
 def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
     before, wanted_id = _by_key(transaction, context.space, item.draft.key), item.id
     if wanted_id is not None:
-        wanted_id, there = in_space(transaction, wanted_id, context.space)
-        if there is not None and there.is_tombstone:
-            return _receipt(transaction, there.memory, context.routes), "stays_away"
-        before = before or there
+        wanted_id, existing = in_space(transaction, wanted_id, context.space)
+        if existing is not None and existing.is_tombstone:
+            return _receipt(transaction, existing.memory, context.routes), "stays_away"
+        before = before or existing
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at or context.now)
     if before is None:
         memory = replace(memory, revision=item.revision)
@@ -329,13 +329,13 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
             return _receipt(transaction, before.memory, context.routes), "kept"
         _clear_outdated(transaction, before, memory, context)
-    receipt = _save(transaction, memory, item.standing, context, lifetime, is_said=True)
+    receipt = _save(transaction, memory, item.standing, context, lifetime, is_requested=True)
     if before is None and item.ends_at is not None and item.standing is Standing.LIVE:  # it may have ended already
         lifetimes.put(transaction, memory.id, lifetime)
-    for told_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
-        told = transaction.row(told_id)
-        if told is not None and told.standing is Standing.FORGOTTEN:
-            _redact(transaction, told.memory, context)
+    for source_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
+        source = transaction.row(source_id)
+        if source is not None and source.standing is Standing.FORGOTTEN:
+            _redact(transaction, source.memory, context)
     return receipt, "stored" if before is None else "revised"
 
 
@@ -365,7 +365,7 @@ def _note_use(transaction: Transaction, memory: Memory, context: WriteContext, l
     """To say again what is there is a use of it: its lifetime begins anew, and remotes that have not been told of it
     get it."""
     lives = lifetimes.begin(transaction, memory, lifetime, context.now_s)
-    _deliver(transaction, memory, context, is_said=True, is_same=True)
+    _deliver(transaction, memory, context, is_requested=True, is_same=True)
     return replace(_receipt(transaction, memory, context.routes), ends_at=None if lives is None else lives.ends_at)
 
 
@@ -416,17 +416,17 @@ def _save(
     lifetime: Lifetime | None,
     *,
     is_new: bool = False,
-    is_said: bool = False,
+    is_requested: bool = False,
 ) -> Receipt:
-    """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
-    what the caller asked to store, rather than what follows from that."""
+    """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_requested`:
+    it is what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
     lives = None
     if lifetime is not None or not is_new:
         lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
         lifetimes.stop(transaction, memory.id)
-    due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)
+    due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_requested)
     ends_at = lives.ends_at if lives is not None and standing is Standing.LIVE else None
     receipt = _receipt(transaction, memory, context.routes, due)
     return receipt if ends_at is None else replace(receipt, ends_at=ends_at)
@@ -499,8 +499,8 @@ def repair(transaction: Transaction, space: str, key_or_id: str, revision: int |
         return None
     before = remains.memory
     earlier = _earlier(transaction, replace(before, revision=0), revision)
-    said = before if earlier is None else replace(earlier, key=before.key, scope=before.scope)
-    transaction.save(replace(said, revision=before.revision + 1), remains.standing)
+    restored = before if earlier is None else replace(earlier, key=before.key, scope=before.scope)
+    transaction.save(replace(restored, revision=before.revision + 1), remains.standing)
     return transaction.row(before.id)
 
 
@@ -517,13 +517,15 @@ def forget(transaction: Transaction, key_or_id: str, context: WriteContext) -> F
     memory = row.memory
     _hide(transaction, memory, context)
     counterparts = [
-        one.memory for one in summaries.counterparts(transaction, memory) if one.standing is not Standing.FORGOTTEN
+        other.memory
+        for other in summaries.counterparts(transaction, memory)
+        if other.standing is not Standing.FORGOTTEN
     ]
     for counterpart in counterparts:
         _hide(transaction, counterpart, context)
     gone = [memory, *counterparts]
-    redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
-    return Forgotten(memory, (*(one.id for one in gone[1:]), *redacted))
+    redacted = [memory_id for hidden in gone for memory_id in _redact(transaction, hidden, context)]
+    return Forgotten(memory, (*(counterpart.id for counterpart in counterparts), *redacted))
 
 
 @in_transaction
@@ -567,11 +569,11 @@ def _earlier_text(transaction: Transaction, earlier: Memory, now: Row, context: 
     """What a live memory said before, by whoever said it, under its key of today and in its context of today."""
     scope = replace(earlier.scope, context_id=now.memory.scope.context_id)
     updated_at = context.after(now.memory)
-    said = replace(earlier, key=now.memory.key, scope=scope, updated_at=updated_at, revision=now.memory.revision + 1)
-    if _says_the_same(now.memory, said):
+    revised = replace(earlier, key=now.memory.key, scope=scope, updated_at=updated_at, revision=now.memory.revision + 1)
+    if _says_the_same(now.memory, revised):
         return now.memory
-    replace_text(transaction, now, said, context)
-    return said
+    replace_text(transaction, now, revised, context)
+    return revised
 
 
 def replace_text(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
@@ -611,7 +613,7 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
     clean_up(transaction, [memory])
     routes = context.routes
     in_use = [] if routes is None or routes.use is not RemoteUse.ADD else [route.name for route in routes.known]
-    wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
+    wanting = {*_remotes(transaction, memory, context, is_requested=False), *in_use}
     # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
     for remote in {*wanting, *every_remote(transaction)}:
         before = transaction.delivery(remote, memory.id)
@@ -626,8 +628,8 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
 def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
     """Take out of summaries what they tell of it. One that tells nothing then is forgotten. Names the summaries."""
     redacted = []
-    for row, said, is_telling in summaries.redact_mentions(transaction, gone):
-        after = replace(said, updated_at=context.now)
+    for row, summary, is_telling in summaries.redact_mentions(transaction, gone):
+        after = replace(summary, updated_at=context.now)
         if not is_telling:
             _hide(transaction, after, context)
         elif row.standing is Standing.FORGOTTEN:
@@ -647,7 +649,7 @@ def _deliver(
     memory: Memory,
     context: WriteContext,
     is_new: bool = False,
-    is_said: bool = False,
+    is_requested: bool = False,
     *,
     is_same: bool = False,
 ) -> dict[str, Delivery]:
@@ -655,12 +657,12 @@ def _deliver(
     it is due, as it stands there now. `is_same`: nothing has changed, so that those which know of the memory need not
     hear of it."""
     due: dict[str, Delivery] = {}
-    for remote in _remotes(transaction, memory, context, is_said=is_said):
+    for remote in _remotes(transaction, memory, context, is_requested=is_requested):
         before = None if is_new else transaction.delivery(remote, memory.id)
         is_for_it = before is not None and before.state is not DeliveryState.LOCAL_ONLY
         if is_same and is_for_it:
             continue
-        if not is_for_it and not (is_new or is_said) and is_earlier(transaction, remote, memory):
+        if not is_for_it and not (is_new or is_requested) and is_earlier(transaction, remote, memory):
             continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
@@ -675,9 +677,9 @@ def _deliver(
     return due
 
 
-def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_said: bool) -> list[str]:
+def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_requested: bool) -> list[str]:
     """Those that its project has added. One in use here that somebody has taken out of the home meanwhile is
-    added again. One that is used once gets what is `is_said`, and changes of what it got so before."""
+    added again. One that is used once gets what is `is_requested`, and changes of what it got so before."""
     known, routes = remotes_of(transaction, memory.scope.space) if transaction.owners("remote") else [], context.routes
     if routes is None or memory.scope.space != context.space or all(route.name in known for route in routes.known):
         return known
@@ -686,7 +688,7 @@ def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *,
         for route in others:
             add(route.name, route.endpoint, context.space, context.now_s)(transaction)
     else:
-        is_sent = is_said and routes.use is RemoteUse.ONCE
+        is_sent = is_requested and routes.use is RemoteUse.ONCE
         others = [route for route in others if is_sent or transaction.delivery(route.name, memory.id) is not None]
         for route in others:
             know(transaction, route.name, route.endpoint)
@@ -700,7 +702,7 @@ def _receipt(
     if routes is None:
         if due is None:
             names = remotes_of(transaction, memory.scope.space)
-            due = {name: one for name in names if (one := transaction.delivery(name, memory.id)) is not None}
+            due = {name: entry for name in names if (entry := transaction.delivery(name, memory.id)) is not None}
         return receipt_of(memory, {}, None, waits=any(one.waits for one in due.values()))
     known = dict(due or {})
     others = (route.name for route in routes.known if route.name not in known)

@@ -43,7 +43,7 @@ async def test_a_renamed_project_has_all_that_it_had(memory: MemoryRouter, monke
 
     moved = await memory.projects.rename("old", "new")
 
-    assert (moved.into, moved.memories, moved.documents, moved.joined) == ("new", 5, 2, 0)
+    assert (moved.into, moved.memories, moved.documents, moved.merged) == ("new", 5, 2, 0)
     new = memory.scoped(project="new")
     found = await new.get("ferry")
     assert found is not None
@@ -80,7 +80,7 @@ async def test_of_two_memories_with_one_key_the_later_is_the_latest_and_the_othe
     await into.log("chat").append(["a", "b"])
     await memory.log("chat").append(["c"])
     moved = await memory.projects.merge("old", "into")
-    assert (moved.memories, moved.joined) == (2, 2)
+    assert (moved.memories, moved.merged) == (2, 2)
     assert [one.content for one in await into.history("a")] == ["said third", "said second", "said first"]
     latest, *earlier = [one.content for one in await into.history("b")]
     assert (latest, "said fourth" in earlier) == ("said fifth", True)

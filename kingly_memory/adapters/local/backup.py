@@ -201,10 +201,13 @@ def _purged(folder: Folder) -> tuple[tuple[str, str], ...]:
     """The ids of what was purged from a store, with their spaces, as far as it can be read."""
     try:
         with closing(safety.connect_read_only(folder.database)) as connection:
-            found = [(one, space, rows.read_record(record)) for one, space, record in connection.execute(sql.FORGOTTEN)]
+            found = [
+                (memory_id, space, rows.read_record(record))
+                for memory_id, space, record in connection.execute(sql.FORGOTTEN)
+            ]
     except (*sqlite.Error, StoreError):
         return ()
-    return tuple((one, space) for one, space, memory in found if memory is not None and not memory.content)
+    return tuple((memory_id, space) for memory_id, space, memory in found if memory is not None and not memory.content)
 
 
 def _on_the_disk(path: Path) -> None:

@@ -91,7 +91,9 @@ class DocumentReader:
 
     def sessions(self, space: str) -> list[LogSession]:
         found = self._ask(sql.LOG_SESSIONS, _within(space, (LOG,), 0.0)[:3])
-        return [LogSession(session_of(_labels(one)), items, _moment(last_s)) for one, items, last_s in found]
+        return [
+            LogSession(session_of(_labels(namespace)), items, _moment(last_s)) for namespace, items, last_s in found
+        ]
 
     def places(self, space: str, prefix: Namespace, limit: int, after: Place | None) -> list[Place]:
         found: list[tuple[str, str]] = []
@@ -150,8 +152,8 @@ class DocumentRows(DocumentReader):
     def _drop(self, found: Sequence[tuple[int]]) -> None:
         places = json.dumps([place for (place,) in found])
         for space, version in self._ask(sql.LAST_VERSIONS, (places,)):
-            told = rows.facet({"version": max(version, self.last_version(space))})
-            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, space, told))
+            facet = rows.facet({"version": max(version, self.last_version(space))})
+            self._connection.execute(sql.SET_FACET, (_LAST_VERSION, space, facet))
         self._connection.execute(sql.UNINDEX_DOCUMENTS, (places,))
         self._connection.execute(sql.DROP_DOCUMENTS, (places,))
 
@@ -199,9 +201,11 @@ def _documents(found: Iterable[Sequence[Any]]) -> list[Document]:
     for namespace, key, value, version, created_s, updated_s, expires_s, ttl_s in found:
         try:
             ends_at = None if expires_s is None else _moment(expires_s)
-            told = json.loads(rows.unsealed(value))
+            content = json.loads(rows.unsealed(value))
             documents.append(
-                Document(_labels(namespace), key, told, version, _moment(created_s), _moment(updated_s), ends_at, ttl_s)
+                Document(
+                    _labels(namespace), key, content, version, _moment(created_s), _moment(updated_s), ends_at, ttl_s
+                )
             )
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             log.warning("a document or an item cannot be read and is left out: %s", type(error).__name__)

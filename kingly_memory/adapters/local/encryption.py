@@ -68,8 +68,8 @@ def readable_beside(home: Path) -> list[Path]:
 
 def _fill(folder: Folder, fresh: Folder, key_name: str | None) -> None:
     fresh.begin(key_name)
-    for one in (folder, fresh):  # opened by a writer, both have the layout of this version
-        engine = Engine(one, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
+    for store_folder in (folder, fresh):  # opened by a writer, both have the layout of this version
+        engine = Engine(store_folder, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
         try:
             engine.commit_locked([])
         finally:
@@ -86,16 +86,16 @@ def _fill(folder: Folder, fresh: Folder, key_name: str | None) -> None:
         tables = list(_tables(source))
         for name, columns in tables:
             copy.execute(f'DELETE FROM "{name}"')
-            said = source.execute(f'SELECT {columns} FROM "{name}"')
-            values = sql.marks(said.description)
-            copy.executemany(f'INSERT INTO "{name}"({columns}) VALUES ({values})', said)
+            copied = source.execute(f'SELECT {columns} FROM "{name}"')
+            values = sql.marks(copied.description)
+            copy.executemany(f'INSERT INTO "{name}"({columns}) VALUES ({values})', copied)
         for name, columns in tables:
-            both = (one.execute(f'SELECT {columns} FROM "{name}"') for one in (source, copy))
+            both = (connection.execute(f'SELECT {columns} FROM "{name}"') for connection in (source, copy))
             if not all(one == other for one, other in zip(*both, strict=True)):
                 raise StoreUnwritable(str(fresh.store), f"the copy of {name} says something else")
         # The same home goes on, in other files: it needs no trust anew, and hubs know it by its name.
-        ((said,),) = copy.execute(sql.FACET, (HOME, INCARNATION)).fetchall()
-        named = {**(rows.read_facet(HOME, said) or {}), "files": fresh.files()}
+        ((facet,),) = copy.execute(sql.FACET, (HOME, INCARNATION)).fetchall()
+        named = {**(rows.read_facet(HOME, facet) or {}), "files": fresh.files()}
         copy.execute(sql.SET_FACET, (HOME, INCARNATION, rows.facet(named)))
         copy.execute("COMMIT")
         copy.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -47,15 +47,15 @@ class _Cache(Cache):  # type: ignore[misc]  # diskcache ships no types
     def _sql(self) -> Callable[..., sqlite3.Cursor]:
         return self._execute
 
-    def _execute(self, *said: Any) -> sqlite3.Cursor:
+    def _execute(self, *arguments: Any) -> sqlite3.Cursor:
         """For diskcache, which waits where the store is locked and makes tables where they are missing: it knows no
         errors but Python's."""
         try:
-            return self._con.execute(*said)
+            return self._con.execute(*arguments)
         except sqlite.OperationalError as error:
-            told = sqlite3.OperationalError(str(error))
-            told.sqlite_errorcode = safety.error_code(error)
-            raise told from None
+            plain = sqlite3.OperationalError(str(error))
+            plain.sqlite_errorcode = safety.error_code(error)
+            raise plain from None
 
 
 class Engine:

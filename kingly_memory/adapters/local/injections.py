@@ -57,10 +57,10 @@ class InjectionFiles:
         self._mark = f"{_digest(space)[:16]}-"
 
     def note(self, session: str, memory_ids: Sequence[str], at_s: float, account: JsonObject | None = None) -> None:
-        told = {} if account is None else {"account": account}
-        for first in range(0, max(len(memory_ids), bool(told)), _MOST_IDS):
-            self._append(session, at_s, ids=[*memory_ids[first : first + _MOST_IDS]], **told)
-            told = {}
+        fields = {} if account is None else {"account": account}
+        for first in range(0, max(len(memory_ids), bool(fields)), _MOST_IDS):
+            self._append(session, at_s, ids=[*memory_ids[first : first + _MOST_IDS]], **fields)
+            fields = {}
 
     def clear(self, session: str, at_s: float) -> None:
         """Nothing is written where nothing was put in."""
@@ -82,9 +82,11 @@ class InjectionFiles:
         with suppress(*_LEFT_ALONE), self._opened() as folder:
             for name in _by_time(folder, self._mark)[-_LATEST_SESSIONS:]:
                 with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
-                    said = [one for one in _read(file, LIMIT_BYTES // 8) if one.account or one.ids]
-                    found += [InjectedPrompt(one.session, one.at_s, one.ids, one.account) for one in said[-most:]]
-        return sorted(found, key=lambda one: one.at_s, reverse=True)[:most]
+                    entries = [entry for entry in _read(file, LIMIT_BYTES // 8) if entry.account or entry.ids]
+                    found += [
+                        InjectedPrompt(entry.session, entry.at_s, entry.ids, entry.account) for entry in entries[-most:]
+                    ]
+        return sorted(found, key=lambda prompt: prompt.at_s, reverse=True)[:most]
 
     def purge(self, memory_ids: Collection[str], contexts: Collection[str], *, whole: bool) -> None:
         gone = {self._name(one) for one in contexts}
@@ -96,17 +98,17 @@ class InjectionFiles:
                         os.unlink(name, dir_fd=folder)
                         continue
                     with _file(name, os.O_RDWR, folder) as file:
-                        for one in _QUOTED.finditer(os.pread(file, os.fstat(file).st_size, 0)) if ids else ():
-                            if one[0] in ids:
-                                os.pwrite(file, b"-" * len(one[0]), one.start())
+                        for match in _QUOTED.finditer(os.pread(file, os.fstat(file).st_size, 0)) if ids else ():
+                            if match[0] in ids:
+                                os.pwrite(file, b"-" * len(match[0]), match.start())
 
     def _entries(self, session: str) -> list[_Entry]:
         with suppress(*_LEFT_ALONE), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
             return [one for one in _read(file, LIMIT_BYTES) if one.session == session]
         return []
 
-    def _append(self, session: str, at_s: float, **said: object) -> None:
-        line = json.dumps({"session": session, "at": at_s, "ids": [], **said}).encode() + b"\n"
+    def _append(self, session: str, at_s: float, **fields: object) -> None:
+        line = json.dumps({"session": session, "at": at_s, "ids": [], **fields}).encode() + b"\n"
         how = os.O_RDWR | os.O_APPEND | os.O_CREAT
         with suppress(*_LEFT_ALONE):
             check_folder(self._path.parent)
@@ -166,10 +168,14 @@ def _read(file: int, most: int) -> list[_Entry]:
             session, at_s, ids = given["session"], given["at"], given["ids"]
             is_sound = isinstance(session, str) and type(at_s) in (int, float) and isinstance(ids, list)
             if is_sound and 0 <= at_s < _LATEST_S:
-                known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
+                memory_ids = tuple(
+                    memory_id
+                    for memory_id in ids[:_MOST_IDS]
+                    if isinstance(memory_id, str) and len(memory_id) <= _ID_LENGTH
+                )
                 account = given.get("account")
-                told = account if isinstance(account, dict) else {}
-                found.append(_Entry(session, at_s, known, given.get("cleared") is True, told))
+                costs = account if isinstance(account, dict) else {}
+                found.append(_Entry(session, at_s, memory_ids, given.get("cleared") is True, costs))
     return found
 
 

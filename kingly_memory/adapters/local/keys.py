@@ -32,11 +32,11 @@ def find(name: str, of: Path) -> tuple[str, str]:
     """The key of that name, which a store or a backup needs, and where it is. Raises StoreLocked, which says what is
     wrong with other keys that are here."""
     others = []
-    for where, read in (*_given(), *_kept(name)):
+    for source, read in (*_given(), *_kept(name)):
         try:
-            if name_of(key := read(), where) == name:
-                return key, where
-            others.append(f"{where} holds another key")
+            if name_of(key := read(), source) == name:
+                return key, source
+            others.append(f"{source} holds another key")
         except InvalidSetting as error:
             others.append(str(error))
     raise StoreLocked(str(of), name, others)
@@ -44,9 +44,9 @@ def find(name: str, of: Path) -> tuple[str, str]:
 
 def given(but: str | None) -> tuple[str, str] | None:
     """The key that the environment gives, and where, unless that is the one named `but`. Raises InvalidSetting."""
-    for where, read in _given():
-        if name_of(key := read(), where) != but:
-            return key, where
+    for source, read in _given():
+        if name_of(key := read(), source) != but:
+            return key, source
     return None
 
 
@@ -67,10 +67,12 @@ def make(in_keyring: bool) -> tuple[str, str]:
     return key, str(path)
 
 
-def name_of(key: str, where: str) -> str:
+def name_of(key: str, source: str) -> str:
     """Raises InvalidSetting when that is no key; it says where it was found and never what."""
     if len(key) != _KEY_DIGITS or key.strip("0123456789abcdef"):
-        raise InvalidSetting(where, f"a key has {_KEY_DIGITS} digits of 0-9 and a-f (`openssl rand -hex 32` makes one)")
+        raise InvalidSetting(
+            source, f"a key has {_KEY_DIGITS} digits of 0-9 and a-f (`openssl rand -hex 32` makes one)"
+        )
     return sha256(b"kingly-memory key " + bytes.fromhex(key)).hexdigest()[: 2 * (_SALT_BYTES - len(_BEGINNING))]
 
 
@@ -103,9 +105,9 @@ _Source = tuple[str, Callable[[], str]]
 
 
 def _given() -> Iterator[_Source]:
-    said, path = store_key()
-    if said:
-        yield KEY, lambda: said
+    key, path = store_key()
+    if key:
+        yield KEY, lambda: key
     if path:
         yield KEY_FILE, lambda: secret(path, KEY_FILE)
 
@@ -119,12 +121,12 @@ def _kept(name: str) -> Iterator[_Source]:
 
 
 @cache
-def _ask_keyring(what: str, *said: str) -> str:
+def _ask_keyring(method: str, *arguments: str) -> str:
     """Asked once for each key: it may take longer than a search."""
     try:
         import keyring
 
-        if found := getattr(keyring, what)(_SERVICE, *said) or what == "set_password":
+        if found := getattr(keyring, method)(_SERVICE, *arguments) or method == "set_password":
             return str(found)
     except ImportError:
         raise InvalidSetting("keyring", "the package `keyring` is not installed; `pip install keyring`") from None

@@ -104,13 +104,17 @@ def field_condition(query: Query) -> tuple[str, list[Any]]:
     metadata = query.metadata or {}
     for name, wanted in metadata.items():
         compared = wanted if isinstance(wanted, Mapping) else {"$eq": wanted}
-        said = [(operator, one) for operator, one in compared.items() if operator in _COMPARED and _is_plain(name, one)]
-        found += [(f'{_METADATA}."{name}"\') {_COMPARED[operator]} ?', one) for operator, one in said]
+        conditions = [
+            (operator, value)
+            for operator, value in compared.items()
+            if operator in _COMPARED and _is_plain(name, value)
+        ]
+        found += [(f'{_METADATA}."{name}"\') {_COMPARED[operator]} ?', value) for operator, value in conditions]
     if metadata:  # last, since a call of Python takes longer than all before it
         found.append((f"has_metadata(CAST({_METADATA}') AS BLOB), ?)", json.dumps(metadata, default=dict)))
     condition = ""
-    for one, _ in reversed(found):  # SQLite evaluates all sides of an AND in an expression
-        condition = f"CASE WHEN {one} THEN {condition or '1'} END"
+    for test, _ in reversed(found):  # SQLite evaluates all sides of an AND in an expression
+        condition = f"CASE WHEN {test} THEN {condition or '1'} END"
     return condition and f"CASE WHEN json_valid(c.value) THEN {condition} END", [value for _, value in found]
 
 
@@ -124,8 +128,8 @@ def _is_plain(name: str, wanted: object) -> bool:
 def admitted(query: Query, position: str = "km_text.rowid") -> tuple[str, list[Any]]:
     """The same as a statement of the index takes it; empty where tags alone are left out, as nearly every search leaves
     out those of assessments: such rows are few, and a plain search is not to pay for them."""
-    others = (query.since, query.until, query.origins, query.metadata, query.min_confidence or None)
-    if all(one is None for one in others):
+    filters = (query.since, query.until, query.origins, query.metadata, query.min_confidence or None)
+    if all(value is None for value in filters):
         return "", []
     condition, values = field_condition(query)
     return condition and sql.ADMITTED.format(position=position, condition=condition), values

@@ -92,7 +92,7 @@ class Reader:
 
     def revisions(self, memory_id: str) -> list[Memory]:
         found = (rows.read_record(record) for (record,) in self._all(sql.REVISIONS, (memory_id,)))
-        return [one for one in found if one is not None and one.id == memory_id]
+        return [memory for memory in found if memory is not None and memory.id == memory_id]
 
     def with_revisions(self, more_than: int) -> dict[MemoryId, int]:
         return {MemoryId(one): count for one, count in self._all(sql.WITH_REVISIONS, (more_than,))}
@@ -234,9 +234,9 @@ class Reader:
         found = self._all(sql.AVERAGES, ())
         return matching.corpus(found[0][0] if found else b"")
 
-    def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
+    def beside(self, query: Query, contexts: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         standings = json.dumps(matching.readable(query))
-        lenders = list(said_in.items())
+        lenders = list(contexts.items())
         found: dict[int, Beside] = {}
         with self._connections.until(deadline_s):
             for first in range(0, len(lenders), _LENDERS_AT_ONCE):
@@ -265,7 +265,7 @@ class Reader:
 
     def next_due_s(self, remote: str) -> float | None:
         found = [self._all(sql.NEXT_DUE, (remote, state))[0:1] for state in ("pending", "leased")]
-        times = [one[0][0] for one in found if one and one[0][0] is not None]
+        times = [row[0][0] for row in found if row and row[0][0] is not None]
         return min(times, default=None)
 
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
@@ -293,7 +293,7 @@ class ThreadRows:
         values = (space, now_s, json.dumps(list(context_ids)), READ, most)
         return [
             Line(context_id, title if isinstance(title, str) else "", text, _texts(tags))
-            for context_id, title, text, tags in self._connections.rows(sql.SAID, values)
+            for context_id, title, text, tags in self._connections.rows(sql.LINES, values)
             if isinstance(text, str)
         ]
 
@@ -385,8 +385,12 @@ def _unbroken(query: Query, pieces: Sequence[str]) -> Iterator[tuple[str, list[A
     held = " + ".join([sql.HAS_PIECE] * len(pieces))
     latest = sql.PIECES_HELD.format(held=held, conditions=conditions)
     yield latest, [*_written(pieces), *column_values, *field_values]
-    pairs = (one + other[-1] for one, other in pairwise(pieces) if len(one) == len(other) and one[1:] == other[:-1])
-    if long := [one for one in (*pieces, *pairs) if len(one) >= _TRIGRAM]:
+    pairs = (
+        piece + next_piece[-1]
+        for piece, next_piece in pairwise(pieces)
+        if len(piece) == len(next_piece) and piece[1:] == next_piece[:-1]
+    )
+    if long := [piece for piece in (*pieces, *pairs) if len(piece) >= _TRIGRAM]:
         indexed = sql.PIECES.format(conditions=conditions)
         yield indexed, [matching.any_of(long), *column_values, *field_values]
 
@@ -409,7 +413,7 @@ def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
     return tuple(sorted(found, key=lambda position: abs(position - lender)))
 
 
-def _texts(said: object) -> tuple[str, ...]:
+def _texts(tags: object) -> tuple[str, ...]:
     """The texts in a JSON list."""
-    found = json.loads(said) if isinstance(said, str) and said.startswith("[") else []
-    return tuple(one for one in found if isinstance(one, str))
+    found = json.loads(tags) if isinstance(tags, str) and tags.startswith("[") else []
+    return tuple(tag for tag in found if isinstance(tag, str))

@@ -76,7 +76,7 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 
 def _replace(folder: Folder, damage: Malformed) -> None:
-    fresh, said = folder.salvaged, "what could be read was saved before"
+    fresh, outcome = folder.salvaged, "what could be read was saved before"
     fresh.check()
     was_trusted = is_trusted(folder if folder.exists() else fresh)
     if folder.exists():
@@ -85,7 +85,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
         try:
             saved, named = _refill(folder, fresh)
-            said = _told(saved)
+            outcome = _summary(saved)
         except BaseException:
             shutil.rmtree(fresh.store, ignore_errors=True)
             raise
@@ -97,7 +97,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         "the memory store in %s was damaged (%s) and has been replaced: %s%s",
         folder.store,
         damage.problem,
-        said,
+        outcome,
         f". The damaged files are kept in {kept}" if kept else "",
     )
 
@@ -117,27 +117,27 @@ def _refill(damaged: Folder, fresh: Folder) -> tuple[Counter[str], JsonObject]:
             ((_, error),) = engine.commit_locked([partial(_copy, batch)])
             if error is not None:
                 raise error
-            for one in batch:
-                if one is not None and one.named is not None:
-                    named = one.named
+            for row in batch:
+                if row is not None and row.named is not None:
+                    named = row.named
                 else:
-                    saved["lost" if one is None else one.kind] += 1
+                    saved["lost" if row is None else row.kind] += 1
     finally:
         engine.release()
     return saved, named
 
 
-def _told(saved: Counter[str]) -> str:
+def _summary(saved: Counter[str]) -> str:
     lost = f"; {counted(saved['lost'], 'row')} could not be read" if saved["lost"] else ""
     kinds = {MEMORIES: None, REVISIONS: None, DELIVERIES: None, DOCUMENTS: "documents and log items"}
-    told = [counted(saved[kind], kind, many) for kind, many in kinds.items() if saved[kind] or kind == MEMORIES]
-    return f"saved: {', '.join(told)}{lost}"
+    parts = [counted(saved[kind], kind, many) for kind, many in kinds.items() if saved[kind] or kind == MEMORIES]
+    return f"saved: {', '.join(parts)}{lost}"
 
 
 def _copy(found: Sequence[Saved | None], transaction: Transaction) -> None:
-    for one in found:
-        if one is not None:
-            one.write(transaction)
+    for row in found:
+        if row is not None:
+            row.write(transaction)
 
 
 # --- reading around broken pages --------------------------------------------------------------------------------------

@@ -76,14 +76,14 @@ def dump_text(text: str) -> str:
 
 def record(memory: Memory) -> str:
     """The record of a memory: its JSON object, of which the last member is a digest of all before it."""
-    said = dump(memory.to_json())[:-1]
-    return f'{said}{_DIGEST}{_digest_of(said)}"}}'
+    body = dump(memory.to_json())[:-1]
+    return f'{body}{_DIGEST}{_digest_of(body)}"}}'
 
 
 def is_whole(value: str) -> bool:
     """Whether a memory's value is as it was written."""
-    said, found, digest_of_it = value.rpartition(_DIGEST)
-    return bool(found) and digest_of_it == f'{_digest_of(said)}"}}'
+    body, found, digest_of_it = value.rpartition(_DIGEST)
+    return bool(found) and digest_of_it == f'{_digest_of(body)}"}}'
 
 
 def sealed(text: str) -> str:
@@ -203,14 +203,16 @@ def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
         position, standing, memory_id, space, context, kind, key, revision, significance, created_s, updated_s = columns
         scope = Scope.within(space, context_id=context)
         created, updated = (datetime.fromtimestamp(at_s, UTC) for at_s in (created_s, updated_s))
-        said = next((one for one in map(read_record, earlier) if one is not None and one.id == memory_id), None)
-        if said is None:
-            said = Memory(
+        memory = next(
+            (record for record in map(read_record, earlier) if record is not None and record.id == memory_id), None
+        )
+        if memory is None:
+            memory = Memory(
                 memory_id, key, DAMAGED, MemoryType(kind), significance, 1.0, (), None, scope, Origin.USER,
                 created, updated, revision,
             )  # fmt: skip
-        scope = replace(said.scope, project=scope.project, user=scope.user, context_id=context)
-        return Row(position, replace(said, key=key, scope=scope, revision=revision), _STANDINGS[standing])
+        scope = replace(memory.scope, project=scope.project, user=scope.user, context_id=context)
+        return Row(position, replace(memory, key=key, scope=scope, revision=revision), _STANDINGS[standing])
     except _UNREADABLE as error:
         _leave_out("what lies beside a damaged row", None, error)
         return None
@@ -219,7 +221,7 @@ def read_remains(columns: Sequence[Any], earlier: Sequence[Any]) -> Row | None:
 def read_rows(found: Iterable[tuple[Any, ...]]) -> list[Row]:
     """The memories in rows that begin with position, value and standing."""
     parsed = (read_row(*columns[:3]) for columns in found)
-    return [one for one in parsed if one is not None]
+    return [row for row in parsed if row is not None]
 
 
 def read_record(value: Any) -> Memory | None:
@@ -254,20 +256,20 @@ def delivery_columns(remote: str, item: str, delivery: Delivery) -> tuple[Any, .
 
 def delivery_digest(*values: Any) -> str:
     """SQLite gives back some whole numbers as floats."""
-    return _digest_of(repr([float(one) if isinstance(one, int) else one for one in values]))
+    return _digest_of(repr([float(value) if isinstance(value, int) else value for value in values]))
 
 
 def read_delivery(remote: str, item: str, found: Sequence[Any]) -> Delivery:
     """A delivery, given its columns. What cannot be read, or is not as it was written, becomes a dead one, which may
     have been sent: it is in nobody's way, and the user can have it tried again."""
     *values, digest = found
-    said: dict[str, Any] = {
-        name: one for (name, kinds), one in zip(_DELIVERY.items(), values, strict=True) if isinstance(one, kinds)
+    fields: dict[str, Any] = {
+        name: value for (name, kinds), value in zip(_DELIVERY.items(), values, strict=True) if isinstance(value, kinds)
     }
-    is_sound = said.keys() == _DELIVERY.keys() and said["state"] in _STATES
+    is_sound = fields.keys() == _DELIVERY.keys() and fields["state"] in _STATES
     if is_sound and digest == delivery_digest(remote, item, *values):
-        return Delivery(**{**said, "state": _STATES[said["state"]]})
-    change, remote_id = said.get("wanted", 1), said.get("remote_id")
+        return Delivery(**{**fields, "state": _STATES[fields["state"]]})
+    change, remote_id = fields.get("wanted", 1), fields.get("remote_id")
     return Delivery(
         change, None, DeliveryState.DEAD, first_sent=change, remote_id=remote_id, last_error=_UNREADABLE_DELIVERY
     )
@@ -296,11 +298,11 @@ def _memory(value: Any) -> Memory:
     return found
 
 
-def _leave_out(which: str, value: Any, error: Exception) -> None:
+def _leave_out(row_name: str, value: Any, error: Exception) -> None:
     """The error's own text may quote the row."""
     import logging  # loaded when there is something to say: most commands have nothing
 
     found = _ID.match(value) if isinstance(value, str) else None
-    told = which if found is None else f"{which}, memory {found[1]},"
+    described = row_name if found is None else f"{row_name}, memory {found[1]},"
     log = logging.getLogger("kingly_memory.store")
-    log.warning("%s of the memory store cannot be read and is left out (%s)", told, type(error).__name__)
+    log.warning("%s of the memory store cannot be read and is left out (%s)", described, type(error).__name__)

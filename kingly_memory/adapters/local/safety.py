@@ -106,7 +106,9 @@ def check_table(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether a damaged database has the table of the rows. Raises StoreUntrusted when it is not the one we make."""
     found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name = 'Cache'").fetchall()
     for columns in found:
-        if not _is_ours({}, *(one if isinstance(one, str) else one.decode(errors="replace") for one in columns)):
+        if not _is_ours(
+            {}, *(column if isinstance(column, str) else column.decode(errors="replace") for column in columns)
+        ):
             raise StoreUntrusted(str(path), "its table of memories is not the one that kingly-memory made")
     return bool(found)
 
@@ -125,9 +127,9 @@ def _is_ours(schema: Mapping[str, str], kind: str, name: str, text: str | None) 
 
 def check_pages(connection: sqlite3.Connection) -> None:
     """Read every page. Raises sqlite3.DatabaseError when tables and indexes do not fit together."""
-    for (said,) in connection.execute("PRAGMA integrity_check(1)"):
-        if said != "ok":
-            raise _broken(said)
+    for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
+        if problem != "ok":
+            raise _broken(problem)
 
 
 def read_all(connection: sqlite3.Connection) -> list[str]:
@@ -140,9 +142,11 @@ def read_all(connection: sqlite3.Connection) -> list[str]:
         if row is None:
             damaged.append(str(key).removeprefix("m:"))
             continue
-        said = rows.columns(row.memory, row.standing, now_s)
-        there = zip(sql.COLUMNS, said, columns, strict=True)
-        wrong = [name for name, one, other in there if one != other and name != "written_s" and (name, other) != _LOST]
+        expected = rows.columns(row.memory, row.standing, now_s)
+        pairs = zip(sql.COLUMNS, expected, columns, strict=True)
+        wrong = [
+            name for name, first, second in pairs if first != second and name != "written_s" and (name, second) != _LOST
+        ]
         if wrong or f"m:{row.memory.id}" != key:
             raise _broken(f"a row of km_memory has another {', '.join(wrong)} than its record")
         counted[rows.counted_as(row.memory.scope.space, row.memory.type, row.standing)] += 1
@@ -166,8 +170,8 @@ def damaged_rows(ask: Callable[[str, tuple[int, int]], Iterable[tuple[Any, ...]]
     ]
 
 
-def _broken(said: str) -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError(said)
+def _broken(problem: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(problem)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 
@@ -226,9 +230,9 @@ def failure(error: BaseException, path: str, inode: Inode | None, waited_s: floa
     if isinstance(error, StoreError):
         return error
     if isinstance(error, sqlite.Error):
-        said = damage_in(error)
-        if said or _BROKEN_FILE & {primary_code(error), error_code(error)}:
-            return Malformed(path, said or str(error), inode)
+        problem = damage_in(error)
+        if problem or _BROKEN_FILE & {primary_code(error), error_code(error)}:
+            return Malformed(path, problem or str(error), inode)
         if primary_code(error) in _LOCKED:
             return StoreBusy(waited_s)
         if error_code(error) == sqlite3.SQLITE_READONLY_ROLLBACK:

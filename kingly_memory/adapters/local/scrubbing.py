@@ -91,8 +91,8 @@ def _holds(aside: Path, needles: Collection[bytes]) -> bool:
 
 def _holds_space(aside: Path, space: str) -> bool:
     """Whether it has a memory or a document of that space."""
-    said = rows.dump(Scope.within(space).to_json())[1:].partition('"agent":')  # the space comes first in a record
-    if _holds(aside, ["".join(said[:2]).encode()]):
+    beginning = rows.dump(Scope.within(space).to_json())[1:].partition('"agent":')  # the space comes first in a record
+    if _holds(aside, ["".join(beginning[:2]).encode()]):
         return True
     database = Folder(aside.parent, aside.name).database
     if not database.is_file() or database.is_symlink():

@@ -201,7 +201,7 @@ DELETE_MEMORY = (
     "DELETE FROM km_memory WHERE id = ?",
     DROP_VECTORS,
 )
-SAID_AT = (
+SAME_CONTENT = (
     "SELECT rowid, value, tag FROM Cache "
     "WHERE rowid = (SELECT max(position) FROM km_memory WHERE said = ? AND standing = 'live')"
 )
@@ -348,7 +348,7 @@ STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
-IS_SAID_IN = "SELECT 1 FROM km_memory WHERE space = ? AND context = ? AND standing IN ('live', 'archived') LIMIT 1"
+HAS_CONTEXT = "SELECT 1 FROM km_memory WHERE space = ? AND context = ? AND standing IN ('live', 'archived') LIMIT 1"
 _NEAR = (
     "SELECT group_concat(position) FROM (SELECT position FROM km_memory WHERE space = ?3 "
     "AND context = lender.context AND position {beyond} at AND type = 'episodic' "
@@ -539,7 +539,7 @@ TALKS = (
 )
 """Of memories whose records begin with their ids, as sound ones do. The third column says when the rows were written or
 their standings changed: in microseconds modulo 2^40, so that no sum of them is too large."""
-SAID = (
+LINES = (
     "SELECT context, json_extract(c.value, '$.title'), substr(json_extract(c.value, '$.content'), 1, ?4), "
     "json_extract(c.value, '$.tags') FROM (SELECT position AS place, context, "
     "row_number() OVER (PARTITION BY context ORDER BY position DESC) AS number, "

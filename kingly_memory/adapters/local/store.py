@@ -40,7 +40,7 @@ _UNREAD: JsonObject = {"share": 0, "at": 0.0, "began": 0.0, "whole": None, "dama
 
 _Job = tuple["Callable[[Transaction], Any]", Any, "AbstractEventLoop | None"]
 """A change, the future of whoever waits for it, and the event loop that this belongs to, if it belongs to one."""
-_Told = tuple[Any, "Outcome"]
+_Settled = tuple[Any, "Outcome"]
 """Such a future, and what became of the change."""
 
 
@@ -129,7 +129,7 @@ class DiskStore:
     def read_all(self, now_s: float) -> list[str]:
         def change(transaction: Transaction) -> list[str]:
             found = cast("DiskTransaction", transaction).read_all()
-            memories = [one for one in found if one.startswith("memory ")]  # which `status` does not count
+            memories = [name for name in found if name.startswith("memory ")]  # which `status` does not count
             noted = {"share": 0, "at": now_s, "began": now_s, "whole": now_s, "damaged": memories[:MOST_DAMAGED]}
             transaction.set_facet(HOME, READ, noted)
             return found
@@ -191,12 +191,12 @@ class DiskStore:
                 outcomes = engine.commit([change for change, *_ in batch])
             except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
                 outcomes = [(None, error)] * len(batch)
-            told: dict[AbstractEventLoop | None, list[_Told]] = {}
+            by_loop: dict[AbstractEventLoop | None, list[_Settled]] = {}
             for (_, waiting, loop), outcome in zip(batch, outcomes, strict=True):
-                told.setdefault(loop, []).append((waiting, outcome))
-            for loop, own in told.items():
+                by_loop.setdefault(loop, []).append((waiting, outcome))
+            for loop, own in by_loop.items():
                 if loop is None:
-                    _tell([one for one in own if one[0].set_running_or_notify_cancel()])
+                    _tell([waited for waited in own if waited[0].set_running_or_notify_cancel()])
                 else:  # each loop is woken once: with each wake it takes the interpreter from this thread
                     with suppress(RuntimeError):  # the loop has ended, and with it all who waited there
                         loop.call_soon_threadsafe(_tell, own)
@@ -242,8 +242,8 @@ class DiskStore:
         self._begin()
 
 
-def _tell(told: Sequence[_Told]) -> None:
-    for waiting, (value, error) in told:
+def _tell(outcomes: Sequence[_Settled]) -> None:
+    for waiting, (value, error) in outcomes:
         if waiting.done():  # nobody waits any more
             continue
         if error is None:

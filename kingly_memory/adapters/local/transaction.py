@@ -69,7 +69,7 @@ class Vocabulary:
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit, when the text index is written."""
         if self._doubtful:
-            gone = {word for word in self._doubtful if not _is_said(connection, word)}
+            gone = {word for word in self._doubtful if not _is_used(connection, word)}
             connection.executemany(sql.UNLEARN, [(len(word), word) for word in gone])
             self._known -= self._doubtful
             self._noted -= gone  # it was forgotten in the same commit, and its words were noted once more
@@ -93,8 +93,8 @@ def _words(memory: Memory) -> set[str]:
     return set(_WORD.findall(" ".join((memory.title or "", memory.content, *memory.tags)).casefold()))
 
 
-def _is_said(connection: sqlite3.Connection, word: str) -> bool:
-    """Whether a memory has that very word; one of whose stem very many memories have words counts as said."""
+def _is_used(connection: sqlite3.Connection, word: str) -> bool:
+    """Whether a memory has that very word; one of whose stem very many memories have words counts as used."""
     if len(word) > LONGEST_WORD:
         return True
     found = connection.execute(sql.SAYING, (f'"{word}"', MOST_ASKED)).fetchall()
@@ -189,12 +189,12 @@ class DiskTransaction:
         return None
 
     def same_as(self, memory: Memory) -> Row | None:
-        for position, record, standing in self._all(sql.SAID_AT, memory.content_digest):
+        for position, record, standing in self._all(sql.SAME_CONTENT, memory.content_digest):
             return rows.read_row(position, record, standing)
         return None
 
-    def is_said_in(self, space: str, context_id: str) -> bool:
-        return bool(self._all(sql.IS_SAID_IN, space, context_id))
+    def has_context(self, space: str, context_id: str) -> bool:
+        return bool(self._all(sql.HAS_CONTEXT, space, context_id))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)
@@ -360,12 +360,12 @@ class DiskTransaction:
             found = self._all(sql.EARLY, remote, now_s, farthest_s, limit)
             if any(attempts not in (0, 1) for _, attempts in found):
                 found = self._all(sql.EARLY_IN_TURN, remote, now_s, farthest_s, limit)
-            return [MemoryId(one) for one, _ in found]
+            return [MemoryId(memory_id) for memory_id, _ in found]
         due: list[tuple[str, float]] = []
         for state in ("pending", "leased"):
             due += self._all(sql.DUE, remote, state, now_s, limit)
             due += self._all(sql.FAR_AHEAD, remote, state, farthest_s, limit)
-        return [MemoryId(one) for one, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))[:limit]]
+        return [MemoryId(memory_id) for memory_id, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))[:limit]]
 
     # --- steps
 

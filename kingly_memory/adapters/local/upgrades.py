@@ -39,10 +39,10 @@ def is_due(layout: int) -> bool:
 
 def schema(layout: int) -> Mapping[str, str]:
     """The statements of a layout's own objects, from FIRST on. Of a newer layout we know those of this one."""
-    said: dict[str, str | None] = {**sql.SCHEMA}
+    statements: dict[str, str | None] = {**sql.SCHEMA}
     for step in reversed(STEPS[max(layout - FIRST, 0) :]):
-        said |= step.before
-    return {name: statement for name, statement in said.items() if statement is not None}
+        statements |= step.before
+    return {name: statement for name, statement in statements.items() if statement is not None}
 
 
 def run_next(connection: sqlite3.Connection, layout: int) -> None:

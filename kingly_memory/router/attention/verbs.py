@@ -23,7 +23,7 @@ from kingly_memory.router import thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.attention.focus import Unfocused
-from kingly_memory.router.delivery.known_remotes import told_of
+from kingly_memory.router.delivery.known_remotes import remotes_for_links
 from kingly_memory.router.delivery.outbox import want_marks
 from kingly_memory.router.lifecycle import lifetimes
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, Named
@@ -318,6 +318,6 @@ class Attention:
 
 
 def _tell(transaction: Transaction, memory_ids: Sequence[MemoryId], context: WriteContext) -> None:
-    for remote in told_of(transaction, context.space, context.routes):
+    for remote in remotes_for_links(transaction, context.space, context.routes):
         for memory_id in memory_ids:
             want_marks(transaction, remote, memory_id, context.now_s)

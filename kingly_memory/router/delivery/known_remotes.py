@@ -50,8 +50,8 @@ def remotes_of(transaction: Transaction, space: str) -> list[str]:
     return [name for name, facet in facets if facet is not None and space in facet["projects"]]
 
 
-def told_of(transaction: Transaction, space: str, routes: Routes | None) -> list[str]:
-    """The remotes that are told of what is said beside the memories of a project."""
+def remotes_for_links(transaction: Transaction, space: str, routes: Routes | None) -> list[str]:
+    """The remotes that get the links, pins and ratings of a project's memories."""
     once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
     return list(dict.fromkeys([*remotes_of(transaction, space), *(route.name for route in once)]))
 
@@ -82,7 +82,7 @@ def add(
     known = transaction.facet("remote", remote) or unused(endpoint)
     is_earlier = earlier and space not in known["earlier"]
     if space not in known["projects"] or is_earlier:
-        others = [one for one in known["backlog"] if one != space]
+        others = [project for project in known["backlog"] if project != space]
         known = {
             **known,
             "projects": {space: now_s, **known["projects"]},
@@ -109,10 +109,13 @@ def part(transaction: Transaction, space: str) -> None:
     for name in transaction.owners("remote"):
         known = transaction.facet("remote", name)
         if known is not None and space in known["projects"]:
-            left = {which: [one for one in known[which] if one != space] for which in ("earlier", "backlog")}
+            left = {
+                list_name: [project for project in known[list_name] if project != space]
+                for list_name in ("earlier", "backlog")
+            }
             since, shared = (
-                {one: said for one, said in known.get(which, {}).items() if one != space}
-                for which in ("projects", "shared")
+                {project: value for project, value in known.get(field_name, {}).items() if project != space}
+                for field_name in ("projects", "shared")
             )
             transaction.set_facet("remote", name, {**known, **left, "projects": since, "shared": shared})
 
@@ -149,7 +152,7 @@ def backfill(transaction: Transaction, remote: str, space: str, now_s: float, af
         first = first_delivery(transaction, remote, memory, now_s) if before is None else None
         transaction.set_delivery(remote, memory.id, first or delivery.wanted(before, memory.revision, now_s))
     if not batch:
-        backlog = [one for one in known["backlog"] if one != space]
+        backlog = [project for project in known["backlog"] if project != space]
         transaction.set_facet("remote", remote, {**known, "backlog": backlog})
     return MadeDue(len(batch), batch[-1].id if batch else None)
 
@@ -198,7 +201,7 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> t
         since_s = None if known is None else known["projects"].get(space)
         counts = reader.outbox_counts(route.name)
         is_used = route in in_use
-        one = KnownRemote(
+        remote = KnownRemote(
             name=route.name,
             endpoint=route.endpoint,
             label=route.label if is_used and route.label != UNNAMED else None,
@@ -208,10 +211,10 @@ def known_remotes(reader: StoreReader, in_use: Sequence[Route], space: str) -> t
             dead=counts["dead"],
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
             earlier=known is not None and space in known["earlier"],
-            shared=tuple("/".join(one) for one in (known or {}).get("shared", {}).get(space, ())),
+            shared=tuple("/".join(namespace) for namespace in (known or {}).get("shared", {}).get(space, ())),
             is_strange=known is None,
         )
-        found.append(one)
+        found.append(remote)
     return tuple(found)
 
 
@@ -220,9 +223,9 @@ def remote_ids(reader: StoreReader, memory_ids: Sequence[str], in_use: Sequence[
     found: dict[str, str] = {}
     routes = (*in_use, *_others(reader, in_use))
     for each in reader.deliveries([route.name for route in routes], memory_ids).values():
-        for memory_id, one in each.items():
-            if one.remote_id is not None:
-                found.setdefault(memory_id, one.remote_id)
+        for memory_id, entry in each.items():
+            if entry.remote_id is not None:
+                found.setdefault(memory_id, entry.remote_id)
     return found
 
 
@@ -230,11 +233,11 @@ def deliveries(reader: StoreReader, memory_id: str) -> list[JsonObject]:
     """Where a memory stands with each remote that it was ever to go to, in use here or not."""
     routes = _others(reader, ())
     known = reader.deliveries([route.name for route in routes], [memory_id])
-    told = [(route.endpoint, known[route.name].get(memory_id)) for route in routes]
+    by_endpoint = [(route.endpoint, known[route.name].get(memory_id)) for route in routes]
     return [
-        {"endpoint": endpoint, "delivery": one.state.value, "remote_id": one.remote_id}
-        for endpoint, one in told
-        if one is not None
+        {"endpoint": endpoint, "delivery": entry.state.value, "remote_id": entry.remote_id}
+        for endpoint, entry in by_endpoint
+        if entry is not None
     ]
 
 
@@ -258,7 +261,7 @@ def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, space: st
         return None
     wanted = [row.memory.id for row in rows if routes.of(row.memory)]
     found = reader.deliveries([route.name], wanted)[route.name]
-    return len(wanted) - sum(one.state is not DeliveryState.LOCAL_ONLY for one in found.values())
+    return len(wanted) - sum(entry.state is not DeliveryState.LOCAL_ONLY for entry in found.values())
 
 
 def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:
@@ -275,11 +278,15 @@ def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:
 def forgettable(known: Sequence[KnownRemote], address: str, name: str | None) -> KnownRemote:
     """The remote at this address, which the store knows by this name. Raises InvalidInput unless it may be forgotten;
     the error never repeats the address, which may hold a password."""
-    found = next((one for one in known if name == one.name or address in (one.endpoint, one.label)), None)
+    found = next(
+        (remote for remote in known if name == remote.name or address in (remote.endpoint, remote.label)), None
+    )
     if found is None:
-        others = [one.endpoint for one in known if not one.in_use]
-        told = f"those that may be forgotten are {' and '.join(others)}" if others else "none is left to be forgotten"
-        raise InvalidInput("address", f"this home knows no remote of that name or address; {told}")
+        others = [remote.endpoint for remote in known if not remote.in_use]
+        choices = (
+            f"those that may be forgotten are {' and '.join(others)}" if others else "none is left to be forgotten"
+        )
+        raise InvalidInput("address", f"this home knows no remote of that name or address; {choices}")
     if found.in_use:
         raise InvalidInput("address", "that remote is in use here; leave it out of --remote and KINGLY_REMOTE first")
     return found

@@ -224,28 +224,28 @@ def receipt_of(
             reason = _not_significant(memory)
         return Receipt(memory.id, memory.key, memory.revision, ("local",), DeliveryState.LOCAL_ONLY, None, reason)
     each = {route.label: _status(memory, deliveries.get(route.name)) for route in known}
-    states = {one.state for one in each.values()}
+    states = {status.state for status in each.values()}
     matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
     if memory.significance <= REMOTE_ABOVE:
         reason = _not_significant(memory)
     elif len(each) == 1:
         reason = next(iter(each.values())).reason
     else:
-        reason = "; ".join(f"{label}: {one.reason}" for label, one in each.items())
+        reason = "; ".join(f"{label}: {status.reason}" for label, status in each.items())
     is_plain = routes is None or routes.is_plain
     return Receipt(
         id=memory.id,
         key=memory.key,
         revision=memory.revision,
-        layers=("local", *(label for label, one in each.items() if one.state is DeliveryState.DELIVERED)),
+        layers=("local", *(label for label, status in each.items() if status.state is DeliveryState.DELIVERED)),
         delivery=next((state for state in matters_most if state in states), DeliveryState.LOCAL_ONLY),
-        remote_id=next((one.remote_id for one in each.values() if one.remote_id is not None), None),
+        remote_id=next((status.remote_id for status in each.values() if status.remote_id is not None), None),
         reason=reason,
         remotes={}
         if is_plain
         else {
-            label: {"delivery": one.state.value, "remote_id": one.remote_id, "reason": one.reason}
-            for label, one in each.items()
+            label: {"delivery": status.state.value, "remote_id": status.remote_id, "reason": status.reason}
+            for label, status in each.items()
         },
     )
 

@@ -203,7 +203,7 @@ class Claim:
                 passed.update(fresh)
             home = transaction.facet(HOME, INCARNATION) or {}
             mark = str(home["id"])[:INCARNATION_CHARACTERS] if home.get("restored") else ""
-            return [replace(one, incarnation=mark) for one in found.values()] if mark else list(found.values())
+            return [replace(item, incarnation=mark) for item in found.values()] if mark else list(found.values())
 
         return change
 
@@ -246,11 +246,11 @@ class Claim:
         """A link, or the marks of a memory. What cannot be sent now is not due any more: for good, or until the remote
         acknowledges an end of it again."""
         outbox = outbox_of_links(self.remote)
-        found, told = transaction.delivery(outbox, item_id), _told(transaction, self.remote, item_id)
-        if found is None or told is None:
+        found, described = transaction.delivery(outbox, item_id), _described(transaction, self.remote, item_id)
+        if found is None or described is None:
             transaction.set_delivery(outbox, item_id, None)
             return None
-        name, subject = told
+        name, subject = described
         if found.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
             log.warning("the delivery of %s is dead: %s", name, found.last_error)
             transaction.set_delivery(outbox, item_id, found)
@@ -268,7 +268,7 @@ class Claim:
 
         outbox = outbox_of_documents(self.remote)
         found = transaction.delivery(outbox, item_id)
-        subject = None if found is None else shared.told(transaction, self.remote, item_id, found.remote_id)
+        subject = None if found is None else shared.remote_document(transaction, self.remote, item_id, found.remote_id)
         if found is None or subject is None:
             shared.let_go(transaction, self.remote, item_id)
             return None
@@ -291,7 +291,9 @@ def is_awaited(parent: Row | None, found: Delivery | None, child: Memory) -> boo
     return is_for_it and found.waits and thoughts.follows(child, parent.memory)
 
 
-def _told(transaction: Transaction, remote: str, item_id: str) -> tuple[str, RemoteLink | RemoteMarks | None] | None:
+def _described(
+    transaction: Transaction, remote: str, item_id: str
+) -> tuple[str, RemoteLink | RemoteMarks | None] | None:
     """What logs call a link or the marks of a memory, and what the remote is told of it, if it may be by now. None for
     a link that is gone."""
     source, _, called = item_id.rpartition(":")

@@ -37,12 +37,12 @@ def item_of(space: str, name: str) -> str:
 
 def prefixes(known: JsonObject | None, space: str) -> list[Namespace]:
     """The beginnings of the space's namespaces that a remote shares, by what is known of it."""
-    return [] if known is None else [tuple(one) for one in known.get("shared", {}).get(space, ())]
+    return [] if known is None else [tuple(namespace) for namespace in known.get("shared", {}).get(space, ())]
 
 
 def is_shared(known: JsonObject | None, space: str, namespace: Namespace) -> bool:
     path = namespace[1:] if namespace[0] == LOG else namespace
-    return any(path[: len(one)] == one for one in prefixes(known, space))
+    return any(path[: len(prefix)] == prefix for prefix in prefixes(known, space))
 
 
 def later_than(before: datetime, now: datetime) -> datetime:
@@ -132,20 +132,20 @@ def _remember(
     purged: bool = False,
 ) -> None:
     if removed_at is not None:
-        said: JsonObject = {"removed_at": removed_at.timestamp(), **({"purged": True} if purged else {})}
+        fields: JsonObject = {"removed_at": removed_at.timestamp(), **({"purged": True} if purged else {})}
     else:
-        said = {} if place is None else {"place": [*place[0], place[1]]}
-    transaction.set_facet(DOCUMENT, item, {"space": space, **said})
+        fields = {} if place is None else {"place": [*place[0], place[1]]}
+    transaction.set_facet(DOCUMENT, item, {"space": space, **fields})
 
 
-def came(transaction: Transaction, remote: str, one: RemoteDocument, place: Place | None) -> None:
+def came(transaction: Transaction, remote: str, document: RemoteDocument, place: Place | None) -> None:
     """A document is here as the hub has it, or is gone: then it has no place."""
-    outbox, item = outbox_of_documents(remote), item_of(one.space, one.name)
-    _remember(transaction, one.space, item, place, one.at if place is None else None)
+    outbox, item = outbox_of_documents(remote), item_of(document.space, document.name)
+    _remember(transaction, document.space, item, place, document.at if place is None else None)
     before = transaction.delivery(outbox, item)
     change = 1 if before is None else before.wanted
     state = DeliveryState.DELIVERED
-    at_rest = Delivery(change, None, state=state, acknowledged=change, remote_id=one.state)
+    at_rest = Delivery(change, None, state=state, acknowledged=change, remote_id=document.state)
     transaction.set_delivery(outbox, item, at_rest)
 
 
@@ -155,18 +155,18 @@ def place_of(transaction: Transaction, item: str) -> Place | None:
     return (tuple(labels[:-1]), labels[-1]) if labels else None
 
 
-def told(transaction: Transaction, remote: str, item: str, based_on: str | None) -> RemoteDocument | None:
+def remote_document(transaction: Transaction, remote: str, item: str, based_on: str | None) -> RemoteDocument | None:
     """What a remote is told of a document; None where there is nothing to tell any more: it ended, or it is not shared
     any longer."""
-    said = transaction.facet(DOCUMENT, item)
-    if said is None:
+    facet = transaction.facet(DOCUMENT, item)
+    if facet is None:
         return None
-    space, name = said["space"], item.partition(".")[0]
-    if "removed_at" in said:
-        at = datetime.fromtimestamp(said["removed_at"], UTC)
-        return RemoteDocument(name, space, at, based_on=based_on, purged=said.get("purged", False))
-    if "ended_at" in said and based_on:
-        at = datetime.fromtimestamp(said["ended_at"], UTC)
+    space, name = facet["space"], item.partition(".")[0]
+    if "removed_at" in facet:
+        at = datetime.fromtimestamp(facet["removed_at"], UTC)
+        return RemoteDocument(name, space, at, based_on=based_on, purged=facet.get("purged", False))
+    if "ended_at" in facet and based_on:
+        at = datetime.fromtimestamp(facet["ended_at"], UTC)
         return RemoteDocument(name, space, at, based_on=based_on, ended=True)
     place = place_of(transaction, item)
     document = None if place is None else transaction.documents.document(space, *place)
@@ -195,8 +195,8 @@ def share(transaction: Transaction, space: str, prefix: Namespace, now_s: float,
     anew, since what the hub has of that namespace was passed by."""
     remotes = _remotes(transaction, space)
     for remote, known in remotes.items() if after is None else ():
-        told = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
-        transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: told}})
+        namespaces = [list(one) for one in dict.fromkeys([*prefixes(known, space), prefix])]
+        transaction.set_facet("remote", remote, {**known, "shared": {**known.get("shared", {}), space: namespaces}})
         read_anew(remote, space)(transaction)
     places = transaction.documents.places(space, prefix, AT_ONCE, after) if remotes else []
     due = 0
@@ -216,7 +216,7 @@ def read_anew(transaction: Transaction, remote: str, space: str) -> None:
     """The feed of the space's documents is read from its beginning."""
     known = transaction.facet("remote", remote)
     if known is not None:
-        read = {which: until for which, until in known["read"].items() if which != cursor_of(space)}
+        read = {cursor: until for cursor, until in known["read"].items() if cursor != cursor_of(space)}
         transaction.set_facet("remote", remote, {**known, "read": read})
 
 
@@ -233,7 +233,7 @@ def unshare(transaction: Transaction, space: str, prefix: Namespace, after: Plac
     known = _remotes(transaction, space)
     for place in places:
         item = item_of(space, name_of(*place))
-        parted = [one for one, facet in known.items() if not is_shared(facet, space, place[0])]
+        parted = [remote for remote, facet in known.items() if not is_shared(facet, space, place[0])]
         for remote in parted:
             transaction.set_delivery(outbox_of_documents(remote), item, None)
         if len(parted) == len(known):

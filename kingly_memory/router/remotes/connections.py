@@ -85,9 +85,11 @@ class RemoteConnection:
         return self._made_side(space)
 
     def _made_side(self, space: str) -> RemoteSide:
-        one = self._services
-        cache = RemoteCache(self.part.name, space, store=one.store, clock=one.clock, settings=one.settings)
-        pull = Reading(self.part.name, space, one).pull
+        services = self._services
+        cache = RemoteCache(
+            self.part.name, space, store=services.store, clock=services.clock, settings=services.settings
+        )
+        pull = Reading(self.part.name, space, services).pull
         return RemoteSide(self.part.name, self.part.remote, self._link, cache, pull=pull, label=self.part.label)
 
     def begin(self) -> Future[bool]:
@@ -159,7 +161,7 @@ class RemoteConnection:
 
     async def until_idle(self) -> None:
         """Wait while there is something to send and a remote that takes it."""
-        while not self._link.is_kept_waiting and (self._link.is_asking or self._is_busy()):
+        while not self._link.is_kept_waiting and (self._link.is_calling or self._is_busy()):
             self.wake()
             await asyncio.sleep(POLITE_S)
 
@@ -356,10 +358,10 @@ class Remotes:
     async def finish_sending(self, seconds: float) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer, however many remotes."""
 
-        async def until_idle(one: RemoteConnection) -> None:
+        async def until_idle(connection: RemoteConnection) -> None:
             with contextlib.suppress(TimeoutError, KinglyMemoryError):
                 async with asyncio.timeout(seconds):
-                    await one.until_idle()
+                    await connection.until_idle()
 
         await _at_once([until_idle(one) for one in self.connections])
         await _at_once([one.side.settle() for one in self.connections])

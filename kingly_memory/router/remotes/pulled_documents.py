@@ -23,29 +23,29 @@ from kingly_memory.router.delivery import shared
 from kingly_memory.router.delivery.moves import outbox_of_documents
 
 
-def take(transaction: Transaction, remote: str, one: RemoteDocument, now: datetime) -> bool:
+def take(transaction: Transaction, remote: str, listed: RemoteDocument, now: datetime) -> bool:
     """True when a document is new here, another one, or gone."""
-    rows, space, item = transaction.documents, one.space, shared.item_of(one.space, one.name)
+    rows, space, item = transaction.documents, listed.space, shared.item_of(listed.space, listed.name)
     delivery, known = transaction.delivery(outbox_of_documents(remote), item), transaction.facet("remote", remote)
-    if delivery is not None and (delivery.waits or delivery.remote_id == one.state):
+    if delivery is not None and (delivery.waits or delivery.remote_id == listed.state):
         return False
-    document = one.document
+    document = listed.document
     place = shared.place_of(transaction, item) if document is None else (document.namespace, document.key)
     if place is None or not shared.is_shared(known, space, place[0]):
         return False
-    here = documents.there(rows, space, *place, now)
+    here = documents.existing(rows, space, *place, now)
     if document is None and here is None:
         return False
     is_same = here is not None and document is not None and as_json(here.value) == as_json(document.value)
     is_own = delivery is None or delivery.state is DeliveryState.DEAD
-    if here is not None and is_own and not is_same and not one.purged and place[0][0] != LOG:
+    if here is not None and is_own and not is_same and not listed.purged and place[0][0] != LOG:
         _keep_beside(transaction, space, here, now)
     if document is None:
         rows.remove(space, *place)
     else:
         version = documents.next_version(rows, space, here)
-        rows.put(space, document._replace(version=version), as_json(document.value), one.text)
-    shared.came(transaction, remote, one, None if document is None else place)
+        rows.put(space, document._replace(version=version), as_json(document.value), listed.text)
+    shared.came(transaction, remote, listed, None if document is None else place)
     return True
 
 

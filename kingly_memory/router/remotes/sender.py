@@ -219,8 +219,8 @@ class Sender:
         return [item for item in items if now.get(item.id) != item.leased or self._is_too_early(item)]
 
     def _is_too_early(self, item: Leased) -> bool:
-        parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
-        if parent is None or is_told or not isinstance(item.subject, Memory):
+        parent, goes_anyway = parent_of(item), item.forgotten or item.leased.remote_id is not None
+        if parent is None or goes_anyway or not isinstance(item.subject, Memory):
             return False
         return outbox.is_awaited(self._services.reader.row(parent), self.delivery_of(self._name, parent), item.subject)
 
@@ -235,7 +235,7 @@ class Sender:
             nonlocal tries, is_wished
             began_s, tries = self.monotonic_s(), tries + 1
             try:
-                async with self._link.asking():
+                async with self._link.calling():
                     outcomes = await self._call(items, again=tries > 1)
             except RemoteError as error:
                 await self._hear(error, began_s, is_last=tries >= self.pace.send_tries)
@@ -326,7 +326,9 @@ class Sender:
             await self._postpone(items, answer.error)
             return
         taken = [
-            (item, one) for item, one in zip(items, answer.outcomes, strict=True) if not isinstance(one, RemoteRefused)
+            (item, outcome)
+            for item, outcome in zip(items, answer.outcomes, strict=True)
+            if not isinstance(outcome, RemoteRefused)
         ]
         if taken:
             await self._acknowledge(taken)
@@ -567,7 +569,9 @@ def failed(batch: Sequence[Leased], answer: Answer) -> set[str]:
     if answer.error is not None:
         return {item.id for item in batch}
     outcomes = zip(batch, answer.outcomes, strict=True)
-    return {item.id for item, one in outcomes if isinstance(one, RemoteRefused) and not goes_at_once(one, item)}
+    return {
+        item.id for item, outcome in outcomes if isinstance(outcome, RemoteRefused) and not goes_at_once(outcome, item)
+    }
 
 
 def goes_at_once(error: RemoteError, item: Leased) -> bool:

@@ -166,8 +166,8 @@ class Reading:
             known = transaction.facet("remote", self._remote)
             if known is not None:
                 others = {space: why for space, why in known.get("refused", {}).items() if space != self._space}
-                told = others if refused is None else {**others, self._space: refused}
-                transaction.set_facet("remote", self._remote, {**known, "refused": told})
+                refusals = others if refused is None else {**others, self._space: refused}
+                transaction.set_facet("remote", self._remote, {**known, "refused": refusals})
 
         await self._services.write(change)
 
@@ -199,20 +199,20 @@ class Pulled:
 
     def page(self, page: Changes) -> Callable[[Transaction], int]:
         """How many memories are new or other here."""
-        ends = {end for one in page.found for link in one.links for end in (link.source_id, link.target_id)}
+        ends = {end for entry in page.found for link in entry.links for end in (link.source_id, link.target_id)}
 
         def change(transaction: Transaction) -> int:
             if transaction.facet("remote", self.remote) is None:  # taken out of the home meanwhile
                 return 0
-            here = self.reader.by_remote_id(self.remote, [*ends, *(one.remote_id for one in page.found)])
+            here = self.reader.by_remote_id(self.remote, [*ends, *(entry.remote_id for entry in page.found)])
             news = set[str]()
-            for one in page.found:
+            for entry in page.found:
                 self.check()
-                if self._take(transaction, one, here):
-                    news.add(one.remote_id)
-            for link in (link for one in page.found for link in one.links):
+                if self._take(transaction, entry, here):
+                    news.add(entry.remote_id)
+            for link in (link for entry in page.found for link in entry.links):
                 self._join(transaction, link, here)
-            news |= {one.remote_id for one in page.found if self._mark(transaction, one, here)}
+            news |= {entry.remote_id for entry in page.found if self._mark(transaction, entry, here)}
             self._read(transaction, self.context.space, page)
             return len(news)
 
@@ -226,12 +226,12 @@ class Pulled:
             if (transaction.facet("remote", self.remote) or {"read": {}})["read"].get(cursor) != since:
                 return 0
             news = 0
-            for one in page.found:
+            for entry in page.found:
                 self.check()
-                if pulled_documents.take(transaction, self.remote, one, self.context.now):
+                if pulled_documents.take(transaction, self.remote, entry, self.context.now):
                     news += 1
-                    if one.purged:
-                        transaction.set_facet(_UNSCRUBBED, one.name, {})
+                    if entry.purged:
+                        transaction.set_facet(_UNSCRUBBED, entry.name, {})
             self._read(transaction, cursor, page)
             return news
 
@@ -243,54 +243,54 @@ class Pulled:
             read, unread = {**known["read"], cursor: page.until}, known.get("unread", 0) + page.left_out
             transaction.set_facet("remote", self.remote, {**known, "read": read, "unread": unread})
 
-    def _take(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> bool:
-        said = None if one.current is None else self._memory(one.current, one)
-        self._unite(transaction, one, here)
-        memory_id, row = self._found(transaction, one, said, here)
-        is_unusable = one.current is not None and said is None
+    def _take(self, transaction: Transaction, entry: Changed, here: dict[str, MemoryId]) -> bool:
+        current = None if entry.current is None else self._memory(entry.current, entry)
+        self._unite(transaction, entry, here)
+        memory_id, row = self._found(transaction, entry, current, here)
+        is_unusable = entry.current is not None and current is None
         if memory_id is None or is_unusable or (row is not None and row.is_tombstone):
             return False
         delivery = transaction.delivery(self.remote, memory_id)
-        is_anothers = row is not None and _is_anothers(row, delivery, one)
+        is_anothers = row is not None and _is_anothers(row, delivery, entry)
         if delivery is not None and delivery.waits and not is_anothers:
             return False
-        if said is not None:
-            earlier = [memory for each in one.earlier if (memory := self._memory(each, one)) is not None]
-            said = replace(said, id=memory_id)
+        if current is not None:
+            earlier = [memory for each in entry.earlier if (memory := self._memory(each, entry)) is not None]
+            current = replace(current, id=memory_id)
             is_news = (
-                self._begin(transaction, said, earlier)
+                self._begin(transaction, current, earlier)
                 if row is None
-                else self._say(transaction, said, earlier, row, is_anothers=is_anothers)
+                else self._say(transaction, current, earlier, row, is_anothers=is_anothers)
             )
-        elif row is None or (row.standing is Standing.FORGOTTEN and not one.purged):
+        elif row is None or (row.standing is Standing.FORGOTTEN and not entry.purged):
             return False
         else:
-            is_news = self._forget(transaction, row, one)
+            is_news = self._forget(transaction, row, entry)
         now = transaction.row(memory_id)
         if now is not None:
             change = max(now.memory.revision, 0 if delivery is None else delivery.wanted)
-            if _says_as_there(now, said):
-                after = _at_rest(change, one.remote_id)
+            if _says_as_there(now, current):
+                after = _at_rest(change, entry.remote_id)
             elif delivery is None:  # it is not for the remote, which has something else under that name
-                after = Delivery(change, None, state=DeliveryState.LOCAL_ONLY, remote_id=one.remote_id)
+                after = Delivery(change, None, state=DeliveryState.LOCAL_ONLY, remote_id=entry.remote_id)
             else:  # refused there, or delivered after this page was read
-                after = replace(delivery, remote_id=one.remote_id)
+                after = replace(delivery, remote_id=entry.remote_id)
             transaction.set_delivery(self.remote, memory_id, after)
-            here[one.remote_id] = memory_id
-        if one.met and is_news:
-            transaction.set_facet(MET, memory_id, {"ids": [one.name, *one.met]})
+            here[entry.remote_id] = memory_id
+        if entry.met and is_news:
+            transaction.set_facet(MET, memory_id, {"ids": [entry.name, *entry.met]})
         return is_news
 
-    def _unite(self, transaction: Transaction, one: Changed, here: dict[str, MemoryId]) -> None:
+    def _unite(self, transaction: Transaction, entry: Changed, here: dict[str, MemoryId]) -> None:
         """A memory that stayed here while the hub had another one under its key has since been joined with that one at
         the hub. So the copy of that one goes; what it said becomes earlier revisions of ours, which has the key."""
-        names = (one.name, *one.met) if one.met else ()
+        names = (entry.name, *entry.met) if entry.met else ()
         rows = [
             row
             for name in names
             if name is not None
             and (found := transaction.delivery(self.remote, name)) is not None
-            and (found.remote_id, found.waits) == (one.remote_id, False)
+            and (found.remote_id, found.waits) == (entry.remote_id, False)
             and (row := transaction.row(MemoryId(name))) is not None
             and row.memory.scope.space == self.context.space
         ]
@@ -300,115 +300,117 @@ class Pulled:
         for copy in (row.memory for row in rows if row.memory.key is None):
             erase(transaction, copy.id)
             transaction.set_delivery(self.remote, copy.id, None)
-        here[one.remote_id] = ours
+        here[entry.remote_id] = ours
 
     def _found(
-        self, transaction: Transaction, one: Changed, said: Memory | None, here: Mapping[str, MemoryId]
+        self, transaction: Transaction, entry: Changed, current: Memory | None, here: Mapping[str, MemoryId]
     ) -> tuple[MemoryId | None, Row | None]:
         """What the memory is called here, and its row. No id for one that another space has, or that ended here."""
-        space, known_id = self.context.space, here.get(one.remote_id)
+        space, known_id = self.context.space, here.get(entry.remote_id)
         row = None if known_id is None else transaction.row(known_id)
         if known_id is not None and row is not None and row.standing is Standing.CACHED:
             erase(transaction, known_id)
             transaction.set_delivery(self.remote, known_id, None)
         elif row is not None:
             return (row.memory.id, row) if row.memory.scope.space == space else (None, None)
-        elif known_id is not None and (said is None or said.type is MemoryType.WORKING):
+        elif known_id is not None and (current is None or current.type is MemoryType.WORKING):
             return None, None
-        names = (name for name in (one.name, one.remote_id) if name is not None and _UUID.fullmatch(name))
-        wanted_id = next(names, named_id(self.remote, one.remote_id, space))
+        names = (name for name in (entry.name, entry.remote_id) if name is not None and _UUID.fullmatch(name))
+        wanted_id = next(names, named_id(self.remote, entry.remote_id, space))
         memory_id, row = write.in_space(transaction, wanted_id, space)
-        if row is None and said is not None and said.key is not None:
-            holder = transaction.id_of_key(space, said.key)
+        if row is None and current is not None and current.key is not None:
+            holder = transaction.id_of_key(space, current.key)
             row = None if holder is None else transaction.row(holder)
             if row is not None and row.memory.significance <= REMOTE_ABOVE:
                 # What was never to leave this machine must not end by what others say.
                 row = row if transaction.delivery(self.remote, row.memory.id) is not None else None
         return memory_id if row is None else row.memory.id, row
 
-    def _memory(self, said: HubText, one: Changed) -> Memory | None:
+    def _memory(self, text: HubText, entry: Changed) -> Memory | None:
         """A text as it is written here; None for what makes no valid memory, or another space's."""
-        record = said.hit.record
+        record = text.hit.record
         if space_named(record.get("scope")) not in (None, self.context.space):
             return None
-        draft = drafted(said.hit, record, self.content_limit_bytes, key=record.get("key"), origin=_origin(record))
+        draft = drafted(text.hit, record, self.content_limit_bytes, key=record.get("key"), origin=_origin(record))
         if draft is None:
             return None
-        said_at = self._bounded(said.at)
-        made_at = draft.created_at or said_at
+        updated_at = self._bounded(text.at)
+        made_at = draft.created_at or updated_at
         # Whichever id it has here: whoever looks that up writes it.
-        memory_id = MemoryId(one.name or one.remote_id)
+        memory_id = MemoryId(entry.name or entry.remote_id)
         return draft.memory(
-            memory_id, self.context.space, created_at=made_at, updated_at=said_at, revision=said.revision
+            memory_id, self.context.space, created_at=made_at, updated_at=updated_at, revision=text.revision
         )
 
-    def _begin(self, transaction: Transaction, said: Memory, earlier: Sequence[Memory]) -> bool:
+    def _begin(self, transaction: Transaction, memory: Memory, earlier: Sequence[Memory]) -> bool:
         """Write a memory that is new here, with what it said before. Its key is that of the last text which has one: a
         home in which another memory has the key says its texts without. Here too it comes without then. False for one
         that has ended."""
         context = self.context
-        key = next((one.key for one in (said, *earlier) if one.key is not None), None)
-        said = replace(said, key=None if key is None or transaction.id_of_key(context.space, key) else key)
-        lifetime = context.lifetimes[said.type]
-        length = None if lifetime is None or said.type is not MemoryType.WORKING else lifetime.sliding_s
-        if length is not None and said.updated_at.timestamp() + length <= context.now_s:
+        key = next((text.key for text in (memory, *earlier) if text.key is not None), None)
+        memory = replace(memory, key=None if key is None or transaction.id_of_key(context.space, key) else key)
+        lifetime = context.lifetimes[memory.type]
+        length = None if lifetime is None or memory.type is not MemoryType.WORKING else lifetime.sliding_s
+        if length is not None and memory.updated_at.timestamp() + length <= context.now_s:
             return False
-        for one in earlier:
-            transaction.keep_revision(replace(one, id=said.id, key=said.key))
-        transaction.save(said, Standing.LIVE)
-        lifetimes.begin(transaction, said, lifetime, context.now_s, is_new=True)
-        summaries.note(transaction, said)
+        for text in earlier:
+            transaction.keep_revision(replace(text, id=memory.id, key=memory.key))
+        transaction.save(memory, Standing.LIVE)
+        lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=True)
+        summaries.note(transaction, memory)
         return True
 
     def _say(
-        self, transaction: Transaction, said: Memory, earlier: Sequence[Memory], row: Row, *, is_anothers: bool
+        self, transaction: Transaction, memory: Memory, earlier: Sequence[Memory], row: Row, *, is_anothers: bool
     ) -> bool:
         """Write what is new of a memory that is known here. Its later text is current; texts that are unknown here
         become earlier revisions, which take numbers below that of the current one. `is_anothers`: what was forgotten
         here is not what the hub means."""
         context, before, is_forgotten = self.context, row.memory, row.standing is Standing.FORGOTTEN
-        holder = None if said.key is None else transaction.id_of_key(context.space, said.key)
-        key = before.key if said.key is None or holder not in (None, before.id) else said.key
-        said = replace(said, id=before.id, key=key, created_at=before.created_at)
-        is_same = _is_same(said, before)
-        is_later = said.updated_at > before.updated_at or (said.updated_at == before.updated_at and not is_forgotten)
+        holder = None if memory.key is None else transaction.id_of_key(context.space, memory.key)
+        key = before.key if memory.key is None or holder not in (None, before.id) else memory.key
+        memory = replace(memory, id=before.id, key=key, created_at=before.created_at)
+        is_same = _is_same(memory, before)
+        is_later = memory.updated_at > before.updated_at or (
+            memory.updated_at == before.updated_at and not is_forgotten
+        )
         is_later |= is_anothers
         if is_forgotten and not is_later:
             return False
         if is_forgotten and is_same:
             write.revive(transaction, [before], context)
-            transaction.save(replace(before, updated_at=said.updated_at), Standing.LIVE)
+            transaction.save(replace(before, updated_at=memory.updated_at), Standing.LIVE)
             return True
         if is_same and not is_later:  # it was said here by a clock that was far ahead: the hub's moment counts
-            before = replace(before, updated_at=said.updated_at)
+            before = replace(before, updated_at=memory.updated_at)
             transaction.save(before, row.standing)
         is_current = is_later and not is_same
-        texts = [*earlier, *([] if is_same or is_current else [said])]
-        known = {_text(one) for one in ((before, said) if is_current else (before,))}
+        texts = [*earlier, *([] if is_same or is_current else [memory])]
+        known = {_text(text) for text in ((before, memory) if is_current else (before,))}
         if texts:
-            known |= {_text(one) for one in self.reader.revisions(before.id)}
-        between = [*(one for one in texts if _text(one) not in known), *([before] if is_current else [])]
+            known |= {_text(text) for text in self.reader.revisions(before.id)}
+        between = [*(text for text in texts if _text(text) not in known), *([before] if is_current else [])]
         if not between:
             return False
-        after = replace(said if is_current else before, revision=before.revision + len(between))
+        after = replace(memory if is_current else before, revision=before.revision + len(between))
         if is_current:
-            lifetime = lifetimes.lifetime_of(transaction, after.id) or context.lifetimes[said.type]
+            lifetime = lifetimes.lifetime_of(transaction, after.id) or context.lifetimes[memory.type]
             write.replace_text(transaction, row, after, context)
             lifetimes.begin(transaction, after, lifetime, context.now_s)
         else:
             transaction.save(after, row.standing)
-        for number, one in enumerate(sorted(between, key=lambda one: one.updated_at), before.revision):
-            transaction.keep_revision(replace(one, id=before.id, key=after.key, revision=number))
+        for number, text in enumerate(sorted(between, key=lambda one: one.updated_at), before.revision):
+            transaction.keep_revision(replace(text, id=before.id, key=after.key, revision=number))
         return True
 
-    def _forget(self, transaction: Transaction, row: Row, one: Changed) -> bool:
+    def _forget(self, transaction: Transaction, row: Row, entry: Changed) -> bool:
         """Forget or purge it, at the moment at which the hub says that this was done: on every machine a text that was
         said after that moment brings a forgotten memory back. False where the text here is later."""
-        forgotten_at = self._bounded(one.at)
-        if forgotten_at < row.memory.updated_at and not one.purged:
+        forgotten_at = self._bounded(entry.at)
+        if forgotten_at < row.memory.updated_at and not entry.purged:
             return False
         context = replace(self.context, now=forgotten_at)
-        if one.purged:
+        if entry.purged:
             gone = purging.purge([row.memory.id], context)(transaction).memories
             self.purged.extend(gone)
             for memory in gone:
@@ -429,21 +431,21 @@ class Pulled:
         if any(row is None or row.standing is Standing.FORGOTTEN for row in rows):
             return
         with suppress(InvalidInput):  # a kind that is not known here, or no room for one more
-            said = links.draft(link.link_type, link.strength, link.description)
-            made, is_news = links.write(transaction, source, target, said, self.context.now)
+            draft = links.draft(link.link_type, link.strength, link.description)
+            made, is_news = links.write(transaction, source, target, draft, self.context.now)
             if is_news:
                 transaction.set_delivery(outbox_of_links(self.remote), link_item(made), _at_rest(1, None))
 
-    def _mark(self, transaction: Transaction, one: Changed, here: Mapping[str, MemoryId]) -> bool:
+    def _mark(self, transaction: Transaction, entry: Changed, here: Mapping[str, MemoryId]) -> bool:
         """Pin or unpin it and its thread as was said last, and add the ratings that are not known here."""
-        memory_id = here.get(one.remote_id)
+        memory_id = here.get(entry.remote_id)
         row = None if memory_id is None else transaction.row(memory_id)
         if row is None or row.standing not in KEPT or row.memory.scope.space != self.context.space:
             return False
         memory, latest = row.memory, self.context.now + _CLOCKS_APART
         context_id = memory.scope.context_id
         thread = memory.id if context_id is None else owner(memory.scope.space, context_id)
-        pin = pins.told(one.pin, latest.timestamp())
+        pin = pins.told(entry.pin, latest.timestamp())
         is_news = pin is not None and pins.is_later(pin, transaction.facet(ATTENTION, memory.id))
         if is_news:
             for whose in {thread, memory.id}:
@@ -453,7 +455,7 @@ class Pulled:
             elif row.standing is Standing.LIVE:
                 lifetimes.begin_again(transaction, memory, self.context.now_s)
         before = Ratings.from_json(transaction.facet(RATINGS, thread))
-        after = before.united(Ratings.heard(one.ratings, latest))
+        after = before.united(Ratings.heard(entry.ratings, latest))
         if after != before:
             transaction.set_facet(RATINGS, thread, after.to_json())
         return is_news or after != before
@@ -465,8 +467,8 @@ def _origin(record: Mapping[str, object]) -> Origin:
     return Origin.WEB if record.get("origin") == Origin.WEB else Origin.REMOTE
 
 
-def _is_same(said: Memory, here: Memory) -> bool:
-    return replace(said, origin=here.origin, updated_at=here.updated_at, revision=here.revision) == here
+def _is_same(memory: Memory, here: Memory) -> bool:
+    return replace(memory, origin=here.origin, updated_at=here.updated_at, revision=here.revision) == here
 
 
 def _text(memory: Memory) -> tuple[datetime, str]:
@@ -474,19 +476,19 @@ def _text(memory: Memory) -> tuple[datetime, str]:
     return memory.updated_at, memory.content
 
 
-def _says_as_there(row: Row, said: Memory | None) -> bool:
+def _says_as_there(row: Row, current: Memory | None) -> bool:
     """Whether a memory is here as the remote has it; None is one that is forgotten there."""
-    if said is None or row.standing is Standing.FORGOTTEN:
-        return said is None and row.standing is Standing.FORGOTTEN
+    if current is None or row.standing is Standing.FORGOTTEN:
+        return current is None and row.standing is Standing.FORGOTTEN
     here = row.memory
-    return _is_same(replace(said, id=here.id, key=here.key, created_at=here.created_at), here)
+    return _is_same(replace(current, id=here.id, key=here.key, created_at=here.created_at), here)
 
 
-def _is_anothers(row: Row, delivery: Delivery | None, one: Changed) -> bool:
+def _is_anothers(row: Row, delivery: Delivery | None, entry: Changed) -> bool:
     """Whether the hub means another memory than that which was forgotten here under its key: nobody has forgotten that
     one."""
-    is_ours = row.memory.id in (one.name, one.remote_id, *one.met)
-    is_known = delivery is not None and delivery.remote_id == one.remote_id
+    is_ours = row.memory.id in (entry.name, entry.remote_id, *entry.met)
+    is_known = delivery is not None and delivery.remote_id == entry.remote_id
     return row.standing is Standing.FORGOTTEN and not is_known and not is_ours
 
 

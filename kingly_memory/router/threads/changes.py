@@ -69,7 +69,7 @@ def split(
             transaction.set_facet(ATTENTION, owner(context.space, thread_id), attention)
         _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)
         ids.append(thread_id)
-    if not ids or not any(transaction.is_said_in(context.space, one) for one in context_ids):
+    if not ids or not any(transaction.has_context(context.space, one) for one in context_ids):
         raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
     for whose in {owner(context.space, one) for one in context_ids} or {thread.owner}:
         facet = transaction.facet(THREAD, whose) or {}

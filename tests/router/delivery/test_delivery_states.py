@@ -112,7 +112,7 @@ class Shelf:
     def owners(self, facet: str, beginning: str = "") -> list[str]:
         return [name.partition(":")[2] for name in self.beside if name.startswith(f"{facet}:{beginning}")]
 
-    def is_said_in(self, project: str, context_id: str) -> bool:
+    def has_context(self, project: str, context_id: str) -> bool:
         return False
 
     def drop_facets(self, owner: str) -> None:
