@@ -112,7 +112,7 @@ def purged(transaction: Transaction, memory: Memory) -> None:
 
 
 def advance(transaction: Transaction, space: str, due: Due) -> bool:
-    """Say that the whispers are made. False, and nothing said, when the context has moved on meanwhile."""
+    """Note that the whispers were made. Returns False, and notes nothing, when the context has moved on meanwhile."""
     name = owner(space, due.before.context_id)
     now = _context(transaction.facet(FACET, name), due.before.context_id)
     if (now.tokens, now.whispers) != (due.before.tokens, due.before.whispers):
@@ -173,7 +173,7 @@ class Contexts:
         return str(new_id(self.clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:
-        """From now on this process works there."""
+        """Make this the context in which the process works from now on."""
         self._current = context_id or self._current
 
     def at_hand(self, context_id: str) -> AtHand:

@@ -156,7 +156,7 @@ class Engine:
         )
 
     def wake(self) -> None:
-        """Something was stored."""
+        """Wake what sends and what makes vectors, because something was stored."""
         for connection in self.remotes.connections:
             connection.wake()
         if self.embedding is not None:

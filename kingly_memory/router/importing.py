@@ -106,7 +106,7 @@ async def tried(change: Callable[[Transaction], Taken], access: Access) -> Taken
 
 
 def _link(transaction: Transaction, entry: ImportedLink, context: WriteContext) -> dict[str, int]:
-    """What it counts as."""
+    """Make one link. Returns what it adds to the counts."""
     source, target = (write.in_space(transaction, end, context.space)[0] for end in (entry.source, entry.target))
     rows = [write.find(transaction, context.space, end) for end in (source, target)]
     if any(row is not None and row.standing is Standing.FORGOTTEN for row in rows):

@@ -130,7 +130,7 @@ def purge(transaction: Transaction, ids: Sequence[MemoryId], context: WriteConte
                 gone.append(row.memory)
                 for endpoint in _bury(transaction, row.memory, context):
                     by_remote[endpoint] = by_remote.get(endpoint, 0) + 1
-            else:  # a summary that told of it, as its earlier revisions do, and tells of others still
+            else:  # a summary of other memories too: only its earlier revisions still mention this one
                 transaction.drop_revisions(row.memory.id)
     clean_up(transaction, gone, erased=True)
     model_replies.drop(transaction)

@@ -74,7 +74,7 @@ class Visible:
         return [row for row in admitted if row.memory.id not in ended]
 
     def _is_overruled(self, memory: Memory, space: str) -> bool:
-        """Whether it is kept for every project, and this one says something else under its key."""
+        """True for a memory of every project where this project has one of its own under the same key."""
         if memory.scope.space == space or memory.key is None:
             return False
         own_id = self._reader.id_of_key(space, memory.key)
@@ -91,7 +91,7 @@ class Visible:
         return {memory_id for memory_id, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
 
     def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
-        """Of those that have one."""
+        """The lifetimes of those memories that have one."""
         return self.counted(self._reader.facets("lifetime", memory_ids)) if memory_ids else {}
 
     def counted(self, facets: Mapping[str, JsonObject]) -> dict[str, Lifetime]:
@@ -124,7 +124,7 @@ class Station(NamedTuple):
 
 
 MOST_CHANGES = 20_000
-"""Lines of the feed, which is that of all projects of the home, that are looked at for a timeline."""
+"""How many lines of the change feed a timeline looks at. The feed is that of all projects of the home."""
 _CHANGES_AT_ONCE = 200
 
 
@@ -174,12 +174,12 @@ class View:
             raise RecordDamaged(memory_id or key_or_id, earlier[0].revision if earlier else None)
 
     def damaged(self, *, in_all: bool = False) -> list[str]:
-        """The ids of memories whose records are not as they were written, of every project. `in_all`: and the names of
-        all else, after every index was checked too."""
+        """The ids of memories of every project whose records are not as they were written. With `in_all` every index is
+        checked too, and the names of other damaged rows are added."""
         if in_all:
             return self._store.read_all(self._now_s())
         found = self._store.reader.damaged()
-        with suppress(StoreError):  # they are told also where nothing can be written
+        with suppress(StoreError):  # the caller gets them even where nothing can be written
             self._store.note_damaged(found)
         return found
 
@@ -188,7 +188,7 @@ class View:
         return self._store.reader.facets(HOME, [READ]).get(READ, {})
 
     def known_damaged(self) -> list[Row]:
-        """The memories of every project that were noted to be damaged and still are, as far as they can be told."""
+        """What is left of the memories of every project that were noted as damaged and still are."""
         noted = (
             name.removeprefix("memory ") for name in self.read_over().get("damaged", ()) if name.startswith("memory ")
         )

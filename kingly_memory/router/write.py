@@ -134,7 +134,7 @@ def put(
     if_revision: int | None = None,
     folds: bool = False,
 ) -> Stored:
-    """The same within a transaction, for a draft that was looked through."""
+    """As `store`, within a transaction, for a draft in which secrets were looked for before."""
     before = _by_key(transaction, context.space, draft.key)
     if before is None and draft.key is not None and transaction.id_of_key(context.space, draft.key):
         before = repair(transaction, context.space, draft.key)
@@ -362,7 +362,7 @@ def _is_unchanged(transaction: Transaction, before: Row, memory: Memory, context
 
 
 def _note_use(transaction: Transaction, memory: Memory, context: WriteContext, lifetime: Lifetime | None) -> Receipt:
-    """To say again what is there is a use of it: its lifetime begins anew, and remotes that have not been told of it
+    """Storing the same text again is a use of the memory: its lifetime begins anew, and remotes that do not know of it
     get it."""
     lives = lifetimes.begin(transaction, memory, lifetime, context.now_s)
     _deliver(transaction, memory, context, is_requested=True, is_same=True)
@@ -433,7 +433,7 @@ def _save(
 
 
 def _clear_outdated(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> None:
-    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said."""
+    """Clear what a new revision makes untrue. Where the text is another one, summaries no longer quote the old one."""
     if after.content != before.memory.content:
         summaries.disconnect(transaction, after)
         _redact(transaction, before.memory, context)
@@ -442,7 +442,7 @@ def _clear_outdated(transaction: Transaction, before: Row, after: Memory, contex
 
 
 def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, context: WriteContext) -> None:
-    """What no longer fits a context has happened: a working memory goes on as an episodic one, under the same id."""
+    """A working memory that no longer fits its context becomes an episodic one, under the same id."""
     row = transaction.row(memory_id)
     if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
         return
@@ -510,7 +510,7 @@ def repair(transaction: Transaction, space: str, key_or_id: str, revision: int |
 @in_transaction
 def forget(transaction: Transaction, key_or_id: str, context: WriteContext) -> Forgotten | None:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
-    Summaries tell no more of it; a text that was learned is forgotten whole."""
+    Summaries no longer quote it. Of a learned text, the summary and the whole text go together."""
     row = find_own(transaction, context.space, key_or_id) or repair(transaction, context.space, key_or_id)
     if row is None or row.standing is Standing.FORGOTTEN:
         return None
@@ -591,8 +591,8 @@ def drop_revisions(transaction: Transaction, revisions: Iterable[MemoryId], kept
 
 
 def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext) -> None:
-    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
-    anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
+    """Bring memories back from the archive, with everything that lies beside them. That counts as a use, and settles
+    them anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
     did."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
@@ -626,7 +626,7 @@ def _hide(transaction: Transaction, memory: Memory, context: WriteContext) -> No
 
 
 def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
-    """Take out of summaries what they tell of it. One that tells nothing then is forgotten. Names the summaries."""
+    """Take out of summaries what they say of this memory, and forget those that say nothing then. Returns their ids."""
     redacted = []
     for row, summary, is_telling in summaries.redact_mentions(transaction, gone):
         after = replace(summary, updated_at=context.now)

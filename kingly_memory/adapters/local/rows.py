@@ -25,7 +25,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _DIGEST = ',"digest":"'
 _STATES = {state.value: state for state in DeliveryState}
 DAMAGED = "(what this memory said was damaged on disk)"
-"""Said by a memory of which no text is left, until it is let go."""
+"""The text of a memory whose own text is lost, until it is forgotten."""
 _STANDINGS = {standing.value: standing for standing in Standing}
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _ID = re.compile(r'\{"id":"([0-9a-f-]{36})"')

@@ -57,7 +57,7 @@ def remotes_for_links(transaction: Transaction, space: str, routes: Routes | Non
 
 
 def know(transaction: Transaction, remote: str, endpoint: str) -> None:
-    """Something is sent to a remote which no project has added: `status` and `sync` look for that."""
+    """Note a remote that no project has added, because something is sent to it: `status` and `sync` look for it."""
     if transaction.facet("remote", remote) is None:
         transaction.set_facet("remote", remote, unused(endpoint))
 
@@ -94,7 +94,7 @@ def add(
 
 
 def add_like(transaction: Transaction, space: str, other: str) -> None:
-    """What goes to remotes from the one space goes there from the other one, too."""
+    """Send what `other` stores to the same remotes as what `space` stores."""
     for name in transaction.owners("remote"):
         known = transaction.facet("remote", name)
         if known is not None and space in known["projects"] and other not in known["projects"]:
@@ -105,7 +105,7 @@ def add_like(transaction: Transaction, space: str, other: str) -> None:
 
 
 def part(transaction: Transaction, space: str) -> None:
-    """Nothing of that space goes to any remote any more: it is empty."""
+    """Stop sending anything of that space to remotes: it is empty."""
     for name in transaction.owners("remote"):
         known = transaction.facet("remote", name)
         if known is not None and space in known["projects"]:

@@ -139,7 +139,7 @@ def _remember(
 
 
 def came(transaction: Transaction, remote: str, document: RemoteDocument, place: Place | None) -> None:
-    """A document is here as the hub has it, or is gone: then it has no place."""
+    """Note that a document is here as the hub has it. `place` is None when it is gone."""
     outbox, item = outbox_of_documents(remote), item_of(document.space, document.name)
     _remember(transaction, document.space, item, place, document.at if place is None else None)
     before = transaction.delivery(outbox, item)
