@@ -59,9 +59,9 @@ class Caller:
     @classmethod
     def of(cls, grant: Grant, quota: int | None, headers: Mapping[str, str]) -> Caller:
         """`headers` has lower-case names; their values are percent-encoded."""
-        said = {name: headers.get(f"kingly-{name}") for name in ("project", "user", "home")}
-        said["key"], for_all = headers.get("idempotency-key"), said["project"] == "*"
-        given = {name: unquote(one) for name, one in said.items() if one is not None}
+        values = {name: headers.get(f"kingly-{name}") for name in ("project", "user", "home")}
+        values["key"], for_all = headers.get("idempotency-key"), values["project"] == "*"
+        given = {name: unquote(value) for name, value in values.items() if value is not None}
         return cls(grant, **{**given, "project": None} if for_all else given, for_all=for_all, quota=quota)
 
 
@@ -110,7 +110,7 @@ class Access:
             return refusal
         # Every token is compared to the end, so that the time taken tells nothing.
         brought = _brought(headers)
-        found = [grant for known, grant in self.tokens.items() if hmac.compare_digest(known, brought)]
+        found = [grant for token_digest, grant in self.tokens.items() if hmac.compare_digest(token_digest, brought)]
         if self.is_needed and not found:
             return Refusal(_WRONG_TOKEN, "a valid bearer token is needed")
         grant = found[0] if found else ANYBODY
@@ -235,11 +235,11 @@ def plain(host: str) -> str:
 def _read(path: Path) -> dict[str, str]:
     text = secret(path, "tokens_file")
     try:
-        found = json.loads(text)
+        namespaces = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidSetting("tokens_file", f"{path} is not valid JSON") from None
-    if not isinstance(found, dict) or not found:
+    if not isinstance(namespaces, dict) or not namespaces:
         raise InvalidSetting("tokens_file", f"{path} must hold a JSON object of token: namespace")
-    if not all(isinstance(name, str) and name.strip() for name in found.values()):
+    if not all(isinstance(name, str) and name.strip() for name in namespaces.values()):
         raise InvalidSetting("tokens_file", f"{path} names a namespace that is empty or not text")
-    return {token: mended(name) for token, name in found.items()}
+    return {token: mended(name) for token, name in namespaces.items()}

@@ -56,8 +56,10 @@ class Bodies:
                 async for chunk in request.stream():
                     size = len(body) + len(chunk)
                     if size > self._limit_bytes:
-                        said = f"the body is longer than {self._limit_bytes:,} bytes; store a text in several memories"
-                        return Refusal(413, said)
+                        reason = (
+                            f"the body is longer than {self._limit_bytes:,} bytes; store a text in several memories"
+                        )
+                        return Refusal(413, reason)
                     more = _room(size) - _room(len(body))
                     if more > self._free_bytes:
                         log.warning("BodyRefused 503: the bodies of other calls take all room")

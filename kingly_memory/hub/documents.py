@@ -65,17 +65,17 @@ class Documents:
 
     def _put(self, space: str, requests: Sequence[PutDocument]) -> list[JsonObject]:
         now = self._clock.now()
-        told = [(_Place(space, one.name), _text(one, now), one) for one in requests]
+        puts = [(_Place(space, request.name), _text(request, now), request) for request in requests]
 
         def put(tx: Transaction, place: _Place, text: _Text, request: PutDocument) -> JsonObject:
             kept = None if request.document is None else _arrive(tx, place.id, request)
             return kept or {"memory_id": place.id, "state": _decide(tx, place, text, request, now)}
 
         def change(tx: Transaction) -> list[JsonObject]:
-            return [put(tx, *one) for one in told]
+            return [put(tx, *one) for one in puts]
 
         answers = self._store.write(change, space).result()
-        if purged := [place.id for place, _, request in told if request.purge]:
+        if purged := [place.id for place, _, request in puts if request.purge]:
             self._store.scrub(purged)
         return answers
 
@@ -83,18 +83,18 @@ class Documents:
 class _Text(NamedTuple):
     """What the feed lists of a document, or of its removal, and since when it counts."""
 
-    said: JsonObject
+    fields: JsonObject
     at: datetime
 
     @property
     def state(self) -> str:
         """As `ports.RemoteDocument` has it."""
-        return f"{self.digest}@{self.said['at']}"
+        return f"{self.digest}@{self.fields['at']}"
 
     @property
     def digest(self) -> str:
         """Empty for a removal."""
-        return str(self.said.get("digest", ""))
+        return str(self.fields.get("digest", ""))
 
 
 class _Place:
@@ -110,15 +110,15 @@ def _text(request: PutDocument, now: datetime) -> _Text:
     if said_at is None:
         raise InvalidInput("at", "is missing")
     # A wrong clock must not make a text the last one for ever.
-    return _Text(_said(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
+    return _Text(_fields(request, said_at), said_at if said_at <= now + _CLOCKS_APART else now)
 
 
-def _said(request: PutDocument, at: datetime) -> JsonObject:
+def _fields(request: PutDocument, at: datetime) -> JsonObject:
     """What the feed lists."""
     if request.document is None:
         return {"at": at.isoformat(), "removed": True, "purged": request.purge}
     place = request.document.get("place")
-    labels = [one for one in place if isinstance(one, str)] if isinstance(place, list) else []
+    labels = [label for label in place if isinstance(label, str)] if isinstance(place, list) else []
     if len(labels) < 2 or name_of(labels[:-1], labels[-1]) != request.name or not request.digest:  # noqa: PLR2004
         raise InvalidInput(
             "document", "expected its `place`, of which `name` is the digest, and the `digest` of its content"
@@ -162,44 +162,44 @@ def _decide(tx: Transaction, place: _Place, text: _Text, request: PutDocument, n
     memory, before = row.memory, row.memory.metadata
     here, known = _Text(before["said"], memory.updated_at), [*before["earlier"], before["state"]]
     if request.ended and here.state == request.based_on:  # nobody has to hear of it: it ends everywhere by itself
-        _drop(tx, place.id, here.said)
+        _drop(tx, place.id, here.fields)
         tx.erase(place.id)
         return text.state
     if request.ended or text.state in known:
         if text.digest != here.digest:
-            _drop(tx, place.id, text.said)
+            _drop(tx, place.id, text.fields)
         tx.note_seen(memory)
         return here.state
     is_later = request.purge or request.based_on == here.state or text.at >= here.at
     winner, loser = (text, here) if is_later else (here, text)
     if winner.digest != loser.digest:
-        if request.based_on not in (here.state, "") and not winner.said.get("purged"):
+        if request.based_on not in (here.state, "") and not winner.fields.get("purged"):
             _keep_beside(tx, place, loser, now)
-        _drop(tx, place.id, loser.said)
+        _drop(tx, place.id, loser.fields)
     _save(tx, place, winner, [*known, *([] if is_later else [text.state])], memory.revision + 1)
     return winner.state
 
 
 def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) -> None:
     """Under a key of its own, for a while; nothing of one that was removed. An item of a log is there or not."""
-    if not loser.digest or loser.said["document"]["place"][0] == LOG:
+    if not loser.digest or loser.fields["document"]["place"][0] == LOG:
         return
-    *namespace, key = loser.said["document"]["place"]
-    key = apart(key, datetime.fromisoformat(loser.said["at"]))
+    *namespace, key = loser.fields["document"]["place"]
+    key = apart(key, datetime.fromisoformat(loser.fields["at"]))
     beside = _Place(place.space, name_of(namespace, key))
     if tx.row(beside.id) is not None:
         return
-    for number in range(loser.said["parts"]):
+    for number in range(loser.fields["parts"]):
         content = tx.facet(_PART, _part(place.id, loser.digest, number))
         tx.set_facet(_PART, _part(beside.id, loser.digest, number), content)
     ends = {"expires_at": (now + APART_FOR).isoformat(), "ttl_s": None}
-    document = {**loser.said["document"], "place": [*namespace, key], **ends}
-    _save(tx, beside, _Text({**loser.said, "document": document}, loser.at), (), 1)
+    document = {**loser.fields["document"], "place": [*namespace, key], **ends}
+    _save(tx, beside, _Text({**loser.fields, "document": document}, loser.at), (), 1)
 
 
 def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], revision: int) -> None:
     """Without earlier revisions."""
-    metadata = {"said": text.said, "state": text.state, "earlier": list(earlier)[-_EARLIER_KEPT:]}
+    metadata = {"said": text.fields, "state": text.state, "earlier": list(earlier)[-_EARLIER_KEPT:]}
     draft = validation.draft(
         _CONTENT, content_limit_bytes=len(_CONTENT), key=place.name, metadata=metadata, origin="remote"
     )
@@ -218,6 +218,6 @@ def _part(memory_id: str, digest: str, number: int) -> str:
     return f"{memory_id}.{digest}.{number}"
 
 
-def _drop(tx: Transaction, memory_id: MemoryId, said: Mapping[str, Any]) -> None:
-    for number in range(said.get("parts", 0)):
-        tx.set_facet(_PART, _part(memory_id, said["digest"], number), None)
+def _drop(tx: Transaction, memory_id: MemoryId, fields: Mapping[str, Any]) -> None:
+    for number in range(fields.get("parts", 0)):
+        tx.set_facet(_PART, _part(memory_id, fields["digest"], number), None)

@@ -141,11 +141,11 @@ class Engine:
             keys = [label(request.idempotency_key)]
         elif isinstance(request, PutDocument | PutDocuments):
             documents = request.documents if isinstance(request, PutDocuments) else [request]
-            keys = [None for one in documents if one.document is not None and one.based_on is None]
+            keys = [None for document in documents if document.document is not None and document.based_on is None]
         else:
             return
-        own, each = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
-        kept = sum(count for space, count in each if (project_and_user(space)[0] or "").startswith(own))
+        own, spaces = scope_name(caller.grant.namespace, ""), self._store.reader.counted_spaces().items()
+        kept = sum(count for space, count in spaces if (project_and_user(space)[0] or "").startswith(own))
         if kept + len(keys) <= caller.quota:
             return
 
@@ -157,12 +157,12 @@ class Engine:
 
     def note(self, caller: Caller, scope: str, request: Request, answer: JsonObject) -> None:
         """Write down which home has called, and who has changed what, where callers bring tokens."""
-        told = [] if request.reads or answer.get("held") else answer.get("results", [answer])
-        is_news = [one.get("success", True) and not one.get("idempotency_hit") for one in told]
+        results = [] if request.reads or answer.get("held") else answer.get("results", [answer])
+        is_news = [result.get("success", True) and not result.get("idempotency_hit") for result in results]
         self.homes.note(caller, scope, request, answer, sum(is_news))
-        if self._audit is None or not told or caller.grant is ANYBODY:
+        if self._audit is None or not results or caller.grant is ANYBODY:
             return
-        found = [one[name] for one in told for name in _MEMORIES if one.get(name)]
+        changed = [result[name] for result in results for name in _MEMORIES if result.get(name)]
         self._audit.append(
             "changes",
             {
@@ -172,7 +172,7 @@ class Engine:
                 "project": EVERY if caller.for_all else caller.project or "default",
                 "user": caller.user,
                 "method": type(request).__name__,
-                "memories": found,
+                "memories": changed,
             },
         )
 
@@ -195,16 +195,16 @@ class Engine:
         """One commit for all. What makes no sense is refused in its place, and the others are stored."""
         results: list[JsonObject] = []
         envelopes: dict[int, Envelope] = {}
-        for place, params in enumerate(request.memories):
+        for position, params in enumerate(request.memories):
             results.append({})
             try:
-                envelopes[place] = _sent(checked(StoreMemory, params))
+                envelopes[position] = _sent(checked(StoreMemory, params))
             except InvalidInput as error:
-                told = refusal(error)
-                facts = {"error": told.reason, "error_code": "INVALID_PARAMETER", "field": told.field}
-                results[place] = {"success": False, **facts}
-        for place, reply in zip(envelopes, self._stored(scope, list(envelopes.values())), strict=True):
-            results[place] = reply
+                refused = refusal(error)
+                facts = {"error": refused.reason, "error_code": "INVALID_PARAMETER", "field": refused.field}
+                results[position] = {"success": False, **facts}
+        for position, reply in zip(envelopes, self._stored(scope, list(envelopes.values())), strict=True):
+            results[position] = reply
         return {"results": results}
 
     def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
@@ -223,26 +223,26 @@ class Engine:
 
         def store(tx: Transaction, envelope: Envelope, vector: JsonObject) -> JsonObject:
             draft = envelope.draft
-            known = None if draft.key is None else tx.id_of_key(scope, draft.key)
-            named = None if envelope.key is None else tx.facet(_NAMED, _place(scope, envelope.key))
-            found = known or (None if named is None else str(named["id"]))
-            row = None if found is None else tx.row(found)
-            if row is None or (known is None and row.memory.metadata.get("purged")):
+            by_key = None if draft.key is None else tx.id_of_key(scope, draft.key)
+            named = None if envelope.key is None else tx.facet(_NAMED, _owner(scope, envelope.key))
+            held_id = by_key or (None if named is None else str(named["id"]))
+            row = None if held_id is None else tx.row(held_id)
+            if row is None or (by_key is None and row.memory.metadata.get("purged")):
                 said_at = envelope.said_before(now)
                 memory = draft.memory(new_id(now), scope, created_at=now, updated_at=said_at, revision=1)
                 self._put(tx, memory, vector, envelope.key)
                 return {"memory_id": memory.id, "idempotency_hit": False, "digest": envelope.digest}
             if envelope.said_at is None:
                 forgotten = row.standing is Standing.FORGOTTEN
-                told = {"forgotten": True} if forgotten else {"digest": _digest(row.memory)}
-                return {"memory_id": row.memory.id, "idempotency_hit": True, **told}
-            if known is None and draft.key is not None:
+                state = {"forgotten": True} if forgotten else {"digest": _digest(row.memory)}
+                return {"memory_id": row.memory.id, "idempotency_hit": True, **state}
+            if by_key is None and draft.key is not None:
                 met = (tx.facet(MET, row.memory.id) or {"ids": []})["ids"]
                 tx.set_facet(MET, row.memory.id, {"ids": list(dict.fromkeys([*met, draft.key]))})
-            return self._say(tx, row, envelope, vector, now)
+            return self._revise(tx, row, envelope, vector, now)
 
         def change(tx: Transaction) -> list[JsonObject]:
-            return [store(tx, one, vector) for one, vector in zip(envelopes, vectors, strict=True)]
+            return [store(tx, envelope, vector) for envelope, vector in zip(envelopes, vectors, strict=True)]
 
         replies = self._store.write(change, scope).result()
         self._vectors.follow(scope, *(reply["memory_id"] for reply in replies))
@@ -251,7 +251,7 @@ class Engine:
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
         memory_id = MemoryId(request.memory_id)
-        row = self._known("memory_id", scope, memory_id)
+        row = self._row("memory_id", scope, memory_id)
         earlier = row.memory.metadata
         kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
         metadata = earlier.get("metadata") if request.metadata is None else request.metadata
@@ -264,15 +264,15 @@ class Engine:
             if row is None:  # it was there a moment ago, and the hub never erases one
                 raise UnknownMemory("memory_id", memory_id)
             if envelope.said_at is None and not _first_time(tx, memory_id, request.idempotency_key):
-                said = {"memory_id": memory_id, "digest": _digest(row.memory)}
-                return {**said, "revision": row.memory.revision, "idempotency_hit": True}
-            return self._say(tx, row, envelope, vector, now)
+                held = {"memory_id": memory_id, "digest": _digest(row.memory)}
+                return {**held, "revision": row.memory.revision, "idempotency_hit": True}
+            return self._revise(tx, row, envelope, vector, now)
 
-        told = self._store.write(change, scope).result()
+        answer = self._store.write(change, scope).result()
         self._vectors.follow(scope, memory_id)
-        return told
+        return answer
 
-    def _say(self, tx: Transaction, row: Row, envelope: Envelope, vector: JsonObject, now: datetime) -> JsonObject:
+    def _revise(self, tx: Transaction, row: Row, envelope: Envelope, vector: JsonObject, now: datetime) -> JsonObject:
         """One more text of a memory: its current one, or an earlier revision where a later text or a later forgetting
         came first. Of what was sent before only a line of the feed is written: its sender may have passed by what has
         changed since."""
@@ -285,21 +285,21 @@ class Engine:
             key=before.key,
         )
         is_repeat = envelope.said_at is not None and any(  # a digest covers the sender's own time
-            _digest(one) == envelope.digest for one in (before, *self._store.reader.revisions(before.id))
+            _digest(revision) == envelope.digest for revision in (before, *self._store.reader.revisions(before.id))
         )
-        told: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
+        answer: JsonObject = {"memory_id": before.id, "idempotency_hit": is_repeat, "digest": envelope.digest}
         is_later = said_at >= before.updated_at and not is_repeat and not before.metadata.get("purged")
         if is_later:
             self._put(tx, replace(memory, revision=before.revision + 1), vector, envelope.key)
         elif is_forgotten:
             tx.note_seen(before)
-            told = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
+            answer = {"memory_id": before.id, "idempotency_hit": is_repeat, "forgotten": True}
         elif is_repeat:
             tx.note_seen(before)
         else:  # it takes the place of the current one, which becomes the next
             tx.save(replace(before, revision=before.revision + 1), row.standing)
             tx.keep_revision(replace(memory, revision=before.revision))
-        return {**told, "revision": before.revision + (not is_repeat)}
+        return {**answer, "revision": before.revision + (not is_repeat)}
 
     def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
         """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back. A purge
@@ -329,8 +329,8 @@ class Engine:
             if request.purge:
                 links.sever(tx, memory.id)
                 for name in (tx.facet(_NAMES, memory.id) or {"keys": []})["keys"]:
-                    if tx.facet(_NAMED, _place(scope, name)) == {"id": memory.id}:
-                        tx.set_facet(_NAMED, _place(scope, name), None)
+                    if tx.facet(_NAMED, _owner(scope, name)) == {"id": memory.id}:
+                        tx.set_facet(_NAMED, _owner(scope, name), None)
                 tx.set_facet(_NAMES, memory.id, None)
             tx.set_facet(ATTENTION, memory.id, None)
             tx.set_facet(RATINGS, memory.id, None)  # which say why, in people's words
@@ -351,16 +351,16 @@ class Engine:
 
     def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
         """The same ends and type again are the same link. A change that was overtaken by a later one has no effect."""
-        source = self._known("source_memory_id", scope, request.source_memory_id).memory.id
-        target = self._known("target_memory_id", scope, request.target_memory_id).memory.id
-        said = links.draft(request.link_type, request.strength, request.description)
+        source = self._row("source_memory_id", scope, request.source_memory_id).memory.id
+        target = self._row("target_memory_id", scope, request.target_memory_id).memory.id
+        draft = links.draft(request.link_type, request.strength, request.description)
         now = self._clock.now()
 
         def change(tx: Transaction) -> Link:
-            before = links.between(tx, source, target, said.link_type)
+            before = links.between(tx, source, target, draft.link_type)
             if before is not None and not _first_time(tx, before.id, request.idempotency_key):
                 return before
-            link, _ = links.write(tx, source, target, said, now)
+            link, _ = links.write(tx, source, target, draft, now)
             if before is None:
                 _first_time(tx, link.id, request.idempotency_key)
             if (row := tx.row(source)) is not None:
@@ -372,10 +372,10 @@ class Engine:
     def _mark_memory(self, scope: str, request: MarkMemory) -> JsonObject:
         """Of pins the one that was set or taken off last counts, and of ratings all. Who reads the feed hears of them
         with the memory."""
-        memory_id = self._known("memory_id", scope, request.memory_id).memory.id
+        memory_id = self._row("memory_id", scope, request.memory_id).memory.id
         latest = self._clock.now() + CLOCKS_APART
-        said = None if request.pin is None else pins.told(request.pin, latest.timestamp())
-        if request.pin is not None and said is None:
+        pin = None if request.pin is None else pins.told(request.pin, latest.timestamp())
+        if request.pin is not None and pin is None:
             raise InvalidInput("pin", "expected whether it is `pinned`, its `weight`, and since when (`at`)")
         rated = Ratings.heard(request.ratings, latest)
 
@@ -383,9 +383,9 @@ class Engine:
             row = tx.row(memory_id)
             if row is None or row.standing is Standing.FORGOTTEN:
                 return False
-            is_news = said is not None and pins.is_later(said, tx.facet(ATTENTION, memory_id))
+            is_news = pin is not None and pins.is_later(pin, tx.facet(ATTENTION, memory_id))
             if is_news:
-                tx.set_facet(ATTENTION, memory_id, said)
+                tx.set_facet(ATTENTION, memory_id, pin)
             before = Ratings.from_json(tx.facet(RATINGS, memory_id))
             if (after := before.united(rated)) != before:
                 tx.set_facet(RATINGS, memory_id, after.to_json())
@@ -396,7 +396,7 @@ class Engine:
 
         return {"memory_id": memory_id, "marked": self._store.write(change, scope).result()}
 
-    def _known(self, field: str, scope: str, memory_id: str) -> Row:
+    def _row(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
         row = self._store.reader.row(memory_id)
         if row is None or row.memory.scope.space != scope:
@@ -406,7 +406,7 @@ class Engine:
     def _put(self, tx: Transaction, memory: Memory, vector: JsonObject, key: str | None) -> None:
         tx.save(memory, Standing.LIVE)
         if key is not None:
-            tx.set_facet(_NAMED, _place(memory.scope.space, key), {"id": memory.id})
+            tx.set_facet(_NAMED, _owner(memory.scope.space, key), {"id": memory.id})
             names = (memory.revision > 1 and tx.facet(_NAMES, memory.id)) or {"keys": []}
             tx.set_facet(_NAMES, memory.id, {"keys": list(dict.fromkeys([*names["keys"], key]))})
         self._vectors.write(tx, memory.id, vector)
@@ -446,8 +446,8 @@ def refusal(error: Exception) -> Refusal:
 def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Row | None:
     """The memory of the scope with that id, else the one stored under that key."""
     by_key = None if key is None else tx.id_of_key(scope, key)
-    for one in (memory_id, by_key):
-        row = None if one is None else tx.row(one)
+    for candidate in (memory_id, by_key):
+        row = None if candidate is None else tx.row(candidate)
         if row is not None and row.memory.scope.space == scope:
             return row
     return None
@@ -464,7 +464,7 @@ def _sent(request: StoreMemory) -> Envelope:
     return opened(request.content, kind, request.metadata, request.idempotency_key)
 
 
-def _place(scope: str, key: str) -> str:
+def _owner(scope: str, key: str) -> str:
     return f"{digest(scope)}.{key}"
 
 
@@ -484,7 +484,7 @@ def _covers(applied: str, key: str) -> bool:
     """True for the same change and for a later one: the keys `<id>.<n>` of one sender number its changes, and one that
     was held up on its way must not undo what came after it."""
     (base, _, number), (applied_base, _, applied_number) = key.rpartition("."), applied.rpartition(".")
-    are_numbered = all(one.isascii() and one.isdecimal() for one in (number, applied_number))
+    are_numbered = all(digits.isascii() and digits.isdecimal() for digits in (number, applied_number))
     return applied == key or (
         bool(base) and base == applied_base and are_numbered and int(applied_number) > int(number)
     )

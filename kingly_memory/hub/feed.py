@@ -37,15 +37,15 @@ class Feed:
         found = self._reader.changed(scope, until, request.limit)
         ids = [row.memory.id for _, row in found if row is not None]
         beside = self._reader.facets_of(dict.fromkeys((MET, ATTENTION, RATINGS), ids))
-        joined = links.beside(self._reader, ids)
+        linked = links.beside(self._reader, ids)
         listed: dict[str, JsonObject] = {}
         room = REPLY_LIMIT_BYTES
         is_cut = len(found) == request.limit
         for sequence, row in found:
             if row is not None and row.memory.id not in listed:
                 memory_id = row.memory.id
-                told = {name: beside[name].get(memory_id, {}) for name in beside}
-                entry = self._document(row) if request.documents else self._entry(row, told, joined[memory_id])
+                facets = {name: beside[name].get(memory_id, {}) for name in beside}
+                entry = self._document(row) if request.documents else self._entry(row, facets, linked[memory_id])
                 size = _size(entry)
                 if size > REPLY_LIMIT_BYTES // 2 and "content" in entry:
                     entry |= {"revisions": [], "links": [], "ratings": []}
@@ -66,13 +66,13 @@ class Feed:
 
     def _document(self, row: Row) -> JsonObject:
         """With its content, where that is one part."""
-        memory, said = row.memory, row.memory.metadata
-        entry = {"memory_id": memory.id, "name": memory.key, **said["said"]}
+        memory, metadata = row.memory, row.memory.metadata
+        entry = {"memory_id": memory.id, "name": memory.key, **metadata["said"]}
         if entry.get("parts") == 1:
             entry["content"] = part(self._reader, memory.id, entry["digest"], 0)
         return entry
 
-    def _entry(self, row: Row, beside: Mapping[str, JsonObject], joined: Sequence[Link]) -> JsonObject:
+    def _entry(self, row: Row, beside: Mapping[str, JsonObject], linked: Sequence[Link]) -> JsonObject:
         memory = row.memory
         entry: JsonObject = {
             "memory_id": memory.id,
@@ -88,9 +88,10 @@ class Feed:
             **entry,
             **memory.metadata,
             "revisions": [
-                {"revision": one.revision, "at": one.updated_at.isoformat(), **one.metadata} for one in earlier
+                {"revision": revision.revision, "at": revision.updated_at.isoformat(), **revision.metadata}
+                for revision in earlier
             ],
-            "links": [worded(link) for link in joined],
+            "links": [worded(link) for link in linked],
             **({"pin": beside[ATTENTION]} if beside[ATTENTION] else {}),
             **beside[RATINGS],
         }

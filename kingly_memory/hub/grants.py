@@ -141,10 +141,10 @@ class Grants:
             return cls()
         text = secret(path, "tokens")
         try:
-            said = json.loads(text)
-            grants = {one: _grant(told) for one, told in said["tokens"].items()}
-            quotas = {str(name): int(most) for name, most in said["quotas"].items()}
-            is_needed = bool(said["is_needed"])
+            stored = json.loads(text)
+            grants = {key: _grant(entry) for key, entry in stored["tokens"].items()}
+            quotas = {str(name): int(most) for name, most in stored["quotas"].items()}
+            is_needed = bool(stored["is_needed"])
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             raise InvalidSetting("tokens", f"{path} makes no sense; restore it from a backup of the home") from None
         return cls(grants, quotas, is_needed)
@@ -160,7 +160,7 @@ class Grants:
 
     def revoked(self, holder: str) -> Grants:
         """Without the holder's token. Raises InvalidInput."""
-        left = {one: grant for one, grant in self.by_digest.items() if grant.holder != holder}
+        left = {key: grant for key, grant in self.by_digest.items() if grant.holder != holder}
         if len(left) == len(self.by_digest):
             raise InvalidInput("name", f"no token is called {holder[:60]!r}; `kingly-memory hub tokens` names all")
         return replace(self, by_digest=left)
@@ -169,17 +169,17 @@ class Grants:
         """With that quota of a namespace, or with none. Raises InvalidInput."""
         if most is not None and most < 0:
             raise InvalidInput("memories", f"is {most}; a quota is a number of memories, 0 or more")
-        others = {name: one for name, one in self.quotas.items() if name != namespace}
+        others = {name: number for name, number in self.quotas.items() if name != namespace}
         return replace(self, quotas=others if most is None else {**others, namespace: most})
 
     def write(self, home: Path) -> None:
         """Raises OSError."""
         from kingly_memory.adapters.files.atomic import replacing
 
-        tokens = {one: grant.to_json() for one, grant in self.by_digest.items()}
-        told = {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)}
+        tokens = {key: grant.to_json() for key, grant in self.by_digest.items()}
+        content = {"is_needed": self.is_needed, "tokens": tokens, "quotas": dict(self.quotas)}
         with replacing(home / FILE) as file:
-            json.dump(told, file, ensure_ascii=False, indent=1)
+            json.dump(content, file, ensure_ascii=False, indent=1)
             file.write("\n")
 
 
@@ -199,6 +199,6 @@ def granted(holder: str, role: str, projects: Sequence[str], namespace: str, now
     return Grant(holder, required("namespace", namespace), roles, now.isoformat(timespec="seconds"))
 
 
-def _grant(said: JsonObject) -> Grant:
-    roles = {str(project): Role[str(word).upper()] for project, word in said["roles"].items()}
-    return Grant(str(said["name"]), str(said["namespace"]), roles, str(said["made_at"]))
+def _grant(fields: JsonObject) -> Grant:
+    roles = {str(project): Role[str(word).upper()] for project, word in fields["roles"].items()}
+    return Grant(str(fields["name"]), str(fields["namespace"]), roles, str(fields["made_at"]))

@@ -64,8 +64,8 @@ class Homes:
             wait([self._keeping])
         kept = self._store.reader.facets(_FACET, [_OWNER]).get(_OWNER, {})
         with self._lock:
-            known = _merged(kept.get("calls", {}), self._news)
-        return sorted(known.values(), key=lambda one: str(one["at"]), reverse=True)
+            calls = _merged(kept.get("calls", {}), self._news)
+        return sorted(calls.values(), key=lambda one: str(one["at"]), reverse=True)
 
     def close(self) -> None:
         """Keep what is new. What the store does not take now is forgotten."""
@@ -90,13 +90,13 @@ class Homes:
         self._keeping.add_done_callback(done)
 
 
-def _merged(known: Mapping[str, JsonObject], news: Mapping[str, JsonObject]) -> dict[str, JsonObject]:
+def _merged(kept: Mapping[str, JsonObject], news: Mapping[str, JsonObject]) -> dict[str, JsonObject]:
     """Both by place: of one place what was said later, and all that it delivered."""
-    both = dict(known)
-    for place, one in news.items():
+    both = dict(kept)
+    for place, call in news.items():
         before = both.get(place, {"at": "", "delivered": 0})
-        earlier, later = (before, one) if before["at"] <= one["at"] else (one, before)
-        both[place] = {**earlier, **later, "delivered": before["delivered"] + one["delivered"]}
+        earlier, later = (before, call) if before["at"] <= call["at"] else (call, before)
+        both[place] = {**earlier, **later, "delivered": before["delivered"] + call["delivered"]}
     if len(both) > MOST:
         latest = sorted(both, key=lambda place: str(both[place]["at"]))[-MOST:]
         return {place: both[place] for place in latest}

@@ -30,39 +30,39 @@ _LAST_LINES_S = 0.2
 
 
 class _Notes(logging.Handler):
-    """Hands warnings to the thread that writes them. Of an exception only its kind is told: its text may hold what a
+    """Hands warnings to the thread that writes them. Of an exception only its type is written: its text may hold what a
     memory says."""
 
     def __init__(self, write: Callable[[str], None], now_s: Callable[[], float]) -> None:
         super().__init__(logging.WARNING)
         self._write = write
         self._now_s = now_s
-        self._told: dict[str, tuple[float, int]] = {}
-        """When each line was told, and how often it was not since."""
+        self._written: dict[str, tuple[float, int]] = {}
+        """When each line was last written, and how often it was left out since then."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
         # What asyncio and the like say in further lines are addresses of objects.
-        told = record.getMessage().partition("\n")[0]
-        told = mended(told if kind is None else f"{told} ({kind.__name__})")[:LINE_CHARACTERS]
-        told_s, more = self._told.get(told, (-math.inf, 0))
-        if self._now_s() - told_s < _ONCE_IN_S:
-            self._told[told] = (told_s, more + 1)
+        text = record.getMessage().partition("\n")[0]
+        text = mended(text if kind is None else f"{text} ({kind.__name__})")[:LINE_CHARACTERS]
+        last_s, more = self._written.get(text, (-math.inf, 0))
+        if self._now_s() - last_s < _ONCE_IN_S:
+            self._written[text] = (last_s, more + 1)
             return
-        if len(self._told) >= MOST_KINDS:
-            self.tell_the_rest()
-        self._told[told] = (self._now_s(), 0)
-        self._tell(told, more)
+        if len(self._written) >= MOST_KINDS:
+            self.write_the_rest()
+        self._written[text] = (self._now_s(), 0)
+        self._write_line(text, more)
 
-    def tell_the_rest(self) -> None:
-        """Tell what was not told since its kind was told last."""
-        for told, (_, more) in self._told.items():
+    def write_the_rest(self) -> None:
+        """Write how often each line was left out since it was last written."""
+        for text, (_, more) in self._written.items():
             if more:
-                self._tell(told, more)
-        self._told.clear()
+                self._write_line(text, more)
+        self._written.clear()
 
-    def _tell(self, told: str, more: int) -> None:
-        line = " ".join(told.split())
+    def _write_line(self, text: str, more: int) -> None:
+        line = " ".join(text.split())
         self._write(f"kingly-memory: {line}{f' ({more} more since)' if more else ''}")
 
 
@@ -77,7 +77,7 @@ def warnings_to_stderr(now_s: Callable[[], float] = time.monotonic) -> Iterator[
             yield
         finally:
             root.removeHandler(handler)
-            handler.tell_the_rest()
+            handler.write_the_rest()
 
 
 @contextmanager

@@ -64,8 +64,8 @@ def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
         """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes. An
         unknown tool is a protocol error, as the protocol wants."""
         if name not in schemas:
-            said = "".join(one if one.isprintable() else "?" for one in mended(name[:80]))
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {said}")
+            printable = "".join(letter if letter.isprintable() else "?" for letter in mended(name[:80]))
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {printable}")
         known = schemas[name]["properties"]
         try:
             strange = sorted(arguments.keys() - known.keys())
@@ -119,8 +119,8 @@ def _arguments(method: type[Request]) -> JsonObject:
     """The schema of the method's own parameters, closed, and the project, which other callers say in a header."""
     schema = method.model_json_schema()
     properties = {
-        key: {word: value for word, value in one.items() if word != "title"}
-        for key, one in schema.get("properties", {}).items()
+        key: {word: value for word, value in entry.items() if word != "title"}
+        for key, entry in schema.get("properties", {}).items()
     }
     properties[PROJECT] = {
         "anyOf": [{"type": "string"}, {"type": "null"}],

@@ -26,8 +26,8 @@ _PACKAGE_FOLDER = Path(__file__).parents[2]
 class HubDidNotStart(KinglyMemoryError):
     """The hub's process ended, or stayed silent for too long."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"the hub did not start: {said or 'it said nothing'}")
+    def __init__(self, output: str) -> None:
+        super().__init__(f"the hub did not start: {output or 'it said nothing'}")
 
 
 class HubProcess:
@@ -108,8 +108,8 @@ class HubProcess:
                 self.kill()
                 complaints.seek(0)
                 raise HubDidNotStart(complaints.read().strip())
-        told = urlsplit(line.removeprefix(_LINE).strip())
-        self._scheme, self.port = told.scheme, told.port or 0
+        address = urlsplit(line.removeprefix(_LINE).strip())
+        self._scheme, self.port = address.scheme, address.port or 0
 
     def kill(self) -> None:
         """End it by SIGKILL, as a power switch would."""

@@ -51,8 +51,8 @@ class Recall:
 
     def linked(self, scope: str, request: GetLinkedMemories) -> JsonObject:
         """Links that begin or end at one of the memories, and the memories at their other ends."""
-        asked = list(dict.fromkeys(request.memory_ids))[:_IDS_LIMIT]
-        own = [memory.id for memory in self._live(scope, asked)]
+        memory_ids = list(dict.fromkeys(request.memory_ids))[:_IDS_LIMIT]
+        own = [memory.id for memory in self._live(scope, memory_ids)]
         found = [link for beside in links.beside(self._reader, own).values() for link in beside]
         each = {link.id: link for link in found}.values()
         alive = {memory.id: memory for memory in self._live(scope, _ends(each))}

@@ -43,7 +43,7 @@ MCP_PATH = "/mcp"
 _WATCHED_S = 60.0
 _WATCHED = 3
 """Whoever asked `/ready` so often within this time asks again, as a proxy does; a person asks once or twice."""
-_TOLD = 3
+_BAD_ANSWERS = 3
 """Proxies take a server out after one to three bad answers."""
 _LONGEST_S = 10.0
 
@@ -194,12 +194,12 @@ class Draining:
         self._monotonic = monotonic
         self._asked_s = deque[float](maxlen=_WATCHED)
         self._since_s: float | None = None
-        self._told = 0
+        self._bad_answers = 0
 
     def asked(self) -> bool:
         """Note that somebody asks whether the hub is ready. True where it is to stop."""
         self._asked_s.append(self._monotonic())
-        self._told += self._since_s is not None
+        self._bad_answers += self._since_s is not None
         return self._since_s is not None
 
     def is_over(self) -> bool:
@@ -208,7 +208,7 @@ class Draining:
         if self._since_s is None:
             self._since_s = now_s
         is_watched = len(self._asked_s) == _WATCHED and now_s - self._asked_s[0] < _WATCHED_S
-        return not is_watched or self._told >= _TOLD or now_s - self._since_s >= _LONGEST_S
+        return not is_watched or self._bad_answers >= _BAD_ANSWERS or now_s - self._since_s >= _LONGEST_S
 
 
 class McpFace:

@@ -82,18 +82,21 @@ class Traffic:
             calls[method] += number
             refused[method] += number * _is_refused(status)
         ms = {method: self._seconds.get(method, 0.0) * 1000 / number for method, number in calls.items()}
-        told = [(one, number, refused[one], ms[one], self._sent_bytes[one]) for one, number in calls.most_common()]
-        return [Load(*one) for one in told]
+        rows = [
+            (method, number, refused[method], ms[method], self._sent_bytes[method])
+            for method, number in calls.most_common()
+        ]
+        return [Load(*row) for row in rows]
 
     def failures(self) -> dict[Failure, tuple[int, int]]:
         """Those of the last hour: how many, and how many minutes ago the last one was. The latest first."""
         now = int(self._monotonic() // _MINUTE_S)
-        told: dict[Failure, tuple[int, int]] = {}
+        counts: dict[Failure, tuple[int, int]] = {}
         for minute, found in sorted(self._failures.items(), reverse=True):
-            for one, number in [*found.items()] if minute > now - _HOUR_MIN else ():
-                count, ago = told.get(one, (0, now - minute))
-                told[one] = (count + number, ago)
-        return told
+            for failure, number in [*found.items()] if minute > now - _HOUR_MIN else ():
+                count, ago = counts.get(failure, (0, now - minute))
+                counts[failure] = (count + number, ago)
+        return counts
 
     def counting(self, application: ASGIApp) -> ASGIApp:
         """The same application, each call of which is counted when it ends, however it ends."""
@@ -151,14 +154,14 @@ class Traffic:
         caller, now = scope.get(CALLER), int(self._monotonic() // _MINUTE_S)
         who = (caller.grant.namespace, caller.grant.holder) if isinstance(caller, Caller) else (None, None)
         if now not in self._failures:
-            self._failures = {one: found for one, found in self._failures.items() if one > now - _HOUR_MIN}
+            self._failures = {minute: counts for minute, counts in self._failures.items() if minute > now - _HOUR_MIN}
             self._failures[now] = Counter()
         self._failures[now][Failure(method, status, *who)] += 1
 
     def _family(self, name: str, kind: str, says: str, values: dict[str, Any]) -> list[str]:
         full = f"{self._name}_{name}"
         lines = [f"# HELP {full} {says}", f"# TYPE {full} {kind}"]
-        return lines + [f"{full}{f'{{{labels}}}' if labels else ''} {one}" for labels, one in values.items()]
+        return lines + [f"{full}{f'{{{labels}}}' if labels else ''} {value}" for labels, value in values.items()]
 
 
 def _is_refused(status: int) -> bool:

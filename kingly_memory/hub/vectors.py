@@ -107,12 +107,12 @@ class Vectors:
             while True:
                 with scope.lock:  # read and put under one lock: a change that is committed later is followed later
                     rows = self._store.reader.page(Query("", space), (Standing.LIVE,), _PAGE, before)
-                    known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
+                    facets = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
                     kinds: dict[str, MemoryType] = {row.memory.id: row.memory.type for row in rows}
-                    scope.matrix.put({one: unpacked(facet) for one, facet in known.items()}, kinds)
+                    scope.matrix.put({memory_id: unpacked(facet) for memory_id, facet in facets.items()}, kinds)
                 if not rows:
                     break
-                self._adopt(space, scope, [row.memory for row in rows if row.memory.id not in known])
+                self._adopt(space, scope, [row.memory for row in rows if row.memory.id not in facets])
                 before = rows[-1].position
         except Exception as error:  # noqa: BLE001  # the top of a thread
             log.warning("HubScopeNotLoaded %s", type(error).__name__)

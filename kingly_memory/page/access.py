@@ -65,5 +65,5 @@ class Access:
     def knows(self, cookies: Mapping[str, str]) -> bool:
         return hmac.compare_digest(self._cookie.encode(), cookies.get(self.cookie_name, "").encode(errors="replace"))
 
-    def is_sealed(self, said: str) -> bool:
-        return hmac.compare_digest(self.seal.encode(), said.encode(errors="replace"))
+    def is_sealed(self, seal: str) -> bool:
+        return hmac.compare_digest(self.seal.encode(), seal.encode(errors="replace"))

@@ -12,8 +12,8 @@ from kingly_memory.api.declared import VERBS
 from kingly_memory.declare import NOT_GIVEN, Parameter, Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.models import Memory
-from kingly_memory.page.asked import Asked, View, facts, section
 from kingly_memory.page.html import Child, Html, el
+from kingly_memory.page.view import PageRequest, View, facts, section
 
 _FILES = {"backup", "list"}
 """What writes a file of this machine has no form, and `list` changes nothing."""
@@ -23,12 +23,12 @@ TRUST = Verb("trust", None, None, "", "Trust this home", "Hooks recall what it h
 OFFERED: Mapping[str, Verb] = {
     UNDO_SWEEP.calls: UNDO_SWEEP,
     **{
-        one.calls: one
-        for one in VERBS
-        if one.command
-        and one.reads is not True
-        and not re.search(r":|^documents\.", one.calls)
-        and one.calls not in _FILES
+        verb.calls: verb
+        for verb in VERBS
+        if verb.command
+        and verb.reads is not True
+        and not re.search(r":|^documents\.", verb.calls)
+        and verb.calls not in _FILES
     },
 }
 """Every verb that changes something, by what it calls. What a browser sends for another one is refused."""
@@ -47,7 +47,7 @@ _DONE = {
 
 
 def form(
-    asked: Asked,
+    request: PageRequest,
     calls: str,
     fields: Sequence[str] = (),
     *,
@@ -60,14 +60,14 @@ def form(
     """The form of a verb: those `fields` of its parameters, holding what is `given`; `fixed` ones are out of sight."""
     verb = TRUST if calls == TRUST.calls else OFFERED[calls]
     known = {one.name: one for one in verb.parameters}
-    hidden = {"seal": asked.seal, "in": asked.here, "back": back or asked.itself, **(fixed or {})}
-    stem = f"{calls}-{'-'.join(str(one)[-12:] for one in (fixed or {}).values())}"
+    hidden = {"seal": request.seal, "in": request.here, "back": back or request.itself, **(fixed or {})}
+    stem = f"{calls}-{'-'.join(str(value)[-12:] for value in (fixed or {}).values())}"
     return el(
         "form",
         (
-            el("input", type="hidden", name=name, value=one)
-            for name, said in hidden.items()
-            for one in ([said] if isinstance(said, str) else said)
+            el("input", type="hidden", name=name, value=value)
+            for name, values in hidden.items()
+            for value in ([values] if isinstance(values, str) else values)
         ),
         (_field(known[name], (given or {}).get(name), f"{stem}-{name}") for name in fields),
         el("p", buttons or el("button", button or title(verb), class_="danger" if calls == "purge" else None)),
@@ -81,8 +81,8 @@ def title(verb: Verb) -> str:
     return verb.title if verb.title[:1].isupper() else verb.says.split(".")[0].split(":")[0]
 
 
-def _field(one: Parameter, given: Any, name: str) -> Html:
-    arg, kind = one.arg, one.type
+def _field(parameter: Parameter, given: Any, name: str) -> Html:
+    arg, kind = parameter.arg, parameter.type
     shown = "" if given is None else given
     if kind == "texts" and not isinstance(shown, str):
         shown = (", " if arg.metavar in _LISTED else "\n").join(shown)
@@ -91,70 +91,78 @@ def _field(one: Parameter, given: Any, name: str) -> Html:
     words = f"{(arg.command_words or arg.words).capitalize()}" + (
         "; with commas between" if arg.metavar in _LISTED else ""
     )
-    said = {"id": name, "name": one.name, "aria_describedby": f"{name}-says"}
+    attributes = {"id": name, "name": parameter.name, "aria_describedby": f"{name}-says"}
     if kind == "flag":
-        field = el("input", type="checkbox", value="true", checked=shown is True or shown == "true", **said)
+        field = el("input", type="checkbox", value="true", checked=shown is True or shown == "true", **attributes)
     elif arg.choices and kind == "text":
         options = [el("option", each, value=each, selected=each == str(shown)) for each in arg.choices]
-        field = el("select", el("option", "—", value="") if one.default is not NOT_GIVEN else None, options, **said)
+        field = el(
+            "select", el("option", "—", value="") if parameter.default is not NOT_GIVEN else None, options, **attributes
+        )
     elif kind in ("number", "integer"):
         step = "1" if kind == "integer" else "any"
-        field = el("input", type="number", min=arg.least, max=arg.most, step=step, value=str(shown), **said)
-    elif kind == "object" or one.name == "content" or (kind == "texts" and arg.metavar not in _LISTED):
+        field = el("input", type="number", min=arg.least, max=arg.most, step=step, value=str(shown), **attributes)
+    elif kind == "object" or parameter.name == "content" or (kind == "texts" and arg.metavar not in _LISTED):
         rows = str(min(max(str(shown).count("\n") + 2, 4), 24))
-        field = el("textarea", str(shown), rows=rows, dir="auto", spellcheck="true", **said)
+        field = el("textarea", str(shown), rows=rows, dir="auto", spellcheck="true", **attributes)
     else:
-        field = el("input", type="text", value=str(shown), dir="auto", **said)
-    label = el("label", one.name.replace("_", " "), for_=name)
+        field = el("input", type="text", value=str(shown), dir="auto", **attributes)
+    label = el("label", parameter.name.replace("_", " "), for_=name)
     return el("div", label, field, el("small", words, id=f"{name}-says"), class_="field")
 
 
 def read(verb: Verb, posted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What a form says of the verb's parameters. Raises InvalidInput."""
-    said = {one.name: _read(one, posted[one.name]) for one in verb.parameters if one.name in posted}
-    for one in verb.parameters:
-        if one.default is NOT_GIVEN and said.get(one.name) is None:
-            raise InvalidInput(one.name, f"is missing; say {one.arg.words}")
-    return said
+    values = {
+        parameter.name: _read(parameter, posted[parameter.name])
+        for parameter in verb.parameters
+        if parameter.name in posted
+    }
+    for parameter in verb.parameters:
+        if parameter.default is NOT_GIVEN and values.get(parameter.name) is None:
+            raise InvalidInput(parameter.name, f"is missing; say {parameter.arg.words}")
+    return values
 
 
-def _read(one: Parameter, said: Sequence[str]) -> Any:
-    text = said[0]
-    if one.type == "texts":
-        cut = r"[\n,]" if one.arg.metavar in _LISTED else r"\n"
-        return [part.strip() for each in said for part in re.split(cut, each) if part.strip()]
-    if one.type == "flag":
+def _read(parameter: Parameter, texts: Sequence[str]) -> Any:
+    text = texts[0]
+    if parameter.type == "texts":
+        cut = r"[\n,]" if parameter.arg.metavar in _LISTED else r"\n"
+        return [part.strip() for each in texts for part in re.split(cut, each) if part.strip()]
+    if parameter.type == "flag":
         return text == "true"
     if not text.strip():
         return None
     try:
-        if one.type in ("number", "integer"):
-            return (int if one.type == "integer" else float)(text)
-        return json.loads(text) if one.type == "object" else text.replace("\r\n", "\n")
+        if parameter.type in ("number", "integer"):
+            return (int if parameter.type == "integer" else float)(text)
+        return json.loads(text) if parameter.type == "object" else text.replace("\r\n", "\n")
     except (ValueError, RecursionError):
-        kind = "JSON object" if one.type == "object" else "number"
-        raise InvalidInput(one.name, f"{text[:40]!r} is no {kind}") from None
+        kind = "JSON object" if parameter.type == "object" else "number"
+        raise InvalidInput(parameter.name, f"{text[:40]!r} is no {kind}") from None
 
 
-async def do(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]]) -> str | View:
+async def do(request: PageRequest, verb: Verb, posted: Mapping[str, Sequence[str]]) -> str | View:
     """Do it, and say what was done; or show what it would do and ask. What cannot be done is said above the same form,
     which still holds what was typed."""
     try:
-        said = read(verb, posted)
+        arguments = read(verb, posted)
         if verb.calls == "update":
-            said = _changed(said, (await asked.memory.history(said["key_or_id"]))[:1])
+            arguments = _changed(arguments, (await request.memory.history(arguments["key_or_id"]))[:1])
         if verb.calls in _OF_AN_AUTHOR:
-            said["origin"] = "user" if asked.memory.agent is None else "agent"
-        asks_first = any(one.name == "dry_run" for one in verb.parameters) and "sure" not in posted
-        said = {name: value for name, value in said.items() if value != [] or verb.calls == "update"}
-        result = verb.found(await verb.call(asked.memory, {**said, "dry_run": True} if asks_first else said), said)
+            arguments["origin"] = "user" if request.memory.agent is None else "agent"
+        asks_first = any(parameter.name == "dry_run" for parameter in verb.parameters) and "sure" not in posted
+        arguments = {name: value for name, value in arguments.items() if value != [] or verb.calls == "update"}
+        result = verb.found(
+            await verb.call(request.memory, {**arguments, "dry_run": True} if asks_first else arguments), arguments
+        )
     except KinglyMemoryError as error:
-        return View(title(verb), _again(asked, verb, posted, str(error)), 400)
+        return View(title(verb), _again(request, verb, posted, str(error)), 400)
     if asks_first:
-        return View(title(verb), _sure(asked, verb, posted, result))
-    told = str(getattr(result, "message", "")) or _DONE.get(verb.calls)
-    if told:
-        return told
+        return View(title(verb), _sure(request, verb, posted, result))
+    message = str(getattr(result, "message", "")) or _DONE.get(verb.calls)
+    if message:
+        return message
     back = el("p", el("a", "Go on", href=own(_first(posted, "back"))))
     return View(title(verb), el("div", el("h1", f"Done: {title(verb)}"), facts(result), back))
 
@@ -162,36 +170,36 @@ async def do(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]]) -> s
 _HELD = ("content", "type", "significance", "confidence", "tags", "title", "metadata")
 
 
-def _changed(said: Mapping[str, Any], now: Sequence[Memory]) -> dict[str, Any]:
+def _changed(arguments: Mapping[str, Any], now: Sequence[Memory]) -> dict[str, Any]:
     """Without what the form only repeats, as a browser repeats a text: an edit of the tags must not touch it."""
-    held = {name: getattr(one, name) for one in now for name in _HELD}
+    held = {name: getattr(memory, name) for memory in now for name in _HELD}
     if held:
         text = re.sub(r"\r\n?", "\n", held["content"]).replace("\0", "\N{REPLACEMENT CHARACTER}")
         held |= {"content": text, "tags": [*held["tags"]]}
-    return {name: value for name, value in said.items() if name not in held or value != held[name]}
+    return {name: value for name, value in arguments.items() if name not in held or value != held[name]}
 
 
 def _kept(verb: Verb, posted: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     names = {one.name for one in verb.parameters}
-    return {name: said for name, said in posted.items() if name in names}
+    return {name: values for name, values in posted.items() if name in names}
 
 
-def _again(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]], problem: str) -> Html:
+def _again(request: PageRequest, verb: Verb, posted: Mapping[str, Sequence[str]], problem: str) -> Html:
     kept, back = _kept(verb, posted), _first(posted, "back")
-    given = {name: "\n".join(said) if len(said) > 1 else said[0] for name, said in kept.items()}
-    said = el("p", "That was not done: ", problem, role="alert", class_="alert")
-    return _asking(verb, back, said, form(asked, verb.calls, [*kept], given=given, button="Try again", back=back))
+    given = {name: "\n".join(values) if len(values) > 1 else values[0] for name, values in kept.items()}
+    alert = el("p", "That was not done: ", problem, role="alert", class_="alert")
+    return _not_done(verb, back, alert, form(request, verb.calls, [*kept], given=given, button="Try again", back=back))
 
 
-def _sure(asked: Asked, verb: Verb, posted: Mapping[str, Sequence[str]], result: Any) -> Html:
+def _sure(request: PageRequest, verb: Verb, posted: Mapping[str, Sequence[str]], result: Any) -> Html:
     back, fixed = _first(posted, "back"), {**_kept(verb, posted), "sure": "yes"}
     would = section("This would be done", facts(result))
-    return _asking(
-        verb, back, el("p", verb.says), would, form(asked, verb.calls, fixed=fixed, button="Do it", back=back)
+    return _not_done(
+        verb, back, el("p", verb.says), would, form(request, verb.calls, fixed=fixed, button="Do it", back=back)
     )
 
 
-def _asking(verb: Verb, back: str, *body: Child) -> Html:
+def _not_done(verb: Verb, back: str, *body: Child) -> Html:
     """Something that was not done yet, with the way back."""
     leave = el("p", el("a", "Back, and leave it as it is", href=own(back)))
     return el("div", el("h1", title(verb)), body, leave)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.page.access import HEADERS
-from kingly_memory.page.asked import View
 from kingly_memory.page.html import Child, document, el
+from kingly_memory.page.view import View
 
 _MOST_FIELDS = 2_000
 
@@ -39,9 +39,9 @@ class Site(NamedTuple):
         return Response(document(head, el("body", body)), status, HEADERS, media_type="text/html")
 
     def plain(self, sentence: str, status: int) -> Response:
-        said = el("p", sentence, role="alert", class_="alert")
+        alert = el("p", sentence, role="alert", class_="alert")
         back = el("p", el("a", "To the first view", href=self.root or "/"))
-        return self.answer(self.name, el("main", el("h1", self.name), said, back, id="main"), status=status)
+        return self.answer(self.name, el("main", el("h1", self.name), alert, back, id="main"), status=status)
 
     def welcome(self) -> Response:
         """The first visit may come from elsewhere, and a strict cookie does not follow a redirect from there: so it is

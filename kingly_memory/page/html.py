@@ -14,7 +14,7 @@ _OWN = ("/", "#", "?")
 _CONTROLS = dict.fromkeys((*range(32), 127), "\N{SYMBOL FOR SUBSTITUTE}")
 _DIRECTIONS = (0x061C, 0x200B, *range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x206A), 0xFEFF)
 _SEEN = {
-    **{code: one for code, one in _CONTROLS.items() if chr(code) not in "\t\n\r"},
+    **{code: mark for code, mark in _CONTROLS.items() if chr(code) not in "\t\n\r"},
     **{code: f"[U+{code:04X}]" for code in _DIRECTIONS},
 }
 """What a reader cannot see, or what turns the order of a line around, is named where it stands."""
@@ -41,7 +41,7 @@ Child: TypeAlias = "Html | str | int | float | Iterable[Child] | None"
 def el(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
     """An element. An attribute that is None or False is left out, and `class_` is `class`. What a field of a form holds
     stays as it is, since it comes back. Raises ValueError for an address that leads elsewhere."""
-    said = ""
+    markup = ""
     for key, value in attributes.items():
         attribute = key.rstrip("_").replace("_", "-")
         if value is None or value is False:
@@ -51,14 +51,14 @@ def el(name: str, /, *children: Child, **attributes: str | float | bool | None) 
         text = "" if value is True else f"{value:.1f}" if isinstance(value, float) else str(value)
         if attribute in _ADDRESSES and (not text.startswith(_OWN) or text.startswith(("//", "/\\"))):
             raise ValueError(f"{attribute} leads to another server")
-        said += f' {attribute}="{escape(text)}"'
+        markup += f' {attribute}="{escape(text)}"'
     if name in _VOID:
-        return Html(f"<{name}{said}>", made_here=_HERE)
+        return Html(f"<{name}{markup}>", made_here=_HERE)
     if name == "textarea":  # the first line end behind the tag is no part of the text
         inner = "\n" + escape("".join(str(one) for one in children))
     else:
         inner = "".join(map(_inner, children))
-    return Html(f"<{name}{said}>{inner}</{name}>", made_here=_HERE)
+    return Html(f"<{name}{markup}>{inner}</{name}>", made_here=_HERE)
 
 
 def join(*children: Child) -> Html:

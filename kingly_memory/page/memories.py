@@ -10,8 +10,10 @@ from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import REMOTE_ABOVE, Hit, LinkState, Memory, MemoryType, Results
 from kingly_memory.page.actions import form
-from kingly_memory.page.asked import (
-    Asked,
+from kingly_memory.page.html import Child, Html, el, join
+from kingly_memory.page.plots import graph
+from kingly_memory.page.view import (
+    PageRequest,
     View,
     card,
     facts,
@@ -25,8 +27,6 @@ from kingly_memory.page.asked import (
     verbatim,
     when,
 )
-from kingly_memory.page.html import Child, Html, el, join
-from kingly_memory.page.plots import graph
 from kingly_memory.text.passages import PASSAGE, passages
 from kingly_memory.text.writing import counted, stems
 
@@ -50,72 +50,72 @@ _FILTERS = ("type", "tag", "since", "until", "which")
 _WHICH = {"": "alive", "archived": "with the archive", "forgotten": "forgotten"}
 
 
-async def memories(asked: Asked) -> View:
+async def memories(request: PageRequest) -> View:
     """The first view: search, filters, and the latest or what was found."""
-    text = asked.query.get("q", "").strip()
+    text = request.query.get("q", "").strip()
     try:
-        found = await (_found(asked, text) if text else _listed(asked))
+        found = await (_found(request, text) if text else _listed(request))
     except InvalidInput as error:
         found = el("p", f"{error.field}: {error.problem}", role="alert", class_="alert")
     results = el("div", found, id="results", aria_live="polite")
-    return View("Memories", results if "part" in asked.query else join(_search_form(asked, text), results))
+    return View("Memories", results if "part" in request.query else join(_search_form(request, text), results))
 
 
-def _filter(asked: Asked) -> dict[str, Any]:
-    said = {name: asked.query.get(name, "").strip() for name in _FILTERS}
-    tags = [one.strip() for one in said["tag"].split(",") if one.strip()]
+def _filter(request: PageRequest) -> dict[str, Any]:
+    given = {name: request.query.get(name, "").strip() for name in _FILTERS}
+    tags = [tag.strip() for tag in given["tag"].split(",") if tag.strip()]
     return {
-        "types": [said["type"]] if said["type"] else None,
+        "types": [given["type"]] if given["type"] else None,
         "tags": tags or None,
-        "since": said["since"] or None,
-        "until": said["until"] or None,
-        "include_archived": said["which"] == "archived",
+        "since": given["since"] or None,
+        "until": given["until"] or None,
+        "include_archived": given["which"] == "archived",
     }
 
 
-async def _found(asked: Asked, text: str) -> Html:
+async def _found(request: PageRequest, text: str) -> Html:
     # What is typed letter by letter is nobody else's business yet, and a remote need not be asked for every letter.
-    is_typing = "part" in asked.query
-    results = await asked.memory.search(
+    is_typing = "part" in request.query
+    results = await request.memory.search(
         text,
         limit=LISTED,
         detail="passages",
         include_semantic=not is_typing,
-        after=asked.query.get("after"),
-        **_filter(asked),
+        after=request.query.get("after"),
+        **_filter(request),
     )
     asked_for = stems(text)
-    hits = [_hit(asked, results, one, asked_for) for one in results]
+    hits = [_hit(request, results, hit, asked_for) for hit in results]
     notes = [f"{name} did not answer: {why}." for name, why in results.failures.items()]
     notes += [f"Looked for “{other}” instead of “{word}”." for word, other in results.repaired.items()]
-    told = f"{counted(len(hits), 'hit')} in {results.took_ms:.0f} ms, best first."
+    summary = f"{counted(len(hits), 'hit')} in {results.took_ms:.0f} ms, best first."
     return join(
-        el("h2", told, class_="day"),
+        el("h2", summary, class_="day"),
         el("p", " ".join(notes), class_="says") if notes else None,
         hits or el("p", "Nothing that is remembered answers that. Try other words, or fewer filters."),
-        _more(asked, after=results.next) if results.next and len(hits) == LISTED else None,
+        _more(request, after=results.next) if results.next and len(hits) == LISTED else None,
     )
 
 
-def _hit(asked: Asked, results: Results, hit: Hit, asked_for: set[str]) -> Html:
+def _hit(request: PageRequest, results: Results, hit: Hit, asked_for: set[str]) -> Html:
     shown = results.shown.get(hit.memory.id)
-    said = (shown.text if shown and shown.text else hit.memory.content)[:600].strip()
-    where = " and ".join("this machine" if one == "local" else one for one in hit.layers)
+    text = (shown.text if shown and shown.text else hit.memory.content)[:600].strip()
+    layers = " and ".join("this machine" if layer == "local" else layer for layer in hit.layers)
     scores = [
-        f"{_WHY.get(name, name.replace('_', ' '))} {one:.2f}" for name, one in hit.scores.items() if name != PASSAGE
+        f"{_WHY.get(name, name.replace('_', ' '))} {score:.2f}" for name, score in hit.scores.items() if name != PASSAGE
     ]
     same = len(results.folded.get(hit.memory.id, ()))
     later = hit.superseded_by
     why = el(
         "p",
         meter(hit.relevance, "relevance"),
-        f" {hit.relevance:.2f}, found on {where}: {', '.join(scores)}",
+        f" {hit.relevance:.2f}, found on {layers}: {', '.join(scores)}",
         el("b", " · weak: chance may explain it") if hit.is_weak else None,
-        [" · ", link(asked, later, "said anew later")] if later else None,
+        [" · ", link(request, later, "said anew later")] if later else None,
         f" · {same} more say the same" if same else None,
         class_="why",
     )
-    return card(asked, hit.memory, why, found=_marked(said, asked_for), is_archived=hit.archived)
+    return card(request, hit.memory, why, found=_marked(text, asked_for), is_archived=hit.archived)
 
 
 def _marked(text: str, asked_for: set[str]) -> Child:
@@ -128,48 +128,50 @@ def _marked(text: str, asked_for: set[str]) -> Child:
     return [*pieces, text[at:]]
 
 
-async def _listed(asked: Asked) -> Html:
-    said, before = _filter(asked), asked.query.get("before")
-    place = int(before) if before and before.isdecimal() else None
-    is_forgotten = asked.query.get("which") == "forgotten"
-    page = await asked.memory.list(LISTED, place, forgotten=is_forgotten, **said)
+async def _listed(request: PageRequest) -> Html:
+    filters, before = _filter(request), request.query.get("before")
+    position = int(before) if before and before.isdecimal() else None
+    is_forgotten = request.query.get("which") == "forgotten"
+    page = await request.memory.list(LISTED, position, forgotten=is_forgotten, **filters)
     days: list[Child] = []
     last = None
-    for one in page:
-        if (day := one.updated_at.date()) != last:
+    for memory in page:
+        if (day := memory.updated_at.date()) != last:
             days.append(el("h2", el("time", f"{day:%A, %d %B %Y}", datetime=day.isoformat()), class_="day"))
             last = day
-        more = form(asked, "restore", fixed={"key_or_id": one.id}, button="Restore") if is_forgotten else None
-        days.append(card(asked, one, more, is_archived=one.id in page.archived))
-    is_filtered = any(asked.query.get(name) for name in _FILTERS)
+        more = form(request, "restore", fixed={"key_or_id": memory.id}, button="Restore") if is_forgotten else None
+        days.append(card(request, memory, more, is_archived=memory.id in page.archived))
+    is_filtered = any(request.query.get(name) for name in _FILTERS)
     nothing = "Nothing fits these filters." if is_filtered else "Nothing is remembered here yet. Store something below."
     return join(
-        days or el("p", nothing), _more(asked, before=page.next_before) if page.next_before is not None else None
+        days or el("p", nothing), _more(request, before=page.next_before) if page.next_before is not None else None
     )
 
 
-def _more(asked: Asked, **further: str | int | None) -> Html:
-    said = {name: one for name, one in asked.query.items() if name in ("q", *_FILTERS)}
-    return el("p", el("a", "Go on", href=asked.url("/", **said, **further), class_="more", rel="next"))
+def _more(request: PageRequest, **further: str | int | None) -> Html:
+    kept = {name: value for name, value in request.query.items() if name in ("q", *_FILTERS)}
+    return el("p", el("a", "Go on", href=request.url("/", **kept, **further), class_="more", rel="next"))
 
 
-def _search_form(asked: Asked, text: str) -> Html:
-    query = asked.query
+def _search_form(request: PageRequest, text: str) -> Html:
+    query = request.query
     chosen = [el("option", "all types", value="")]
-    chosen += [el("option", one.value, value=one.value, selected=query.get("type") == one.value) for one in MemoryType]
-    which = [el("option", says, value=one, selected=query.get("which", "") == one) for one, says in _WHICH.items()]
+    chosen += [
+        el("option", kind.value, value=kind.value, selected=query.get("type") == kind.value) for kind in MemoryType
+    ]
+    which = [el("option", says, value=name, selected=query.get("which", "") == name) for name, says in _WHICH.items()]
 
     def field(name: str, says: str, control: Html) -> Html:
         return el("label", el("span", says), control)
 
-    def said(name: str, type_: str, hint: str | None = None) -> Html:
+    def text_input(name: str, type_: str, hint: str | None = None) -> Html:
         return el("input", type=type_, name=name, value=query.get(name, ""), placeholder=hint, dir="auto")
 
     return join(
         el("h1", "What is remembered"),
         el(
             "form",
-            el("input", type="hidden", name="in", value=asked.here) if asked.here else None,
+            el("input", type="hidden", name="in", value=request.here) if request.here else None,
             el("label", "Search", for_="q", class_="hidden"),
             el(
                 "input",
@@ -187,9 +189,9 @@ def _search_form(asked: Asked, text: str) -> Html:
                 el(
                     "div",
                     field("type", "type", el("select", chosen, name="type")),
-                    field("tag", "tags, with commas", said("tag", "text")),
-                    field("since", "since", said("since", "date")),
-                    field("until", "until", said("until", "date")),
+                    field("tag", "tags, with commas", text_input("tag", "text")),
+                    field("since", "since", text_input("since", "date")),
+                    field("until", "until", text_input("until", "date")),
                     field("which", "which", el("select", which, name="which")),
                     class_="filters",
                 ),
@@ -202,7 +204,7 @@ def _search_form(asked: Asked, text: str) -> Html:
         ),
         folded(
             "Store something new",
-            form(asked, "store", ["content", "key", "type", "tags", "significance"], button="Store"),
+            form(request, "store", ["content", "key", "type", "tags", "significance"], button="Store"),
         ),
     )
 
@@ -210,114 +212,116 @@ def _search_form(asked: Asked, text: str) -> Html:
 # --- one memory -------------------------------------------------------------------------------------------------------
 
 
-async def one(asked: Asked) -> View:
+async def memory_detail(request: PageRequest) -> View:
     """All that is known of one memory. Looking at it counts as no use."""
-    name, memory = asked.query.get("m", ""), asked.memory
+    name, memory = request.query.get("m", ""), request.memory
     revisions = await memory.history(name) if name else ()
-    known = await memory.explain(revisions[0].id) if revisions else None
-    if known is None:
-        return View("No such memory", _gone(asked, name), 404)
-    latest, standing = revisions[0], known["standing"]
+    explained = await memory.explain(revisions[0].id) if revisions else None
+    if explained is None:
+        return View("No such memory", _gone(request, name), 404)
+    latest, standing = revisions[0], explained["standing"]
     links = await memory.links(latest.id)
-    near = await _near(asked, latest, links)
+    near = await _near(request, latest, links)
     main = join(
         el("h1", el("bdi", heading_of(latest))),
         el("p", f"This memory is {standing}.", class_="alert") if standing != "live" else None,
-        _text(asked, latest),
-        tags_of(asked, latest.tags),
-        _actions(asked, latest, standing, [one.revision for one in revisions]),
-        section("Where it stands", _standing(asked, latest, known)),
-        section("Links", _links(asked, latest, links, near), id="links"),
-        section("History", await _history(asked, latest, revisions), id="history"),
+        _text(request, latest),
+        tags_of(request, latest.tags),
+        _actions(request, latest, standing, [one.revision for one in revisions]),
+        section("Where it stands", _standing(request, latest, explained)),
+        section("Links", _links(request, latest, links, near), id="links"),
+        section("History", await _history(request, latest, revisions), id="history"),
     )
     return View(heading_of(latest), main)
 
 
-def _gone(asked: Asked, name: str) -> Html:
+def _gone(request: PageRequest, name: str) -> Html:
     return el(
         "div",
         el("h1", "No such memory"),
         el("p", "Nothing that is remembered here has the key or id ", el("code", name), "."),
-        form(asked, "restore", fixed={"key_or_id": name}, button="Restore it, if it was forgotten") if name else None,
-        el("p", el("a", "What was forgotten", href=asked.url("/", which="forgotten"))),
+        form(request, "restore", fixed={"key_or_id": name}, button="Restore it, if it was forgotten") if name else None,
+        el("p", el("a", "What was forgotten", href=request.url("/", which="forgotten"))),
     )
 
 
-def _text(asked: Asked, memory: Memory) -> Html:
-    text, is_whole = memory.content, "whole" in asked.query
+def _text(request: PageRequest, memory: Memory) -> Html:
+    text, is_whole = memory.content, "whole" in request.query
     shown = text if is_whole else text[:SHOWN_CHARACTERS]
     beyond = len(text) - len(shown)
     cuts = passages(text) if len(text) <= SHOWN_CHARACTERS * 10 else []
-    told = [el("li", text[begin:end], dir="auto", class_="passage") for begin, end in cuts[:50]]
-    rest = el("a", f"Show the other {beyond:,} characters", href=asked.url("/memory", m=memory.id, whole=1))
+    items = [el("li", text[begin:end], dir="auto", class_="passage") for begin, end in cuts[:50]]
+    rest = el("a", f"Show the other {beyond:,} characters", href=request.url("/memory", m=memory.id, whole=1))
     return join(
         verbatim(shown, "text") if text.strip() != heading_of(memory) else None,
         el("p", rest) if beyond else None,
-        folded(f"{len(cuts)} passages, by the best of which it is found", el("ol", told)) if cuts else None,
+        folded(f"{len(cuts)} passages, by the best of which it is found", el("ol", items)) if cuts else None,
     )
 
 
-def _standing(asked: Asked, memory: Memory, known: Mapping[str, Any]) -> Html:
-    strength, uses, thread = known["strength"], known["uses"], memory.scope.context_id
-    value, used, ends = float(strength["strength"]), uses["last_used"], known["ends_at"]
+def _standing(request: PageRequest, memory: Memory, explained: Mapping[str, Any]) -> Html:
+    strength, uses, thread = explained["strength"], explained["uses"], memory.scope.context_id
+    value, used, ends = float(strength["strength"]), uses["last_used"], explained["ends_at"]
     stays = "" if memory.significance > REMOTE_ABOVE else ": it never leaves this machine"
-    told = {
+    figures = {
         "id": el("code", memory.id),
         "key": memory.key,
         "type": memory.type,
         "significance": f"{memory.significance:.2f}{stays}",
         "confidence": memory.confidence,
         "strength": el("span", meter(value, "strength"), f" {value:.2f}, {strength['state']}"),
-        "tier": known["tier"]["name"],
-        "used": el("span", f"{counted(uses['accesses'], 'time')}, last ", when(used, asked.now))
+        "tier": explained["tier"]["name"],
+        "used": el("span", f"{counted(uses['accesses'], 'time')}, last ", when(used, request.now))
         if used
         else "never yet",
-        "ends": when(ends, asked.now) if ends else "never",
+        "ends": when(ends, request.now) if ends else "never",
         "said by": memory.origin,
         "agent": memory.scope.agent,
-        "thread": link_to_thread(asked, thread or memory.id, thread or "its own"),
-        "stored": when(memory.created_at, asked.now),
-        "changed": when(memory.updated_at, asked.now),
-        "delivered to": known["remotes"] or "no remote: it is on this machine alone",
-        "archived": known["archived"],
+        "thread": link_to_thread(request, thread or memory.id, thread or "its own"),
+        "stored": when(memory.created_at, request.now),
+        "changed": when(memory.updated_at, request.now),
+        "delivered to": explained["remotes"] or "no remote: it is on this machine alone",
+        "archived": explained["archived"],
         "metadata": memory.metadata,
     }
-    return join(facts(told), folded("All figures", facts(known)))
+    return join(facts(figures), folded("All figures", facts(explained)))
 
 
-def link_to_thread(asked: Asked, name: str, words: str) -> Html:
-    return el("a", el("bdi", words), href=asked.url("/thread", t=name))
+def link_to_thread(request: PageRequest, name: str, words: str) -> Html:
+    return el("a", el("bdi", words), href=request.url("/thread", t=name))
 
 
-def rating(asked: Asked, name: str) -> Html:
+def rating(request: PageRequest, name: str) -> Html:
     """Whether what was put into a prompt has helped."""
     words = (("Helped in prompts", "true"), ("Was noise", "false"))
     buttons = [el("button", says, name="useful", value=value) for says, value in words]
-    return form(asked, "attention.rate", fixed={"thread_id": name}, buttons=buttons)
+    return form(request, "attention.rate", fixed={"thread_id": name}, buttons=buttons)
 
 
-def _actions(asked: Asked, memory: Memory, standing: str, revisions: Sequence[int]) -> Html:
+def _actions(request: PageRequest, memory: Memory, standing: str, revisions: Sequence[int]) -> Html:
     this = {"key_or_id": memory.id}
     fields = ["content", "title", "tags", "type", "significance", "confidence", "ttl"]
     given = {name: getattr(memory, name) for name in fields[:-1]} | {"type": memory.type.value}
     now = {**this, "if_revision": str(memory.revision)}
     before = {**this, "revision": str(revisions[1])} if len(revisions) > 1 else None
-    pin = form(asked, "attention.pin", ("content", "title", "topics"), given={"content": memory.content}, button="Pin")
-    is_apart = len(memory.content) > SHOWN_CHARACTERS and "whole" not in asked.query
+    pin = form(
+        request, "attention.pin", ("content", "title", "topics"), given={"content": memory.content}, button="Pin"
+    )
+    is_apart = len(memory.content) > SHOWN_CHARACTERS and "whole" not in request.query
     fields = fields[1:] if is_apart else fields
-    whole = el("a", "Its text is edited beside the whole of it", href=asked.url("/memory", m=memory.id, whole=1))
-    edit = form(asked, "update", fields, given=given, fixed=now, button="Save")
+    whole = el("a", "Its text is edited beside the whole of it", href=request.url("/memory", m=memory.id, whole=1))
+    edit = form(request, "update", fields, given=given, fixed=now, button="Save")
     return join(
         folded("Edit", el("p", whole) if is_apart else None, edit, id="edit"),
         group(
             "actions",
-            form(asked, "restore", fixed=before, button="Undo the last change") if before else None,
-            form(asked, "restore", fixed=this, button="Restore") if standing == "archived" else None,
-            form(asked, "reinforce", fixed=this, button="Hold against fading"),
-            rating(asked, memory.id),
-            form(asked, "archive", fixed=this, button="Archive") if standing == "live" else None,
-            form(asked, "forget", fixed=this, button="Forget"),
-            form(asked, "purge", fixed=this, button="Purge for good…", back="/"),
+            form(request, "restore", fixed=before, button="Undo the last change") if before else None,
+            form(request, "restore", fixed=this, button="Restore") if standing == "archived" else None,
+            form(request, "reinforce", fixed=this, button="Hold against fading"),
+            rating(request, memory.id),
+            form(request, "archive", fixed=this, button="Archive") if standing == "live" else None,
+            form(request, "forget", fixed=this, button="Forget"),
+            form(request, "purge", fixed=this, button="Purge for good…", back="/"),
         ),
         folded("Pin this text", pin) if len(memory.content) <= SHOWN_CHARACTERS else None,
     )
@@ -329,33 +333,33 @@ _MOST_NEAR = 40
 _Near = Mapping[str, tuple[Memory | None, Sequence[Link]]]
 
 
-async def _near(asked: Asked, memory: Memory, links: Sequence[Link]) -> _Near:
+async def _near(request: PageRequest, memory: Memory, links: Sequence[Link]) -> _Near:
     """The memories that links lead to, with what leads further from each: two steps, forty memories at most."""
     found: dict[str, tuple[Memory | None, Sequence[Link]]] = {memory.id: (memory, links)}
     for step in (1, 2):
-        ends = {end for _, several in found.values() for one in several for end in (one.source, one.target)}
+        ends = {end for _, linked in found.values() for edge in linked for end in (edge.source, edge.target)}
         for end in sorted(ends - found.keys())[: _MOST_NEAR - len(found)]:
-            said = (await asked.memory.history(end))[:1]
-            found[end] = (said[0] if said else None, await asked.memory.links(end) if step == 1 else ())
+            revisions = (await request.memory.history(end))[:1]
+            found[end] = (revisions[0] if revisions else None, await request.memory.links(end) if step == 1 else ())
     return found
 
 
-def _links(asked: Asked, memory: Memory, links: Sequence[Link], near: _Near) -> Html:
-    names = {one: heading_of(other) if other else one for one, (other, _) in near.items()}
-    edges = {(one.source, one.target, one.link_type.value) for _, several in near.values() for one in several}
+def _links(request: PageRequest, memory: Memory, links: Sequence[Link], near: _Near) -> Html:
+    names = {memory_id: heading_of(other) if other else memory_id for memory_id, (other, _) in near.items()}
+    edges = {(edge.source, edge.target, edge.link_type.value) for _, linked in near.values() for edge in linked}
     rows = []
-    for one in links:
-        is_from = one.source == memory.id
-        other, says = (one.target, f"{one.link_type} →") if is_from else (one.source, f"← {one.link_type}")
-        words = link(asked, other, names.get(other, other))
-        rows.append(el("li", f"{says} ", words, f" ({one.strength:.2f}) ", one.description))
+    for edge in links:
+        is_from = edge.source == memory.id
+        other, says = (edge.target, f"{edge.link_type} →") if is_from else (edge.source, f"← {edge.link_type}")
+        words = link(request, other, names.get(other, other))
+        rows.append(el("li", f"{says} ", words, f" ({edge.strength:.2f}) ", edge.description))
     fields = ("target", "link_type", "strength", "description")
     return join(
         el("ul", rows) if rows else el("p", "It is linked to nothing yet."),
-        graph(memory.id, names, sorted(edges), lambda one: asked.url("/memory", m=one)) if rows else None,
+        graph(memory.id, names, sorted(edges), lambda one: request.url("/memory", m=one)) if rows else None,
         folded(
             "Link it to another memory",
-            form(asked, "link_memories", fields, fixed={"source": memory.id}, button="Link"),
+            form(request, "link_memories", fields, fixed={"source": memory.id}, button="Link"),
         ),
     )
 
@@ -363,20 +367,20 @@ def _links(asked: Asked, memory: Memory, links: Sequence[Link], near: _Near) -> 
 # --- history ----------------------------------------------------------------------------------------------------------
 
 
-async def _history(asked: Asked, latest: Memory, revisions: Sequence[Memory]) -> Html:
+async def _history(request: PageRequest, latest: Memory, revisions: Sequence[Memory]) -> Html:
     numbers, now = [one.revision for one in revisions], latest.revision
-    chosen = asked.query.get("a", "")
+    chosen = request.query.get("a", "")
     a = int(chosen) if chosen.isdecimal() and int(chosen) in numbers else numbers[1] if len(numbers) > 1 else None
     rows = []
-    for one in revisions[:50]:
-        number, said_by = one.revision, f", {one.origin.value} "
-        compare = el("a", "compare with now", href=asked.url("/memory", m=latest.id, a=number) + "#history")
+    for revision in revisions[:50]:
+        number, said_by = revision.revision, f", {revision.origin.value} "
+        compare = el("a", "compare with now", href=request.url("/memory", m=latest.id, a=number) + "#history")
         again = {"key_or_id": latest.id, "revision": str(number)}
-        button = form(asked, "restore", fixed=again, button=f"Say again what it said as {number}")
+        button = form(request, "restore", fixed=again, button=f"Say again what it said as {number}")
         is_now = number == now
-        about = (when(one.updated_at, asked.now), said_by, el("bdi", one.scope.agent), " ")
+        about = (when(revision.updated_at, request.now), said_by, el("bdi", revision.scope.agent), " ")
         rows.append(el("li", el("b", f"Revision {number} "), about, "(now)" if is_now else (compare, button)))
-    diff = None if a is None else await asked.memory.diff(latest.id, a, now)
+    diff = None if a is None else await request.memory.diff(latest.id, a, now)
     return join(el("ul", rows, class_="revisions"), None if diff is None else _diff(diff, a, now))
 
 
@@ -385,8 +389,8 @@ def _diff(diff: str, a: int | None, b: int) -> Html:
         return el("p", f"The texts of {a} and {b} are the same; type, tags or figures may differ.")
     kinds = {"+": "ins", "-": "del"}
     lines = diff[:SHOWN_CHARACTERS].splitlines()[2:]
-    said = [el(kinds.get(one[:1], "span"), one, "\n") for one in lines]
-    return join(el("h3", f"From {a} to {b}"), verbatim(said, "changes", "diff"))
+    marked = [el(kinds.get(line[:1], "span"), line, "\n") for line in lines]
+    return join(el("h3", f"From {a} to {b}"), verbatim(marked, "changes", "diff"))
 
 
 def link_state(status: Mapping[str, Any]) -> str:

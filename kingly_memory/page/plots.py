@@ -32,16 +32,18 @@ def bars(label: str, values: Mapping[str, int]) -> Html:
     """A bar for each, with its name and figure."""
     most, wide = max([*values.values(), 1]), _WIDE / max(len(values), _MOST_NAMES // 2)
     every, drawn = math.ceil(len(values) / _MOST_NAMES), []
-    for place, (name, value) in enumerate(values.items()):
-        tall, x = (_FLOOR - 25) * value / most, place * wide
+    for position, (name, value) in enumerate(values.items()):
+        tall, x = (_FLOOR - 25) * value / most, position * wide
         size = {"x": x + wide * 0.1, "y": _FLOOR - tall, "width": wide * 0.8, "height": tall}
         drawn.append(el("rect", el("title", f"{name}: {value:,}"), **size))
-        if place % every == 0:
+        if position % every == 0:
             drawn.append(_text(name, x + wide / 2, _HIGH - 8))
         if every == 1:
             drawn.append(_text(f"{value:,}", x + wide / 2, _FLOOR - tall - 5))
-    told = ", ".join(f"{name} {value:,}" for name, value in values.items()) if every == 1 else f"{len(values)} of them"
-    return _picture(f"{label}: {told}", drawn)
+    description = (
+        ", ".join(f"{name} {value:,}" for name, value in values.items()) if every == 1 else f"{len(values)} of them"
+    )
+    return _picture(f"{label}: {description}", drawn)
 
 
 def line(label: str, points: Sequence[tuple[str, int]]) -> Html:
@@ -49,7 +51,9 @@ def line(label: str, points: Sequence[tuple[str, int]]) -> Html:
     most, (first, begin), (last, end) = max(value for _, value in points), points[0], points[-1]
     right = _WIDE - _EDGE
     step = (right - _EDGE) / max(len(points) - 1, 1)
-    places = [(_EDGE + at * step, _FLOOR - (_FLOOR - 25) * one / max(most, 1)) for at, (_, one) in enumerate(points)]
+    places = [
+        (_EDGE + at * step, _FLOOR - (_FLOOR - 25) * value / max(most, 1)) for at, (_, value) in enumerate(points)
+    ]
     drawn = [
         _line((_EDGE, _FLOOR), (right, _FLOOR)),
         el("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places)),
@@ -66,8 +70,8 @@ def calibration(label: str, groups: Sequence[tuple[float, float, int]]) -> Html:
     both are the same."""
     high = 300.0
 
-    def at(said: float, true: float) -> tuple[float, float]:
-        return _EDGE + said * (_WIDE - 2 * _EDGE), high - 35 - true * (high - 70)
+    def at(estimate: float, true: float) -> tuple[float, float]:
+        return _EDGE + estimate * (_WIDE - 2 * _EDGE), high - 35 - true * (high - 70)
 
     (left, floor), (right, top) = at(0, 0), at(1, 1)
     drawn = [
@@ -76,14 +80,14 @@ def calibration(label: str, groups: Sequence[tuple[float, float, int]]) -> Html:
         _line((left, floor), (left, top)),
         _text("came true", left, top - 12),
         _text("said", right, floor + 20),
-        *(_text(f"{one:g}", left - 8, at(0, one)[1] + 4, "end") for one in (0, 0.5, 1)),
-        *(_text(f"{one:g}", at(one, 0)[0], floor + 20) for one in (0, 0.5)),
+        *(_text(f"{mark:g}", left - 8, at(0, mark)[1] + 4, "end") for mark in (0, 0.5, 1)),
+        *(_text(f"{mark:g}", at(mark, 0)[0], floor + 20) for mark in (0, 0.5)),
     ]
-    for said, true, count in groups:
-        x, y = at(said, true)
-        told = f"said {said:.2f}, came true {true:.2f}, {count} of them"
+    for estimate, true, count in groups:
+        x, y = at(estimate, true)
+        words = f"said {estimate:.2f}, came true {true:.2f}, {count} of them"
         drawn += [
-            el("circle", el("title", told), cx=x, cy=y, r=4 + min(math.sqrt(count), 12)),
+            el("circle", el("title", words), cx=x, cy=y, r=4 + min(math.sqrt(count), 12)),
             _text(f"{count}", x, y - 14),
         ]
     return _picture(label, drawn, high)
@@ -94,21 +98,27 @@ def graph(
 ) -> Html:
     """One memory, those that it is linked to around it, and those behind them in a wider circle."""
     center = (_WIDE / 2, 210.0)
-    near = [one for one in names if one != middle and any({one, middle} == {a, b} for a, b, _ in edges)]
+    near = [
+        memory_id
+        for memory_id in names
+        if memory_id != middle and any({memory_id, middle} == {a, b} for a, b, _ in edges)
+    ]
     places = {middle: center}
-    for ring, size in zip((near, [one for one in names if one not in (middle, *near)]), _RINGS, strict=True):
-        for place, one in enumerate(ring):
-            turn = 2 * math.pi * place / len(ring) + (0.3 if ring is near else 0.65)
-            places[one] = (center[0] + size[0] * math.cos(turn), center[1] + size[1] * math.sin(turn))
+    for ring, size in zip(
+        (near, [memory_id for memory_id in names if memory_id not in (middle, *near)]), _RINGS, strict=True
+    ):
+        for position, memory_id in enumerate(ring):
+            turn = 2 * math.pi * position / len(ring) + (0.3 if ring is near else 0.65)
+            places[memory_id] = (center[0] + size[0] * math.cos(turn), center[1] + size[1] * math.sin(turn))
     return _linked("graph of links, two steps wide", places, names, edges, address)
 
 
 def circle(names: Mapping[str, str], edges: Sequence[tuple[str, str, str]], address: Callable[[str], str]) -> Html:
     """Memories on a circle, which those that are linked most begin."""
     places = {}
-    for place, one in enumerate(names):
-        turn = 2 * math.pi * place / len(names)
-        places[one] = _WIDE / 2 + 235 * math.sin(turn), 210 - 175 * math.cos(turn)
+    for position, memory_id in enumerate(names):
+        turn = 2 * math.pi * position / len(names)
+        places[memory_id] = _WIDE / 2 + 235 * math.sin(turn), 210 - 175 * math.cos(turn)
     return _linked("graph of links", places, names, edges, address)
 
 
@@ -123,11 +133,11 @@ def _linked(
     tops = [y for _, y in places.values()]
     above, high = min(tops) - 30, max(tops) - min(tops) + 65
     drawn = [_line(places[a], places[b], f"edge {kind}", kind) for a, b, kind in edges if a in places and b in places]
-    for number, (one, (x, y)) in enumerate(places.items()):
-        words = names[one] if len(names[one]) <= _NAME else f"{names[one][:_NAME]}…"
+    for number, (memory_id, (x, y)) in enumerate(places.items()):
+        words = names[memory_id] if len(names[memory_id]) <= _NAME else f"{names[memory_id][:_NAME]}…"
         dot = el("circle", cx=x, cy=y, r=6 if number else 9)
         anchor = "start" if x < _WIDE * 0.2 else "end" if x > _WIDE * 0.8 else "middle"
         # A name stands away from the middle, where the lines are.
         name = _text(words, x, y - 14 if y < (min(tops) + max(tops)) / 2 - 20 else y + 24, anchor)
-        drawn.append(el("a", el("title", names[one]), dot, name, href=address(one)))
+        drawn.append(el("a", el("title", names[memory_id]), dot, name, href=address(memory_id)))
     return _picture(label, drawn, high, role="group", top=above)

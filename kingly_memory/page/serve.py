@@ -24,9 +24,9 @@ from kingly_memory.hub.listening import address, listener, quiet_server, stopped
 from kingly_memory.page import memories, overview, prompts, work
 from kingly_memory.page.access import AGAIN, HEADERS, Access
 from kingly_memory.page.actions import OFFERED, TRUST, do, form, own
-from kingly_memory.page.asked import Asked, View, same_space, space_of_address, space_words
 from kingly_memory.page.frame import Site, form_fields
 from kingly_memory.page.html import Html, el
+from kingly_memory.page.view import PageRequest, View, same_space, space_of_address, space_words
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
@@ -42,7 +42,7 @@ _SITE = Site("Kingly Memory", script="/page.js")
 _NOTES = 20
 """Sentences about what was done that wait for a view to say them."""
 
-VIEWS: Mapping[str, tuple[str, Callable[[Asked], Awaitable[View]]]] = {
+VIEWS: Mapping[str, tuple[str, Callable[[PageRequest], Awaitable[View]]]] = {
     "/": ("Memories", memories.memories),
     "/timeline": ("Timeline", overview.timeline),
     "/threads": ("Threads", work.threads),
@@ -52,7 +52,7 @@ VIEWS: Mapping[str, tuple[str, Callable[[Asked], Awaitable[View]]]] = {
     "/delivery": ("Delivery", work.delivery),
     "/upkeep": ("Upkeep", work.upkeep),
     "/figures": ("Figures", work.figures),
-    "/memory": ("", memories.one),
+    "/memory": ("", memories.memory_detail),
     "/thread": ("", work.thread),
 }
 """The views by their addresses; those with a name stand in the menu."""
@@ -109,7 +109,7 @@ class Page:
 
         return answer
 
-    def _asked(self, request: Request, here: str) -> Asked:
+    def _page_request(self, request: Request, here: str) -> PageRequest:
         memory = self._memory
         if here and not same_space(memory, here):
             project, user = space_of_address(here)
@@ -117,14 +117,14 @@ class Page:
         else:
             here = ""
         query = {name: value for name, value in request.query_params.items() if name != "in"}
-        return Asked(memory, query, request.url.path, here, self._access.seal, datetime.now(UTC))
+        return PageRequest(memory, query, request.url.path, here, self._access.seal, datetime.now(UTC))
 
     async def _view(self, request: Request) -> Response:
-        asked = self._asked(request, request.query_params.get("in", ""))
-        view = await VIEWS[request.url.path][1](asked)
-        if "part" in asked.query:
+        viewed = self._page_request(request, request.query_params.get("in", ""))
+        view = await VIEWS[request.url.path][1](viewed)
+        if "part" in viewed.query:
             return Response(str(view.main).encode(errors="replace"), view.status, HEADERS, media_type="text/html")
-        return await self._shown(asked, view)
+        return await self._shown(viewed, view)
 
     async def _do(self, request: Request) -> Response:
         posted = await form_fields(request, LARGEST_FORM_BYTES)
@@ -140,20 +140,20 @@ class Page:
         verb = OFFERED.get(calls)
         if verb is None:
             return _SITE.plain("nothing is done under that name", 404)
-        asked = self._asked(request, posted.get("in", [""])[0])
-        done = await do(asked, verb, posted)
+        viewed = self._page_request(request, posted.get("in", [""])[0])
+        done = await do(viewed, verb, posted)
         if isinstance(done, View):
-            return await self._shown(asked, done)
+            return await self._shown(viewed, done)
         self._notes = [*self._notes, done][-_NOTES:]
         return RedirectResponse(own(posted.get("back", ["/"])[0]), 303, HEADERS)
 
     async def _state(self, request: Request) -> Response:
-        asked = self._asked(request, request.query_params.get("in", ""))
-        return Response(str(await self._strip(asked)).encode(), headers=HEADERS, media_type="text/html")
+        viewed = self._page_request(request, request.query_params.get("in", ""))
+        return Response(str(await self._strip(viewed)).encode(), headers=HEADERS, media_type="text/html")
 
-    async def _strip(self, asked: Asked) -> Html:
+    async def _strip(self, viewed: PageRequest) -> Html:
         """How the memory is doing, in a line. `data-mark` differs whenever something was stored or changed."""
-        status, latest = await asked.memory.status(), await asked.memory.list(1)
+        status, latest = await viewed.memory.status(), await viewed.memory.list(1)
         mark = [f"{one.id}.{one.revision}" for one in latest]
         total = status["memories"]["total"]
         mark += [str(total), str(status["memories"]["archived"]), memories.link_state(status)]
@@ -162,9 +162,9 @@ class Page:
             f"{status['memories']['archived']:,} in the archive",
             memories.link_state(status),
         ]
-        return el("p", " · ".join(words), id="state", data_mark="|".join(mark), data_at=asked.url("/state"))
+        return el("p", " · ".join(words), id="state", data_mark="|".join(mark), data_at=viewed.url("/state"))
 
-    def _distrust(self, asked: Asked) -> Html | None:
+    def _distrust(self, viewed: PageRequest) -> Html | None:
         """Why hooks leave this home alone, if they do, with what to do."""
         try:
             check_trusted(self._place.home)
@@ -173,24 +173,24 @@ class Page:
                 "This home was not made here, so hooks neither quote it nor write to it: it may say what nobody here "
                 "has said. Look at what is remembered; if it is yours, trust it."
             )
-            return el("div", el("p", says), form(asked, TRUST.calls), role="note", class_="alert")
+            return el("div", el("p", says), form(viewed, TRUST.calls), role="note", class_="alert")
         except StoreError:
             pass  # the view says it
         return None
 
-    async def _shown(self, asked: Asked, view: View) -> Response:
+    async def _shown(self, viewed: PageRequest, view: View) -> Response:
         notes, self._notes = self._notes, []
-        changed = el("a", "Something has changed: show it", href=asked.itself)
-        others = el("a", "others", href=f"{asked.url('/upkeep')}#projects")
+        changed = el("a", "Something has changed: show it", href=viewed.itself)
+        others = el("a", "others", href=f"{viewed.url('/upkeep')}#projects")
         return _SITE.shown(
             view,
-            [(name, asked.url(path), path == asked.path) for path, (name, _) in VIEWS.items() if name],
-            el("p", el("a", "Kingly Memory", href=asked.url("/")), class_="brand"),
-            el("p", el("bdi", space_words(asked.memory.project, asked.memory.user)), " (", others, ")"),
-            beside=[await self._strip(asked), el("p", changed, id="news", hidden=True, role="status")],
+            [(name, viewed.url(path), path == viewed.path) for path, (name, _) in VIEWS.items() if name],
+            el("p", el("a", "Kingly Memory", href=viewed.url("/")), class_="brand"),
+            el("p", el("bdi", space_words(viewed.memory.project, viewed.memory.user)), " (", others, ")"),
+            beside=[await self._strip(viewed), el("p", changed, id="news", hidden=True, role="status")],
             notes=[
-                [el("p", said, role="status", class_="note") for said in notes],
-                await asyncio.to_thread(self._distrust, asked),
+                [el("p", note, role="status", class_="note") for note in notes],
+                await asyncio.to_thread(self._distrust, viewed),
             ],
         )
 

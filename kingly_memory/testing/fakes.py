@@ -92,8 +92,8 @@ class FakeRemote(Hanging):
             return RemoteInfo("fake", self._honours_keys, self._takes_at_once)
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
-        said = {"memory": memory, "idempotency_key": idempotency_key, "remote_id": remote_id, "repeated": repeated}
-        async with self._call("store", **said):
+        arguments = {"memory": memory, "idempotency_key": idempotency_key, "remote_id": remote_id, "repeated": repeated}
+        async with self._call("store", **arguments):
             return self._keep(memory, idempotency_key, remote_id)
 
     async def store_many(self, memories: Sequence[tuple[Memory, str]]) -> list[str | RemoteRefused]:
@@ -104,15 +104,15 @@ class FakeRemote(Hanging):
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
         parent = {"parent_remote_id": parent_remote_id}
-        said = {"memory": memory, **parent, "idempotency_key": idempotency_key, "repeated": repeated}
-        async with self._call("record_thought", **said):
+        arguments = {"memory": memory, **parent, "idempotency_key": idempotency_key, "repeated": repeated}
+        async with self._call("record_thought", **arguments):
             return self._keep(memory, idempotency_key, None)
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
         async with self._call("link", link=link, idempotency_key=idempotency_key, repeated=repeated):
             if not (self._honours_keys and idempotency_key in self._known_keys):
                 self._known_keys[idempotency_key] = idempotency_key
-                self.links = [*(one for one in self.links if one[:3] != link[:3]), link]
+                self.links = [*(held for held in self.links if held[:3] != link[:3]), link]
                 self.effects.append(idempotency_key)
 
     async def mark(self, marks: RemoteMarks) -> None:
@@ -121,9 +121,11 @@ class FakeRemote(Hanging):
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         async with self._call("forget", memory=memory, remote_id=remote_id, idempotency_key=idempotency_key):
-            dropped = [known for known, held in self.memories.items() if known == remote_id or held.id == memory.id]
-            for known in dropped:
-                del self.memories[known]
+            dropped = [
+                held_id for held_id, held in self.memories.items() if held_id == remote_id or held.id == memory.id
+            ]
+            for held_id in dropped:
+                del self.memories[held_id]
                 self.effects.append(idempotency_key)
             return remote_id or self._known_keys.get(memory.id)
 
@@ -136,7 +138,7 @@ class FakeRemote(Hanging):
 
     async def put_documents(self, documents: Sequence[RemoteDocument]) -> None:
         async with self._call("put_documents", documents=documents):
-            self.documents |= {one.name: one for one in documents}
+            self.documents |= {document.name: document for document in documents}
 
     async def document_changes(self, since: str | None, *, space: str, timeout_s: float) -> DocumentChanges | None:
         return None
@@ -146,11 +148,11 @@ class FakeRemote(Hanging):
     ) -> list[RemoteHit]:
         wanted = None if types is None else tuple(types)
         async with self._call("search", timeout_s, text=text, limit=limit, types=wanted, timeout_s=timeout_s):
-            asked = words(text)
+            query_words = words(text)
             found = [
-                _hit(remote_id, memory, len(shared) / len(asked))
+                _hit(remote_id, memory, len(shared) / len(query_words))
                 for remote_id, memory in self.memories.items()
-                if (shared := asked & words(memory.content)) and (wanted is None or memory.type in wanted)
+                if (shared := query_words & words(memory.content)) and (wanted is None or memory.type in wanted)
             ]
             return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
 
@@ -167,22 +169,22 @@ class FakeRemote(Hanging):
         async with self._call("linked", timeout_s, remote_ids=list(remote_ids), timeout_s=timeout_s):
             return [
                 {
-                    "link_type": one.link_type,
-                    "source_memory_id": one.source_id,
-                    "target_memory_id": one.target_id,
-                    "strength": one.strength,
+                    "link_type": link.link_type,
+                    "source_memory_id": link.source_id,
+                    "target_memory_id": link.target_id,
+                    "strength": link.strength,
                 }
-                for one in self.links
-                if {one.source_id, one.target_id} & set(remote_ids)
+                for link in self.links
+                if {link.source_id, link.target_id} & set(remote_ids)
             ]
 
     async def aclose(self) -> None:
         self.closed = True
 
     def _keep(self, memory: Memory, idempotency_key: str, remote_id: str | None) -> str:
-        known = self._known_keys.get(idempotency_key) if self._honours_keys else None
-        chosen = known or remote_id or f"remote-{len(self.effects) + 1}"
-        if known is None:
+        held_id = self._known_keys.get(idempotency_key) if self._honours_keys else None
+        chosen = held_id or remote_id or f"remote-{len(self.effects) + 1}"
+        if held_id is None:
             self._known_keys[idempotency_key] = chosen
             self.memories[chosen] = memory
             self.effects.append(idempotency_key)

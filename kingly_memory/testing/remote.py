@@ -157,10 +157,10 @@ class ScriptedRemote:
             return _send(request, 401, {})
         if not request.path.partition("?")[0].endswith("/mcp/call"):
             return _send(request, 404, {})
-        told = json.loads(body)
+        message = json.loads(body)
         headers = {name.lower(): value for name, value in request.headers.items()}
         with self._changed:
-            call = Call(told["method"], told["params"], headers, self._next(told["method"]))
+            call = Call(message["method"], message["params"], headers, self._next(message["method"]))
             reply = self._played(call)
             self.requests.append(call)
             self._changed.notify_all()
@@ -183,9 +183,9 @@ class ScriptedRemote:
     def _taken(self, *wanted: str | None) -> str | None:
         """The first fault that was queued for one of those methods; None is for any."""
         with self._changed:
-            for place, (method, fault) in enumerate(self._script):
+            for position, (method, fault) in enumerate(self._script):
                 if method in wanted:
-                    del self._script[place]
+                    del self._script[position]
                     return fault
         return None
 

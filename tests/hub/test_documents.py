@@ -295,7 +295,7 @@ def parts_of(team: Team) -> int:
     if isinstance(team.store, DiskStore):
         found = team.store.write(lambda tx: tx.owners("part")).result()
         return len(found)
-    ((count,),) = team.store.asked("SELECT count(*) FROM km_facet WHERE name = 'part'", ())  # type: ignore[attr-defined]
+    ((count,),) = team.store.fetch_all("SELECT count(*) FROM km_facet WHERE name = 'part'", ())  # type: ignore[attr-defined]
     return int(count)
 
 

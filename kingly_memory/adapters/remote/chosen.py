@@ -29,10 +29,10 @@ _OLD_SSE = "the old SSE transport of MCP is not spoken here; name the server's S
 
 def dialects(setting: str, transport: Transport, *, space: str, call_timeout_s: float) -> list[Dialect]:
     """Those that are tried at an address, one after the other."""
-    known: dict[str, type[JsonCall] | type[McpCall]] = {"json-call": JsonCall, "mcp": McpCall}
+    classes: dict[str, type[JsonCall] | type[McpCall]] = {"json-call": JsonCall, "mcp": McpCall}
     names = ["mcp", "json-call"] if transport.endpoint.path.endswith("/mcp") else ["json-call", "mcp"]
     chosen = names if setting == "auto" else [setting]
-    return [known[name](transport, space=space, call_timeout_s=call_timeout_s) for name in chosen]
+    return [classes[name](transport, space=space, call_timeout_s=call_timeout_s) for name in chosen]
 
 
 class ChosenRemote:

@@ -21,14 +21,14 @@ GREETING = "initialize_memory_system"
 class Offer(NamedTuple):
     """What a server said of itself when it was connected to.
 
-    `tools` are the names of those it lists, None where the dialect has no such list; `told` is its reply to the
+    `tools` are the names of those it lists, None where the dialect has no such list; `reply` is its reply to the
     greeting, as JSON. `arguments` names what each tool takes, as far as the list says so. `protocol` is the version
     that was agreed on, `server` what the server calls itself, where the dialect has such things.
     """
 
     dialect: str
     tools: frozenset[str] | None
-    told: Any
+    reply: Any
     arguments: Mapping[str, frozenset[str]] = MappingProxyType({})
     protocol: str = ""
     server: str = ""
@@ -85,8 +85,8 @@ def beside(space: str, params: JsonObject, home: str) -> dict[str, str]:
     """The headers in which project, user, idempotency key and home travel too. Of the quoted ones none is `*`, which
     stands for every project."""
     project, user = project_and_user(space)
-    said = {"Kingly-User": user, "Idempotency-Key": params.get("idempotency_key"), "Kingly-Home": home or None}
-    quoted = {name: quote(one, safe="") for name, one in said.items() if one is not None}
+    headers = {"Kingly-User": user, "Idempotency-Key": params.get("idempotency_key"), "Kingly-Home": home or None}
+    quoted = {name: quote(value, safe="") for name, value in headers.items() if value is not None}
     return {"Kingly-Project": "*" if project is None else quote(project, safe=""), **quoted}
 
 
@@ -105,13 +105,13 @@ class JsonCall:
 
     async def connect(self) -> Offer:
         try:
-            told = await self.call(GREETING, {}, reads=True)
+            reply = await self.call(GREETING, {}, reads=True)
         except RemoteRefused as refused:
             if not refused.clear or refused.unknown_method:
                 raise
             # A greeting has no arguments that could be wrong: a server of mcp was mounted above this path.
             raise NotThere(refused.reason, clear=False) from None
-        return Offer("json-call", None, told)
+        return Offer("json-call", None, reply)
 
     async def call(
         self,

@@ -304,10 +304,10 @@ class Exchange:
         async def answered(authorization: str | None) -> T:
             """Redirects are followed within the origin."""
             url = httpx.URL(transport.endpoint.url(path))
-            told = {**headers, **({} if authorization is None else {"Authorization": authorization})}
+            sent_headers = {**headers, **({} if authorization is None else {"Authorization": authorization})}
             for _ in range(_MOST_REDIRECTS + 1):
                 self.reached = False
-                async with transport.begun(verb, url, body, told) as response:
+                async with transport.begun(verb, url, body, sent_headers) as response:
                     self.reached = True
                     if response.status_code not in _FOLLOWED:
                         return await reading(transport.reply(response))

@@ -40,9 +40,9 @@ class HubRemote(ToolRemote):
         self._can_update = self._knows_thoughts = True
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
-        info = wire.server_info(offer.told)
+        info = wire.server_info(offer.reply)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
-        self._features = wire.features(offer.told)
+        self._features = wire.features(offer.reply)
         self._can_update = self._knows_thoughts = True
         self._dialect.home = self._home if "homes" in self._features else ""
         takes_many = self._honours_keys and STORE_MANY in self._features
@@ -57,9 +57,9 @@ class HubRemote(ToolRemote):
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
         """A plain memory where the server has no thoughts."""
-        there = await self._earlier(memory, any_revision=True) if repeated else None
-        if there is not None:
-            return there
+        existing = await self._earlier(memory, any_revision=True) if repeated else None
+        if existing is not None:
+            return existing
         if self._knows_thoughts:
             params = wire.thought_params(memory, idempotency_key, parent_remote_id)
             try:
@@ -116,10 +116,10 @@ class HubRemote(ToolRemote):
         params = {"since": since, "limit": CHANGES_AT_ONCE, "documents": True}
         listed, until, is_more = wire.listed_documents(await ask("list_changes", params))
         # A hub of ours ends a page with a long one: more of them together would fill the memory.
-        usable = [one for one in listed if one is not None and (one.parts <= 1 or one is listed[-1])]
-        found = [await self._document(one, ask, space) for one in usable]
-        known = tuple(one for one in found if one is not None)
-        return DocumentChanges(known, until, is_more, len(listed) - len(known))
+        usable = [entry for entry in listed if entry is not None and (entry.parts <= 1 or entry is listed[-1])]
+        found = [await self._document(entry, ask, space) for entry in usable]
+        documents = tuple(document for document in found if document is not None)
+        return DocumentChanges(documents, until, is_more, len(listed) - len(documents))
 
     async def _document(
         self, listed: wire.ListedDocument, ask: Callable[..., Awaitable[Any]], space: str
@@ -135,7 +135,7 @@ class HubRemote(ToolRemote):
                 wire.document_part,
                 await asyncio.gather(*(ask("get_document", {**named, "part": part}) for part in some)),
             )
-            content += "".join(one or "" for one in texts)
+            content += "".join(text or "" for text in texts)
             if len(content) > wire.LONGEST_CONTENT:
                 return None
         return await asyncio.to_thread(wire.remote_document, listed, content, space)

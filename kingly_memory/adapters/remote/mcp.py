@@ -53,7 +53,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 """A CR at the end of what has arrived is not cut yet: an LF may follow in the next piece."""
 
 
-class _Said(NamedTuple):
+class _Answered(NamedTuple):
     """The result of a request, and the session that the server named beside it."""
 
     result: JsonObject
@@ -83,14 +83,14 @@ class McpCall:
         async with self._transport.within(self._call_timeout_s) as exchange:
             self._listed = None
             listed = await self._list(exchange)
-            told = {}
+            reply = {}
             if GREETING in listed:
                 greeting = {"name": GREETING, "arguments": {}}
-                told = called(await self._ask(exchange, "tools/call", greeting, reads=True, anew=True))
+                reply = called(await self._ask(exchange, "tools/call", greeting, reads=True, anew=True))
             self._listed = listed
         party = self._party or Party("")
-        known = {tool: taken.names for tool, taken in listed.items() if taken is not None}
-        return Offer("mcp", frozenset(listed), told, known, party.protocol, party.server)
+        arguments = {tool: taken.names for tool, taken in listed.items() if taken is not None}
+        return Offer("mcp", frozenset(listed), reply, arguments, party.protocol, party.server)
 
     async def call(
         self,
@@ -108,8 +108,8 @@ class McpCall:
             given = {name for name, value in params.items() if value is not None} | taken.required
             arguments = {name: value for name, value in params.items() if name in taken.names & given}
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            told, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params, self.home)
-            return called(await self._ask(exchange, "tools/call", told, extra, reads=reads))
+            body, extra = {"name": tool, "arguments": arguments}, beside(space or self._space, params, self.home)
+            return called(await self._ask(exchange, "tools/call", body, extra, reads=reads))
 
     async def aclose(self) -> None:
         await self._meeting.aclose()
@@ -148,14 +148,14 @@ class McpCall:
         party = Party(path, STATELESS_VERSION)
         try:
             async with asyncio.timeout(self._call_timeout_s * _DISCOVERY_SHARE):
-                said = await self._asked(exchange, party, "server/discover", {}, repeatable=True)
+                answered = await self._ask_once(exchange, party, "server/discover", {}, repeatable=True)
         except (TimeoutError, Misunderstood, RemoteRefused, RemoteUnavailable):
             return None
-        return discovered(said.result, path)
+        return discovered(answered.result, path)
 
     async def _introduced(self, exchange: Exchange, path: str) -> Party:
-        said = await self._asked(exchange, Party(path), "initialize", INTRODUCTION, repeatable=True)
-        party = introduced(said.result, path, said.session)
+        answered = await self._ask_once(exchange, Party(path), "initialize", INTRODUCTION, repeatable=True)
+        party = introduced(answered.result, path, answered.session)
 
         async def taken(reply: Reply) -> None:
             body = await reply.body()
@@ -193,17 +193,17 @@ class McpCall:
         together. `anew`: a meeting that was under way already is no reason to fail."""
         party = self._party or await self._meeting.done(anew=anew)
         try:
-            return (await self._asked(exchange, party, method, params, extra, repeatable=reads)).result
+            return (await self._ask_once(exchange, party, method, params, extra, repeatable=reads)).result
         except Misunderstood:
             if self._party is party:
                 self._party = None
         party = self._party or await self._meeting.done(anew=anew)
         try:
-            return (await self._asked(exchange, party, method, params, extra, repeatable=reads)).result
+            return (await self._ask_once(exchange, party, method, params, extra, repeatable=reads)).result
         except Misunderstood as still:
             raise still.meaning from None
 
-    async def _asked(
+    async def _ask_once(
         self,
         exchange: Exchange,
         party: Party,
@@ -212,19 +212,21 @@ class McpCall:
         extra: Mapping[str, str] = _NO_HEADERS,
         *,
         repeatable: bool,
-    ) -> _Said:
+    ) -> _Answered:
         """Raises Misunderstood, or a RemoteError by the tables in `outcomes`. `repeatable`: it may be asked twice, each
         time under a number of its own: servers take one that comes twice for the same request."""
 
-        async def ask() -> _Said:
+        async def ask() -> _Answered:
             number = next(self._numbers)
             message = request(party, number, method, params)
-            told = {**extra, **headers(party, message)}
-            return await exchange.send(party.path, encoded(message), told, partial(self._said, exchange, number))
+            sent_headers = {**extra, **headers(party, message)}
+            return await exchange.send(
+                party.path, encoded(message), sent_headers, partial(self._read, exchange, number)
+            )
 
         return await (twice_where_kept(ask) if repeatable else ask())
 
-    async def _said(self, exchange: Exchange, number: int, reply: Reply) -> _Said:
+    async def _read(self, exchange: Exchange, number: int, reply: Reply) -> _Answered:
         if not succeeded(reply.status):
             raise turned_away(reply.status, await reply.body(), reply.header("retry-after"), exchange.now())
         if reply.media == EVENT_STREAM:
@@ -234,7 +236,7 @@ class McpCall:
             found = await read_aside(len(body), answer, body, number)
         if found is None:
             raise RemoteUnavailable("the reply does not answer what was asked", reached=True)
-        return _Said(result(found), reply.header("mcp-session-id"))
+        return _Answered(result(found), reply.header("mcp-session-id"))
 
     async def _in_events(self, reply: Reply, number: int) -> JsonObject | None:
         """Our answer, whatever else the server says in the stream."""

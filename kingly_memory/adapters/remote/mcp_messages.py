@@ -59,7 +59,7 @@ class Misunderstood(Exception):
 
 
 class Arguments(NamedTuple):
-    """What a tool takes, and what of that it must be given."""
+    """What a tool takes, and which of these are required."""
 
     names: frozenset[str]
     required: frozenset[str] = frozenset()
@@ -89,16 +89,16 @@ def request(party: Party, number: int, method: str, params: JsonObject) -> JsonO
 
 def headers(party: Party, message: JsonObject | None = None) -> dict[str, str]:
     """What goes with a message, or with what is said by the verb alone."""
-    said = {"Accept": _ACCEPT}
+    fields = {"Accept": _ACCEPT}
     if party.protocol:
-        said["MCP-Protocol-Version"] = party.protocol
+        fields["MCP-Protocol-Version"] = party.protocol
     if party.session is not None:
-        said["Mcp-Session-Id"] = party.session
+        fields["Mcp-Session-Id"] = party.session
     if party.stateless and message is not None:
-        said["Mcp-Method"] = message["method"]
+        fields["Mcp-Method"] = message["method"]
         if message["method"] == "tools/call":
-            said["Mcp-Name"] = message["params"]["name"]
-    return said
+            fields["Mcp-Name"] = message["params"]["name"]
+    return fields
 
 
 def answer(text: bytes, number: int) -> JsonObject | None:
@@ -107,13 +107,13 @@ def answer(text: bytes, number: int) -> JsonObject | None:
     A server that could not read the request may not know its number either, so an error without one counts as well.
     """
     try:
-        told = read(text)
+        body = read(text)
     except NotJson as problem:
         raise Foreign(str(problem), reached=True) from None
-    messages = told if isinstance(told, list) else [told]
-    if not all(isinstance(one, dict) and one.get("jsonrpc") == "2.0" for one in messages):
+    messages = body if isinstance(body, list) else [body]
+    if not all(isinstance(message, dict) and message.get("jsonrpc") == "2.0" for message in messages):
         raise Foreign("the reply is no message of JSON-RPC", reached=True)
-    return next((one for one in messages if _answers(one, number)), None)
+    return next((message for message in messages if _answers(message, number)), None)
 
 
 def result(message: JsonObject) -> JsonObject:
@@ -121,10 +121,10 @@ def result(message: JsonObject) -> JsonObject:
     error = message.get("error")
     if isinstance(error, dict):
         raise rejection(error)
-    told = message.get("result")
-    if not isinstance(told, dict):
+    outcome = message.get("result")
+    if not isinstance(outcome, dict):
         raise RemoteUnavailable("the reply holds neither a result nor an error", reached=True)
-    return told
+    return outcome
 
 
 def rejection(error: Mapping[str, Any]) -> Exception:
@@ -148,9 +148,9 @@ def turned_away(status: int, body: bytes, retry_after: str | None, now: datetime
         message = None
     error = message.get("error") if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
     if isinstance(error, dict) and isinstance(error.get("code"), int):
-        told = rejection(error)
-        if isinstance(told, RemoteRefused) and told.clear:
-            return told
+        rejected = rejection(error)
+        if isinstance(rejected, RemoteRefused) and rejected.clear:
+            return rejected
     if status == HTTPStatus.NOT_FOUND:
         return Misunderstood(meaning)
     if status == HTTPStatus.BAD_REQUEST:
@@ -158,45 +158,47 @@ def turned_away(status: int, body: bytes, retry_after: str | None, now: datetime
     return meaning
 
 
-def discovered(told: JsonObject, path: str) -> Party | None:
+def discovered(fields: JsonObject, path: str) -> Party | None:
     """The party that a server offers without an introduction, if it speaks that protocol."""
-    versions = told.get("supportedVersions")
+    versions = fields.get("supportedVersions")
     if not isinstance(versions, list) or STATELESS_VERSION not in versions:
         return None
-    meta = told.get("_meta")
+    meta = fields.get("_meta")
     about = meta.get(f"{_META}/serverInfo") if isinstance(meta, dict) else None
     return Party(path, STATELESS_VERSION, server=_name(about))
 
 
-def introduced(told: JsonObject, path: str, session: str | None) -> Party:
+def introduced(fields: JsonObject, path: str, session: str | None) -> Party:
     """The party that an introduction led to. Raises RemoteRefused when the server speaks no protocol that we do."""
-    version = told.get("protocolVersion")
+    version = fields.get("protocolVersion")
     if version not in SESSION_VERSIONS:
         raise RemoteRefused("the server speaks no version of mcp that is known here", clear=False)
     if session is not None and not _SESSION_ID.fullmatch(session):
         raise RemoteUnavailable("the server's session id is not one that a header can hold", reached=True)
-    return Party(path, version, session, _name(told.get("serverInfo")))
+    return Party(path, version, session, _name(fields.get("serverInfo")))
 
 
-def tools(told: JsonObject) -> Tools:
+def tools(fields: JsonObject) -> Tools:
     """One page of a list of tools. Entries of an unknown shape are left out."""
-    listed = told.get("tools")
-    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    arguments = {one["name"]: _arguments(one) for one in entries[:_MOST_TOOLS] if isinstance(one.get("name"), str)}
-    cursor = told.get("nextCursor")
+    listed = fields.get("tools")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    arguments = {
+        entry["name"]: _arguments(entry) for entry in entries[:_MOST_TOOLS] if isinstance(entry.get("name"), str)
+    }
+    cursor = fields.get("nextCursor")
     return Tools(arguments, cursor if isinstance(cursor, str) and 0 < len(cursor) <= _CURSOR_LIMIT else None)
 
 
-def called(told: JsonObject) -> Any:
+def called(fields: JsonObject) -> Any:
     """A tool's own result, as JSON. Raises what its failure stands for, in whichever layer it is told."""
-    if told.get("resultType", "complete") != "complete":
+    if fields.get("resultType", "complete") != "complete":
         raise RemoteRefused("the tool asks questions before it answers, and nobody is here to answer them", clear=False)
-    content = told.get("content")
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    texts = [one["text"] for one in blocks if isinstance(one.get("text"), str)]
-    if told.get("isError") is True:
+    content = fields.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+    if fields.get("isError") is True:
         raise _worded_failure(next(iter(texts), ""))
-    structured = told.get("structuredContent")
+    structured = fields.get("structuredContent")
     value = [] if structured is None and content == [] else _value(structured, texts)
     if failed := failure(value):
         raise failed
@@ -219,7 +221,7 @@ def _arguments(entry: JsonObject) -> Arguments | None:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return None
-    needed = [one for one in required if isinstance(one, str)] if isinstance(required, list) else []
+    needed = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     return Arguments(frozenset(properties), frozenset(needed))
 
 

@@ -114,10 +114,10 @@ def result(status: int, body: bytes, retry_after: str | None, now: datetime) -> 
 def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) -> RemoteError:
     """The error that a status other than 2xx stands for."""
     text = status_text(status)
-    told = body[:_SIGN_LIMIT].decode("utf-8", "replace") if status in _TELLING else ""
-    sign = sign_of(told)
+    excerpt = body[:_SIGN_LIMIT].decode("utf-8", "replace") if status in _TELLING else ""
+    sign = sign_of(excerpt)
     if status == HTTPStatus.FORBIDDEN and sign == FORBIDDEN:
-        return RemoteRefused(f"{text}: {_forbidden(told)}", clear=True, code=sign)
+        return RemoteRefused(f"{text}: {_forbidden(excerpt)}", clear=True, code=sign)
     if status == HTTPStatus.TOO_MANY_REQUESTS and sign == QUOTA:
         return RemoteUnavailable(f"{text}: {sign}", retry_after_s=retry_after_s(retry_after, now), reached=True)
     if status in _UNAUTHORISED:
@@ -170,9 +170,9 @@ def failure(value: Any) -> RemoteError | None:
     code, sign = value.get("error_code"), sign_of(error)
     if sign in (FORBIDDEN, QUOTA):
         return tool_failure(str(error))
-    known = code if code in ("INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR") else "no known code"
-    about = known if sign is None else f"{known}: {sign}"
-    return RemoteRefused(f"the call failed ({about})", clear=known == "INVALID_PARAMETER" and sign is None, code=sign)
+    named = code if code in ("INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR") else "no known code"
+    about = named if sign is None else f"{named}: {sign}"
+    return RemoteRefused(f"the call failed ({about})", clear=named == "INVALID_PARAMETER" and sign is None, code=sign)
 
 
 def sign_of(error: Any) -> str | None:

@@ -29,8 +29,8 @@ class ToolRemote:
         """An update, else a new memory unless an earlier try has made it."""
         if remote_id is not None and (updated := await self._update(memory, remote_id, idempotency_key)) is not None:
             return updated
-        there = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
-        return there or await self._create(memory, idempotency_key, remote_id)
+        existing = await self._earlier(memory, any_revision=remote_id is None) if repeated else None
+        return existing or await self._create(memory, idempotency_key, remote_id)
 
     async def mark(self, marks: RemoteMarks) -> None:
         """Most servers know no pins and no ratings."""

@@ -83,8 +83,8 @@ class UltimateRemote(ToolRemote):
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         """Overwritten and ended: the server has no tool to delete a memory."""
         copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
-        for one in copies:
-            await self._drop(memory, one)
+        for copy in copies:
+            await self._drop(memory, copy)
         return next(iter(copies), None)
 
     async def _drop(self, memory: Memory, remote_id: str) -> None:
@@ -123,10 +123,10 @@ class UltimateRemote(ToolRemote):
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
         arguments, space = ultimate_wire.store_arguments(memory, key, supersedes), memory.scope.space
 
-        async def store(told: JsonObject, workflow_id: str) -> Any:
+        async def store(fields: JsonObject, workflow_id: str) -> Any:
             async def write(embedding: bool) -> Any:
-                said = {"workflow_id": workflow_id, **told, "generate_embedding": embedding}
-                return await self._write("store_memory", said, space)
+                complete = {"workflow_id": workflow_id, **fields, "generate_embedding": embedding}
+                return await self._write("store_memory", complete, space)
 
             return await self._with_embedding(write)
 
@@ -181,8 +181,8 @@ class UltimateRemote(ToolRemote):
             return [ultimate_wire.hit(entry, space, level) for entry in ultimate_wire.entries(reply)]
 
         async def ask(workflow_id: str) -> list[RemoteHit]:
-            several = await _all_of([partial(found, level, workflow_id) for level in levels])
-            return ultimate_wire.merged((hit for hits in several for hit in hits), wanted)
+            by_level = await _all_of([partial(found, level, workflow_id) for level in levels])
+            return ultimate_wire.merged((hit for hits in by_level for hit in hits), wanted)
 
         async with deadline(timeout_s):
             return (await self._within(space, ask))[:limit]
@@ -288,19 +288,19 @@ class UltimateRemote(ToolRemote):
         """Where the server honours no keys, making one twice would make two: what lies there for the project is looked
         at first. An older server refuses a key that it knows: then the workflow is the one that holds something of the
         project. One that holds nothing is not missed, and another is made without the key."""
-        told = ultimate_wire.workflow_arguments(space)
+        arguments = ultimate_wire.workflow_arguments(space)
         takes_key = self._offer.takes("create_workflow", "idempotency_key")
-        if not takes_key and (there := await self._workflow_there(space)) is not None:
-            return there
-        create = partial(self._write, "create_workflow", told, space)
+        if not takes_key and (existing := await self._workflow_there(space)) is not None:
+            return existing
+        create = partial(self._write, "create_workflow", arguments, space)
         try:
             made = await _repeated_on_conflict(create)
         except RemoteRefused as refused:
             if not takes_key or refused.clear:
                 raise
-            if (there := await self._workflow_there(space)) is not None:
-                return there
-            keyless = {name: value for name, value in told.items() if name != "idempotency_key"}
+            if (existing := await self._workflow_there(space)) is not None:
+                return existing
+            keyless = {name: value for name, value in arguments.items() if name != "idempotency_key"}
             made = await self._write("create_workflow", keyless, space)
         return ultimate_wire.named(made, "workflow_id")
 
@@ -345,11 +345,11 @@ async def _all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """All of them, a few at a time; the first error ends them."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(call: Callable[[], Awaitable[T]]) -> T:
+    async def limited(call: Callable[[], Awaitable[T]]) -> T:
         async with turns:
             return await call()
 
-    tasks = [asyncio.ensure_future(one(call)) for call in calls]
+    tasks = [asyncio.ensure_future(limited(call)) for call in calls]
     try:
         return await asyncio.gather(*tasks)
     finally:

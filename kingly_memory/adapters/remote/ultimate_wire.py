@@ -59,7 +59,7 @@ _MOST_TAGS = 64
 
 
 def store_arguments(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
-    """What `store_memory` is told, but for the workflow."""
+    """The arguments of `store_memory`, but for the workflow."""
     ttl_s = _LIFETIMES_S.get(memory.type)
     return {
         "content": memory.content,
@@ -78,7 +78,7 @@ def store_arguments(memory: Memory, idempotency_key: str, supersedes: str | None
 
 
 def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObject:
-    """What `update_memory` is told. Its lifetime there may count from when it was first stored, and may be over."""
+    """The arguments of `update_memory`. Its lifetime there may count from when it was first stored, and may be over."""
     age_s = max(0, math.ceil((now - memory.created_at).total_seconds()))
     return {
         "memory_id": remote_id,
@@ -92,19 +92,19 @@ def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObjec
 
 
 def drop_arguments(memory: Memory, remote_id: str) -> JsonObject:
-    """What `update_memory` is told of a memory that was forgotten."""
+    """The arguments of `update_memory` of a memory that was forgotten."""
     tags = [memory_tag(memory), project_tag(memory.scope.space)]
     return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": 1}
 
 
 def link_arguments(link: RemoteLink) -> JsonObject:
-    """What `create_memory_link` is told."""
+    """The arguments of `create_memory_link`."""
     described = {} if link.description is None else {"description": link.description}
     return {**wire.link_words(link), **described}
 
 
 def workflow_arguments(space: str) -> JsonObject:
-    """What `create_workflow` is told: the same words for the same space, so that there is one workflow for it."""
+    """The arguments of `create_workflow`: the same words for the same space, so that there is one workflow for it."""
     project, user = project_and_user(space)
     name = project if project is not None and user is None else whose(space)
     return {
@@ -115,25 +115,25 @@ def workflow_arguments(space: str) -> JsonObject:
     }
 
 
-def asked(text: str) -> tuple[str, bool]:
+def worded_query(text: str) -> tuple[str, bool]:
     """A question as the server can take it, and whether its keyword half can. That reads it as FTS5 syntax, in which a
     hyphen is an error and OR an operator: only plain words are sent. A question that would not be much of one without
     the others is for the semantic half alone, as it is."""
-    said = text[:1_000]
-    bare = "".join(one for one in unicodedata.normalize("NFKD", said) if not unicodedata.combining(one))
+    question = text[:1_000]
+    bare = "".join(letter for letter in unicodedata.normalize("NFKD", question) if not unicodedata.combining(letter))
     plain = " ".join(re.sub(r"[^A-Za-z0-9 ]+", " ", bare).lower().split())
-    lost = sum(one.isalnum() and not one.isascii() for one in bare)
-    kept = sum(one.isalnum() for one in plain)
-    return (plain, True) if kept > lost else (said, False)
+    lost = sum(letter.isalnum() and not letter.isascii() for letter in bare)
+    kept = sum(letter.isalnum() for letter in plain)
+    return (plain, True) if kept > lost else (question, False)
 
 
 def search_arguments(text: str, limit: int, level: MemoryType | None, *, by_words: bool = True) -> JsonObject:
-    """What `hybrid_search_memories` is told, but for the workflow; or not `by_words` an older server's
+    """The arguments of `hybrid_search_memories`, but for the workflow; or not `by_words` an older server's
     `search_semantic_memories`."""
-    said, is_worded = asked(text) if by_words else (text, True)
+    query, is_worded = worded_query(text) if by_words else (text, True)
     further = {} if by_words else {"threshold": _LEAST_SIMILARITY}
     return {
-        "query": said,
+        "query": query,
         "limit": min(limit, 100),
         "include_content": True,
         **(further if is_worded else {"semantic_weight": 1.0, "keyword_weight": 0.0}),
@@ -245,15 +245,15 @@ def hit(entry: Mapping[str, Any], space: str, level: MemoryType | None = None) -
 
 def _record(entry: Mapping[str, Any], tags: tuple[str, ...], space: str, level: MemoryType | None) -> Mapping[str, Any]:
     """What is known of a memory that only the server holds. What it does not say is left out."""
-    said_level, kind = entry.get("memory_level"), entry.get("memory_type")
-    if isinstance(said_level, str) and said_level in set[str](MemoryType):
-        level = MemoryType(said_level)
-    revisions = (one for one in _after(tags, REVISION_TAG) if re.fullmatch(r"[1-9][0-9]{0,8}", one))
+    level_name, kind = entry.get("memory_level"), entry.get("memory_type")
+    if isinstance(level_name, str) and level_name in set[str](MemoryType):
+        level = MemoryType(level_name)
+    revisions = (number for number in _after(tags, REVISION_TAG) if re.fullmatch(r"[1-9][0-9]{0,8}", number))
     title = wire.text_of(entry.get("description"))
     importance, confidence = wire.figure(entry.get("importance")), wire.figure(entry.get("confidence"))
     project, user = project_and_user(space)
     whose = {"project": project} if user is None else {"project": project, "user": user}
-    said = {
+    fields = {
         "type": level,
         "significance": None if importance is None else significance_of(importance),
         "confidence": None if confidence is None else wire.share(confidence),
@@ -261,10 +261,10 @@ def _record(entry: Mapping[str, Any], tags: tuple[str, ...], space: str, level: 
         "title": title if wire.is_content(title) else None,
         "created_at": _moment(entry.get("created_at")),
         "scope": {**whose, "context_id": next(iter(_after(tags, CONTEXT_TAG)), None)},
-        "revision": next((int(one) for one in revisions), None),
+        "revision": next((int(number) for number in revisions), None),
         "metadata": {"kind": kind} if isinstance(kind, str) and kind in KINDS_THERE - {PLAIN_KIND} else None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def in_context(hit: RemoteHit, context_id: str) -> RemoteHit | None:
@@ -310,11 +310,11 @@ def significance_of(importance: float) -> float:
 
 def links(reply: Any, asked_id: str) -> list[JsonObject]:
     """The links of one memory, in our words. The end that is not named is the memory that was asked for."""
-    told = body_of(reply).get("links")
+    by_direction = body_of(reply).get("links")
     found: list[JsonObject] = []
     for direction, ours in (("outgoing", "source_memory_id"), ("incoming", "target_memory_id")):
-        several = told.get(direction) if isinstance(told, Mapping) else None
-        for entry in several if isinstance(several, list) else ():
+        listed = by_direction.get(direction) if isinstance(by_direction, Mapping) else None
+        for entry in listed if isinstance(listed, list) else ():
             if isinstance(entry, Mapping):
                 found.extend(wire.links([{**entry, ours: entry.get(ours) or asked_id}]))
     return found

@@ -61,7 +61,7 @@ _TYPES = frozenset[str]({*MemoryType, *KINDS})
 
 
 def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
-    """What `store_memory` is told. `supersedes` is the remote id of the revision this one replaces. The content is
+    """The parameters of `store_memory`. `supersedes` is the remote id of the revision this one replaces. The content is
     `{key, content, metadata}` as JSON text; metadata is the whole record, so that an echo of it can be joined."""
     envelope = {"key": memory.key, "content": memory.content, "metadata": record_of(memory)}
     superseded = {} if supersedes is None else {"supersedes": supersedes}
@@ -74,19 +74,19 @@ def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = 
 
 
 def update_params(memory: Memory, remote_id: str, idempotency_key: str) -> JsonObject:
-    """What `update_memory` is told: the store's words, and which memory they replace."""
+    """The parameters of `update_memory`: the store's words, and which memory they replace."""
     return {"memory_id": remote_id, **store_params(memory, idempotency_key)}
 
 
 def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str | None) -> JsonObject:
-    """What `record_thought` is told. The record goes along, so that an echo of it can be joined; the parent is named
-    by the remote's id, or by ours, which was the idempotency key of its own delivery."""
-    said = memory.metadata
+    """The parameters of `record_thought`. The record goes along, so that an echo of it can be joined; the parent is
+    named by the remote's id, or by ours, which was the idempotency key of its own delivery."""
+    metadata = memory.metadata
     return {
         "content": memory.content,
-        "thought_type": said.get("thought_type"),
-        "chain_id": said.get("chain_id"),
-        "parent_thought_id": parent_remote_id or said.get("parent_id"),
+        "thought_type": metadata.get("thought_type"),
+        "chain_id": metadata.get("chain_id"),
+        "parent_thought_id": parent_remote_id or metadata.get("parent_id"),
         "context_id": memory.scope.context_id,
         "metadata": _metadata(memory),
         "record": record_of(memory),
@@ -95,29 +95,33 @@ def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str |
 
 
 def link_params(link: RemoteLink, idempotency_key: str) -> JsonObject:
-    """What `create_memory_link` is told."""
+    """The parameters of `create_memory_link`."""
     return {**link_words(link), "description": link.description, "idempotency_key": idempotency_key}
 
 
 def marks_params(marks: RemoteMarks) -> JsonObject:
-    """What `mark_memory` is told."""
-    said = {"pin": marks.pin, "ratings": list(marks.ratings)}
-    return {"memory_id": marks.remote_id, **{name: one for name, one in said.items() if one}}
+    """The parameters of `mark_memory`."""
+    given = {"pin": marks.pin, "ratings": list(marks.ratings)}
+    return {"memory_id": marks.remote_id, **{name: value for name, value in given.items() if value}}
 
 
 def document_params(document: RemoteDocument) -> Iterator[JsonObject]:
-    """What `put_document` is told, one call after the other."""
-    said: JsonObject = {"name": document.name, "at": document.at.isoformat(), "based_on": document.based_on}
-    one, content = document.document, document.content
-    if one is None:
-        yield {**said, "purge": document.purged, "ended": document.ended}
+    """The parameters of `put_document`, one call after the other."""
+    fields: JsonObject = {"name": document.name, "at": document.at.isoformat(), "based_on": document.based_on}
+    body, content = document.document, document.content
+    if body is None:
+        yield {**fields, "purge": document.purged, "ended": document.ended}
         return
-    times = {"created_at": moment_text(one.created_at), "expires_at": moment_text(one.expires_at), "ttl_s": one.ttl_s}
-    said |= {"document": {"place": [*one.namespace, one.key], **times}, "digest": document.digest}
+    times = {
+        "created_at": moment_text(body.created_at),
+        "expires_at": moment_text(body.expires_at),
+        "ttl_s": body.ttl_s,
+    }
+    fields |= {"document": {"place": [*body.namespace, body.key], **times}, "digest": document.digest}
     parts = -(-len(content) // PART_CHARACTERS)
     for part in range(parts):
         begin = part * PART_CHARACTERS
-        yield {**said, "content": content[begin : begin + PART_CHARACTERS], "part": part, "parts": parts}
+        yield {**fields, "content": content[begin : begin + PART_CHARACTERS], "part": part, "parts": parts}
 
 
 def link_words(link: RemoteLink) -> JsonObject:
@@ -163,10 +167,10 @@ def _metadata(memory: Memory) -> JsonObject:
 
 def server_info(reply: Any) -> RemoteInfo:
     """What a server said of itself; one that says nothing is called `unknown` and honours no keys."""
-    told = _told(reply)
-    incarnation = told.get("incarnation")
+    fields = _fields(reply)
+    incarnation = fields.get("incarnation")
     return RemoteInfo(
-        server=server_name(told.get("server")) or UNKNOWN,
+        server=server_name(fields.get("server")) or UNKNOWN,
         honours_keys="idempotency_keys" in features(reply),
         incarnation=incarnation if isinstance(incarnation, str) else "",
     )
@@ -174,18 +178,18 @@ def server_info(reply: Any) -> RemoteInfo:
 
 def features(reply: Any) -> list[Any]:
     """What a server said that it can do."""
-    named = _told(reply).get("features")
+    named = _fields(reply).get("features")
     return named if isinstance(named, list) else []
 
 
-def server_name(said: Any) -> str:
+def server_name(name: Any) -> str:
     """What a server is called, where that is a name and no more: people and models are shown it. Empty otherwise."""
-    return said if isinstance(said, str) and re.fullmatch(r"\w[\w .:/+-]{0,49}", said) else ""
+    return name if isinstance(name, str) and re.fullmatch(r"\w[\w .:/+-]{0,49}", name) else ""
 
 
 def stored_id(reply: Any) -> str:
     """The remote's id for what it was given. Raises RemoteUnavailable when there is none: the outcome is unknown."""
-    remote_id = _entry_id(_told(reply))
+    remote_id = _entry_id(_fields(reply))
     if remote_id is None:
         raise RemoteUnavailable("the reply names no memory_id", reached=True)
     return remote_id
@@ -194,7 +198,7 @@ def stored_id(reply: Any) -> str:
 def stored_many(reply: Any, contents: Sequence[str]) -> list[str | RemoteRefused]:
     """The remote's id of each memory that it was given, in their order, or why it refused that one. Raises
     RemoteUnavailable when the reply does not say that of each."""
-    return [_stored(one, content) for one, content in zip(results(reply, len(contents)), contents, strict=True)]
+    return [_stored(result, content) for result, content in zip(results(reply, len(contents)), contents, strict=True)]
 
 
 def _stored(result: Any, content: str) -> str | RemoteRefused:
@@ -210,7 +214,7 @@ def _stored(result: Any, content: str) -> str | RemoteRefused:
 def results(reply: Any, count: int) -> list[Any]:
     """What became of each of so many memories or documents. Raises RemoteUnavailable where the reply does not say
     that."""
-    found = _told(reply).get("results")
+    found = _fields(reply).get("results")
     if not isinstance(found, list) or len(found) != count:
         raise RemoteUnavailable("the reply does not tell what became of each", reached=True)
     return found
@@ -219,28 +223,28 @@ def results(reply: Any, count: int) -> list[Any]:
 def check_held(reply: Any, content: str) -> None:
     """Raise RemoteRefused when the remote says that it holds another text under that id than it was sent: it answered
     from an earlier or later change."""
-    told = _told(reply)
-    held = told.get("digest")
+    fields = _fields(reply)
+    held = fields.get("digest")
     if held not in (None, content_digest(content)):
-        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(told))
+        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(fields))
 
 
 def forgotten_id(reply: Any) -> str | None:
     """The remote's id of what it forgot, if it says. Raises RemoteUnavailable for what cannot be an answer: then the
     outcome is unknown. Raises RemoteRefused when it is there still, after a later change."""
-    told = _unwrapped(reply)
-    if not isinstance(told, Mapping):
+    answer = _unwrapped(reply)
+    if not isinstance(answer, Mapping):
         raise RemoteUnavailable("the reply to a forgetting is no object", reached=True)
-    if told.get("idempotency_hit") is True and told.get("forgotten") is False:
-        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(told))
-    return _entry_id(told)
+    if answer.get("idempotency_hit") is True and answer.get("forgotten") is False:
+        raise RemoteRefused(OVERTAKEN, clear=False, code=OVERTAKEN, remote_id=_entry_id(answer))
+    return _entry_id(answer)
 
 
 def changes(reply: Any) -> Changes:
     """A page of a hub's feed. Raises RemoteUnavailable for what cannot be an answer; entries that make no sense, and
     those that no reply has room for, are left out."""
     entries, until, is_more = _page(reply)
-    found = [one for entry in entries if isinstance(entry, Mapping) and (one := _changed(entry)) is not None]
+    found = [change for entry in entries if isinstance(entry, Mapping) and (change := _changed(entry)) is not None]
     if len(found) < len(entries):
         log.warning("%d of %d changes cannot be read here and are left out", len(entries) - len(found), len(entries))
     return Changes(tuple(found), until, is_more, len(entries) - len(found))
@@ -248,19 +252,19 @@ def changes(reply: Any) -> Changes:
 
 def _changed(entry: Mapping[str, Any]) -> Changed | None:
     remote_id, at = text_of(entry.get("memory_id")), _moment(entry.get("at"))
-    said = None if entry.get("forgotten") is True else _said(entry, entry)
-    if remote_id is None or at is None or (said is None and entry.get("forgotten") is not True):
+    current = None if entry.get("forgotten") is True else _revision(entry, entry)
+    if remote_id is None or at is None or (current is None and entry.get("forgotten") is not True):
         return None
-    earlier = (_said(entry, one) for one in _listed(entry.get("revisions"))[:MOST_EARLIER])
-    names = [text_of(one) for one in met[:MOST_ENTRIES]] if isinstance(met := entry.get("met"), list) else []
+    earlier = (_revision(entry, revision) for revision in _listed(entry.get("revisions"))[:MOST_EARLIER])
+    names = [text_of(name) for name in met[:MOST_ENTRIES]] if isinstance(met := entry.get("met"), list) else []
     return Changed(
         remote_id,
         at,
         text_of(entry.get("name")),
-        said,
-        tuple(one for one in earlier if one is not None),
-        tuple(one for told in _listed(entry.get("links"))[:MOST_ENTRIES] if (one := _link(told)) is not None),
-        tuple(one for one in names if one is not None),
+        current,
+        tuple(revision for revision in earlier if revision is not None),
+        tuple(link for row in _listed(entry.get("links"))[:MOST_ENTRIES] if (link := _link(row)) is not None),
+        tuple(name for name in names if name is not None),
         entry.get("purged") is True,
         entry.get("pin"),
         entry.get("ratings"),
@@ -269,8 +273,8 @@ def _changed(entry: Mapping[str, Any]) -> Changed | None:
 
 def check_put(reply: Any) -> None:
     """Raise RemoteUnavailable where the remote has not all parts of a document: another one came between."""
-    told = _unwrapped(reply)
-    if not isinstance(told, Mapping) or told.get("missing") is True:
+    answer = _unwrapped(reply)
+    if not isinstance(answer, Mapping) or answer.get("missing") is True:
         raise RemoteUnavailable("the remote has not all parts of a document", reached=True)
 
 
@@ -287,7 +291,7 @@ def listed_documents(reply: Any) -> tuple[list[ListedDocument | None], str, bool
     """The entries of a page, None for what makes no sense, where to go on, and whether there is more. Raises
     RemoteUnavailable for what cannot be an answer."""
     entries, until, is_more = _page(reply)
-    return [_listed_document(one) for one in entries], until, is_more
+    return [_listed_document(entry) for entry in entries], until, is_more
 
 
 def _listed_document(entry: Any) -> ListedDocument | None:
@@ -302,7 +306,7 @@ def _listed_document(entry: Any) -> ListedDocument | None:
 
 
 def document_part(reply: Any) -> str | None:
-    text = _told(reply).get("text")
+    text = _fields(reply).get("text")
     return text if isinstance(text, str) else None
 
 
@@ -315,19 +319,22 @@ def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteD
     if not listed.parts:
         return RemoteDocument(name, space, at, purged=entry.get("purged") is True)
     try:
-        said = dict(entry["document"])
-        *labels, key = list(said["place"])
+        fields = dict(entry["document"])
+        *labels, key = list(fields["place"])
         is_item = bool(labels) and labels[0] == LOG and ITEM_ID.match(key)
-        for one in [session_of(labels), key] if is_item else [*labels, key]:
-            required("place", one)
-        told = json.loads(content)
-        json_text("value", told["value"])
-        created_at, expires_at = moment("created_at", said.get("created_at")), moment("expires_at", said["expires_at"])
+        for label in [session_of(labels), key] if is_item else [*labels, key]:
+            required("place", label)
+        body = json.loads(content)
+        json_text("value", body["value"])
+        created_at, expires_at = (
+            moment("created_at", fields.get("created_at")),
+            moment("expires_at", fields["expires_at"]),
+        )
     except (InvalidInput, ValueError, KeyError, TypeError, RecursionError):
         return None
-    text = told.get("text")
+    text = body.get("text")
     document = Document(
-        tuple(labels), key, told["value"], 0, created_at or at, at, expires_at, figure(said.get("ttl_s"))
+        tuple(labels), key, body["value"], 0, created_at or at, at, expires_at, figure(fields.get("ttl_s"))
     )
     found_by = mended(texts_in(document.value)) if not isinstance(text, str) else text
     found = RemoteDocument(name, space, at, document, content, found_by)
@@ -336,14 +343,14 @@ def remote_document(listed: ListedDocument, content: str, space: str) -> RemoteD
 
 
 def _page(reply: Any) -> tuple[list[Any], str, bool]:
-    told = _told(reply)
-    entries, until = told.get("changes"), text_of(told.get("until"))
+    fields = _fields(reply)
+    entries, until = fields.get("changes"), text_of(fields.get("until"))
     if not isinstance(entries, list) or until is None:
         raise RemoteUnavailable("the reply lists no changes", reached=True)
-    return entries, until, told.get("more") is True
+    return entries, until, fields.get("more") is True
 
 
-def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> HubText | None:
+def _revision(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> HubText | None:
     hit = _hit({"memory_id": entry["memory_id"], **revision})
     at, number = _moment(revision.get("at")), figure(revision.get("revision"))
     if hit is None or at is None or number is None or not 1 <= number <= LARGEST_REVISION:
@@ -352,7 +359,7 @@ def _said(entry: Mapping[str, Any], revision: Mapping[str, Any]) -> HubText | No
 
 
 def _listed(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _moment(value: Any) -> datetime | None:
@@ -368,13 +375,13 @@ def hits(reply: Any) -> list[RemoteHit]:
 
     Raises RemoteUnavailable when the reply holds no list, or nothing in it can be read as a memory: that is no answer.
     """
-    told = _unwrapped(reply)
-    if isinstance(told, Mapping):
-        lists = [told[name] for name in _ENTRY_LISTS if name in told]
-        told = [told] if not lists else [] if lists[0] is None else lists[0]  # some servers write an empty list as null
-    if not isinstance(told, list | Mapping):
+    body = _unwrapped(reply)
+    if isinstance(body, Mapping):
+        lists = [body[name] for name in _ENTRY_LISTS if name in body]
+        body = [body] if not lists else [] if lists[0] is None else lists[0]  # some servers write an empty list as null
+    if not isinstance(body, list | Mapping):
         raise RemoteUnavailable("the reply holds no list of memories", reached=True)
-    return ranked(readable(_flat(told), lambda entry: _hit(entry) if isinstance(entry, Mapping) else None))
+    return ranked(readable(_flat(body), lambda entry: _hit(entry) if isinstance(entry, Mapping) else None))
 
 
 def readable(entries: Sequence[Any], read: Callable[[Any], T | None]) -> list[T]:
@@ -383,7 +390,7 @@ def readable(entries: Sequence[Any], read: Callable[[Any], T | None]) -> list[T]
     Raises RemoteUnavailable when it can read none although there are some.
     """
     looked_at = entries[:MOST_ENTRIES]
-    found = [one for entry in looked_at if (one := read(entry)) is not None]
+    found = [value for entry in looked_at if (value := read(entry)) is not None]
     left_out = len(looked_at) - len(found)
     if left_out and not found:
         raise RemoteUnavailable("nothing in the reply can be read as a memory", reached=True)
@@ -403,11 +410,11 @@ def ranked(found: Iterable[RemoteHit | None]) -> list[RemoteHit]:
 def links(reply: Any) -> list[JsonObject]:
     """The links in a reply, each once, whether it gave a list, or lists by direction or by memory. Entries that do not
     name both ends are left out."""
-    told = _unwrapped(reply)
-    if isinstance(told, Mapping):
-        told = next((told[name] for name in _LINK_LISTS if name in told), None)
+    body = _unwrapped(reply)
+    if isinstance(body, Mapping):
+        body = next((body[name] for name in _LINK_LISTS if name in body), None)
     found: dict[tuple[str, str, str], JsonObject] = {}
-    for entry in [one for one in _flat(told) if isinstance(one, Mapping)][:MOST_ENTRIES]:
+    for entry in [one for one in _flat(body) if isinstance(one, Mapping)][:MOST_ENTRIES]:
         link = _link(entry)
         if link is not None:
             found[link.source_id, link.target_id, link.link_type] = link_words(link)
@@ -442,7 +449,7 @@ def figure(value: Any) -> float | None:
 
 
 def first_figure(entry: Mapping[str, Any], names: Iterable[str], default: float) -> float:
-    return next((one for name in names if (one := figure(entry.get(name))) is not None), default)
+    return next((number for name in names if (number := figure(entry.get(name))) is not None), default)
 
 
 def share(value: float) -> float:
@@ -451,13 +458,13 @@ def share(value: float) -> float:
 
 def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
     """Our own record may come back in an envelope, or beside the content; else the idempotency key tells our id."""
-    content, told = entry.get("content"), entry.get("record")
+    content, echo = entry.get("content"), entry.get("record")
     envelope = _opened(content)
     if envelope is not None:
         content, memory_id = envelope["content"], text_of(envelope["metadata"].get("id"))
         record = {**envelope["metadata"], "key": envelope["key"]}
-    elif isinstance(told, Mapping) and text_of(told.get("id")) is not None:
-        memory_id, record = text_of(told["id"]), dict(told)
+    elif isinstance(echo, Mapping) and text_of(echo.get("id")) is not None:
+        memory_id, record = text_of(echo["id"]), dict(echo)
     else:
         memory_id = (text_of(entry.get("idempotency_key")) or "").partition(".")[0] or None
         record = {name: value for name, value in entry.items() if name != "content"}
@@ -470,11 +477,11 @@ def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
 
 def _with_place(record: JsonObject, entry: Mapping[str, Any]) -> JsonObject:
     """The record with the type and the context in our words, wherever the server says them (seed 004)."""
-    said = (record, record.get("metadata"), entry, entry.get("metadata"))
-    sources = [one for one in said if isinstance(one, Mapping)]
-    kinds = (text_of(one.get("memory_type")) for one in sources)
-    kind = next((one for one in kinds if one in _TYPES), None)
-    context_id = next((one for source in sources if (one := text_of(source.get("context_id"))) is not None), None)
+    places = (record, record.get("metadata"), entry, entry.get("metadata"))
+    sources = [place for place in places if isinstance(place, Mapping)]
+    kinds = (text_of(source.get("memory_type")) for source in sources)
+    kind = next((name for name in kinds if name in _TYPES), None)
+    context_id = next((name for source in sources if (name := text_of(source.get("context_id"))) is not None), None)
     scope = record["scope"] if isinstance(record.get("scope"), dict) else {}
     placed = {**record} if kind is None else {"type": kind, **record}
     if context_id is not None and scope.get("context_id") is None:
@@ -501,10 +508,10 @@ def _unwrapped(reply: Any) -> Any:
     return reply
 
 
-def _told(reply: Any) -> Mapping[str, Any]:
+def _fields(reply: Any) -> Mapping[str, Any]:
     """What a reply says by name; nothing where it is no object."""
-    told = _unwrapped(reply)
-    return told if isinstance(told, Mapping) else {}
+    body = _unwrapped(reply)
+    return body if isinstance(body, Mapping) else {}
 
 
 def _flat(value: Any) -> list[Any]:
@@ -525,4 +532,4 @@ def _entry_id(entry: Mapping[str, Any]) -> str | None:
 
 
 def _first_id(entry: Mapping[str, Any], *names: str) -> str | None:
-    return next((one for name in names if (one := text_of(entry.get(name))) is not None), None)
+    return next((text for name in names if (text := text_of(entry.get(name))) is not None), None)

@@ -86,15 +86,15 @@ class PostgresStore:
         return future
 
     def last_change(self, space: str) -> int:
-        found = self.asked("SELECT sequence FROM km_scope WHERE space = %s", (space,))
+        found = self.fetch_all("SELECT sequence FROM km_scope WHERE space = %s", (space,))
         return int(found[0][0]) if found else 0
 
     def changed_since(self, space: str, sequence: int) -> int:
         counted = "SELECT count(*) FROM km_memory WHERE space = %s AND sequence > %s"
-        return int(self.asked(counted, (space, sequence))[0][0])
+        return int(self.fetch_all(counted, (space, sequence))[0][0])
 
     def size_bytes(self) -> int:
-        return int(self.asked("SELECT pg_database_size(current_database())", ())[0][0])
+        return int(self.fetch_all("SELECT pg_database_size(current_database())", ())[0][0])
 
     def scrub(self, memory_ids: Collection[str]) -> None:
         """What was erased is gone from every table; PostgreSQL uses its place again after the next vacuum, and its log
@@ -107,7 +107,7 @@ class PostgresStore:
             self._thread.join()
             self._pool.close()
 
-    def asked(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def fetch_all(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """All rows of a statement, over a connection of the pool. Raises StoreUnreadable."""
         for is_last in (False, True):
             try:
@@ -136,17 +136,17 @@ class PostgresStore:
         try:
             values = self._transact(batch)
         except StoreError as error:
-            for one in batch:
-                one.future.set_exception(error)
+            for job in batch:
+                job.future.set_exception(error)
         except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
             if len(batch) > 1:
-                for one in batch:
-                    self._commit([one])
+                for job in batch:
+                    self._commit([job])
                 return
             batch[0].future.set_exception(self._failure(error) if isinstance(error, psycopg.Error) else error)
         else:
-            for one, value in zip(batch, values, strict=True):
-                one.future.set_result(value)
+            for job, value in zip(batch, values, strict=True):
+                job.future.set_result(value)
 
     def _transact(self, batch: Sequence[_Job]) -> list[Any]:
         """Raises StoreError where the database cannot be reached, and what a change or a statement of one raises."""
@@ -209,7 +209,7 @@ def _cause(error: psycopg.Error) -> str:
         "shutting down": "it is stopping",
         "too many clients": "it has no connection left",
     }
-    return next((said for sign, said in signs.items() if sign in text), "it does not answer")
+    return next((words for sign, words in signs.items() if sign in text), "it does not answer")
 
 
 class PostgresTransaction:
@@ -306,14 +306,14 @@ class Reader:
     """What a hub uses of `ports.StoreReader`."""
 
     def __init__(self, store: PostgresStore) -> None:
-        self._asked = store.asked
+        self._fetch_all = store.fetch_all
 
     @property
     def vectors(self) -> Reader:
         return self
 
     def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
-        found = self._asked(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
+        found = self._fetch_all(f"SELECT id, {_ROW} FROM km_memory WHERE id = ANY(%s)", (list(memory_ids),))
         read = {
             memory_id: rows.read_row(columns[0], columns[1], columns[2], memory_id) for memory_id, *columns in found
         }
@@ -323,8 +323,8 @@ class Reader:
         return self.rows([memory_id], 0.0)[memory_id]
 
     def revisions(self, memory_id: str) -> list[Memory]:
-        found = self._asked("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
-        return [one for (record,) in found if (one := rows.read_record(record)) is not None]
+        found = self._fetch_all("SELECT record FROM km_revision WHERE memory = %s ORDER BY number DESC", (memory_id,))
+        return [memory for (record,) in found if (memory := rows.read_record(record)) is not None]
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         return self.facets_of({name: owners})[name]
@@ -337,7 +337,7 @@ class Reader:
             "JOIN km_facet AS f ON f.name = w.name AND f.owner = w.owner"
         )
         columns = [name for name, _ in pairs], [owner for _, owner in pairs]
-        for name, owner, value in self._asked(statement, columns) if pairs else ():
+        for name, owner, value in self._fetch_all(statement, columns) if pairs else ():
             if (facet := rows.read_facet(name, value)) is not None:
                 found[name][owner] = facet
         return found
@@ -351,14 +351,14 @@ class Reader:
         )
         standing, context = [one.value for one in standings], query.context_id
         values = (query.space, standing, start or _BEHIND_ALL, kinds, kinds, context, context, limit)
-        return rows.read_rows(self._asked(statement, values))
+        return rows.read_rows(self._fetch_all(statement, values))
 
     def changed(self, space: str, after: int, limit: int) -> list[tuple[int, Row | None]]:
-        found = self._asked(
+        found = self._fetch_all(
             f"SELECT sequence, {_ROW} FROM km_memory WHERE space = %s AND sequence > %s ORDER BY sequence LIMIT %s",
             (space, after, limit),
         )
         return [(sequence, rows.read_row(*columns)) for sequence, *columns in found]
 
     def counted_spaces(self) -> Mapping[str, int]:
-        return dict(self._asked("SELECT space, live FROM km_scope WHERE live > 0", ()))
+        return dict(self._fetch_all("SELECT space, live FROM km_scope WHERE live > 0", ()))

@@ -20,11 +20,11 @@ from kingly_memory.hub.server import Overseen
 from kingly_memory.hub.traffic import PAGE
 from kingly_memory.observe import log
 from kingly_memory.page.access import HEADERS
-from kingly_memory.page.asked import View
 from kingly_memory.page.frame import Site, form_fields
 from kingly_memory.page.html import el, join
 from kingly_memory.page.hub import views
 from kingly_memory.page.hub.sessions import SESSION, Sessions, taken
+from kingly_memory.page.view import View
 
 VIEWS: Mapping[str, tuple[str, Callable[[views.Looked], View], bool]] = {
     "": ("Overview", views.overview, False),
@@ -134,10 +134,10 @@ async def _typed(request: Request) -> str:
     """The token of a form; none of one that is long, or that comes slowly."""
     try:
         async with asyncio.timeout(_FORM_S):
-            said = await form_fields(request, _FORM_BYTES)
+            fields = await form_fields(request, _FORM_BYTES)
     except (TimeoutError, InvalidInput):
         return ""
-    return said.get("token", [""])[0].strip()
+    return fields.get("token", [""])[0].strip()
 
 
 def _login(request: Request, problem: str | None) -> Response:
@@ -174,8 +174,8 @@ def _login(request: Request, problem: str | None) -> Response:
 
 def _shown(looked: views.Looked, path: str, view: View) -> Response:
     menu = [
-        (name, f"{PAGE}{one}", one == path)
-        for one, (name, _, is_for_admins) in VIEWS.items()
+        (name, f"{PAGE}{address}", address == path)
+        for address, (name, _, is_for_admins) in VIEWS.items()
         if looked.viewer.is_admin or not is_for_admins
     ]
     leave = el("form", el("button", "Log out"), method="post", action=_LOGOUT)

@@ -52,7 +52,7 @@ class Viewer(NamedTuple):
         if self.grant is None:
             return "everything, by a link"
         every = self.grant.roles.get(EVERY)
-        named = [f"{role.word} in {one}" for one, role in self.grant.roles.items() if one != EVERY]
+        named = [f"{role.word} in {project}" for project, role in self.grant.roles.items() if project != EVERY]
         roles = [*([f"{every.word} in every project"] if every else []), *named]
         return f"{self.grant.holder}: {', '.join(roles) or 'nothing'}"
 
@@ -72,10 +72,10 @@ class Sessions:
         """Whose cookie that is, as the tokens are just now; None for nobody's."""
         until, _, seal = cookie.partition(".")
         if seal and until.isascii() and until.isdecimal() and int(until[:15]) > now.timestamp():
-            known: dict[str, Grant | None] = {_BY_LINK: None, **access.tokens}
-            found = [one for one in known if hmac.compare_digest(self._seal(one, until), seal)]
+            grants: dict[str, Grant | None] = {_BY_LINK: None, **access.tokens}
+            found = [key for key in grants if hmac.compare_digest(self._seal(key, until), seal)]
             if found:
-                return Viewer(known[found[0]])
+                return Viewer(grants[found[0]])
         return None if access.is_needed else Viewer(ANYBODY)
 
     def _seal(self, who: str, until: str) -> str:
@@ -98,8 +98,10 @@ def taken(home: Path, token: str, now: datetime) -> bool:
     """Whether that is the token of the home's link. Then the link is gone, also for hubs that share the home."""
     path = home / _LINK
     with suppress(InvalidSetting, OSError, ValueError, KeyError, TypeError):
-        said: Mapping[str, str] = json.loads(secret(path, "page-link"))
-        is_right = hmac.compare_digest(said["digest"], digest(token)) and now < datetime.fromisoformat(said["until"])
+        stored: Mapping[str, str] = json.loads(secret(path, "page-link"))
+        is_right = hmac.compare_digest(stored["digest"], digest(token)) and now < datetime.fromisoformat(
+            stored["until"]
+        )
         if is_right:
             path.unlink()
         return is_right

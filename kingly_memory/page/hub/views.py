@@ -19,9 +19,9 @@ from kingly_memory.hub.grants import ANYBODY, EVERY
 from kingly_memory.hub.server import Overseen
 from kingly_memory.hub.traffic import Failure
 from kingly_memory.models import JsonObject, project_and_user
-from kingly_memory.page.asked import View, facts, section, table, verbatim, when
 from kingly_memory.page.html import Child, Html, el, join
 from kingly_memory.page.hub.sessions import Viewer
+from kingly_memory.page.view import View, facts, section, table, verbatim, when
 from kingly_memory.ports import HOME, INCARNATION
 from kingly_memory.text.writing import counted
 
@@ -88,40 +88,40 @@ def overview(looked: Looked) -> View:
     hub, viewer = looked.hub, looked.viewer
     try:
         kept, size = _kept(looked), hub.store.size_bytes()
-        known = _homes(looked)
+        seen = _homes(looked)
         title, trouble = "The hub is ready", None
     except StoreError as error:
-        kept, size, known = {}, 0, []
+        kept, size, seen = {}, 0, []
         title, trouble = "The hub's store does not answer", str(error) if viewer.is_admin else ""
-    memories = sum(one["memories"] for one in kept.values())
-    told: dict[str, Any] = {
+    memories = sum(counts["memories"] for counts in kept.values())
+    figures: dict[str, Any] = {
         "version": hub.version,
         "running for": _span(hub.traffic.uptime_s),
         "keeps": f"{counted(memories, 'memory')} in {counted(len(kept), 'project')}",
     }
     if viewer.is_admin:
-        told |= {"lies in": hub.where, "takes": _size(size)}
+        figures |= {"lies in": hub.where, "takes": _size(size)}
     loads = [
-        (_call(one.method), f"{one.calls:,}", f"{one.refused:,}", f"{one.ms_each:.1f}", _size(one.sent_bytes))
-        for one in hub.traffic.loads()
+        (_call(load.method), f"{load.calls:,}", f"{load.refused:,}", f"{load.ms_each:.1f}", _size(load.sent_bytes))
+        for load in hub.traffic.loads()
     ]
     failures = [
         (
             when(looked.now - timedelta(minutes=minutes), looked.now),
-            _call(one.method),
-            _why(one),
-            el("bdi", one.holder or "—"),
+            _call(failure.method),
+            _why(failure),
+            el("bdi", failure.holder or "—"),
             f"{number:,}",
         )
-        for one, (number, minutes) in _failures(looked).items()
+        for failure, (number, minutes) in _failures(looked).items()
     ]
-    needs = [] if trouble is not None else _needs(looked, kept, known)
+    needs = [] if trouble is not None else _needs(looked, kept, seen)
     return View.of(
         title,
         el("p", trouble, role="alert", class_="alert") if trouble else None,
-        [el("p", one, class_="alert") for one in needs],
+        [el("p", need, class_="alert") for need in needs],
         el("p", "Nothing here needs you.") if not needs and trouble is None else None,
-        facts(told),
+        facts(figures),
         section(
             "What failed in the last hour",
             table("Calls that were not answered with success", ("last", "call", "why", "token", "how often"), failures),
@@ -133,24 +133,24 @@ def overview(looked: Looked) -> View:
     )
 
 
-def _needs(looked: Looked, kept: Mapping[tuple[str, str], Counter[str]], known: list[_Seen]) -> list[Child]:
+def _needs(looked: Looked, kept: Mapping[tuple[str, str], Counter[str]], seen: list[_Seen]) -> list[Child]:
     """What somebody should do something about."""
     failures = _failures(looked)
-    own = sum(number for one, (number, _) in failures.items() if one.status >= _OWN_TROUBLE)
-    wrong = sum(number for one, (number, _) in failures.items() if one.status == _WRONG_TOKEN)
+    own = sum(number for failure, (number, _) in failures.items() if failure.status >= _OWN_TROUBLE)
+    wrong = sum(number for failure, (number, _) in failures.items() if failure.status == _WRONG_TOKEN)
     found: list[Child] = []
     if own:
-        said = "failed for a reason of the hub's own in the last hour; its standard error says which."
-        found.append(f"{counted(own, 'call')} {said}")
+        reason = "failed for a reason of the hub's own in the last hour; its standard error says which."
+        found.append(f"{counted(own, 'call')} {reason}")
     if wrong:
         found.append(f"{counted(wrong, 'call')} of the last hour came with a wrong token or none.")
     for name, (has, most) in _quotas(looked).items():
         if most is not None and has >= most * _FULL:
             found.append(["Namespace ", el("bdi", name), f" keeps {has:,} of the {most:,} memories that it may."])
-    for one in [one for one in known if _is_silent(looked, one)][:_MOST_SILENT]:
-        last = when(one.told["at"], looked.now)
+    for home in [home for home in seen if _is_silent(looked, home)][:_MOST_SILENT]:
+        last = when(home.entry["at"], looked.now)
         found.append(
-            [_machine(one.told), " called last ", last, ", and is ", _behind(one), " in ", one.place.words, "."]
+            [_machine(home.entry), " called last ", last, ", and is ", _behind(home), " in ", home.place.words, "."]
         )
     return found
 
@@ -161,10 +161,10 @@ def _failures(looked: Looked) -> dict[Failure, tuple[int, int]]:
         return looked.hub.traffic.failures()
     is_admin = looked.viewer.is_admin
     return {
-        one: told
-        for one, told in looked.hub.traffic.failures().items()
-        if (one.namespace is None and is_admin)
-        or (one.namespace == grant.namespace and (is_admin or one.holder == grant.holder))
+        failure: counts
+        for failure, counts in looked.hub.traffic.failures().items()
+        if (failure.namespace is None and is_admin)
+        or (failure.namespace == grant.namespace and (is_admin or failure.holder == grant.holder))
     }
 
 
@@ -173,19 +173,19 @@ def _failures(looked: Looked) -> dict[Failure, tuple[int, int]]:
 
 def projects(looked: Looked) -> View:
     last: dict[tuple[str, str], str] = {}
-    for one in _homes(looked, is_counted=False):
-        place = one.place.namespace, one.place.project
-        last[place] = max(last.get(place, ""), one.told.get("delivered_at", ""))
+    for home in _homes(looked, is_counted=False):
+        key = home.place.namespace, home.place.project
+        last[key] = max(last.get(key, ""), home.entry.get("delivered_at", ""))
     rows = [
         (
             *_namespace(looked, namespace),
             Place(namespace, project, None, False).words,
-            f"{one['memories']:,}",
-            f"{one['documents']:,}",
-            f"{one['users']:,}",
+            f"{counts['memories']:,}",
+            f"{counts['documents']:,}",
+            f"{counts['users']:,}",
             when(last.get((namespace, project)) or None, looked.now),
         )
-        for (namespace, project), one in sorted(_kept(looked).items(), key=lambda each: -each[1]["memories"])
+        for (namespace, project), counts in sorted(_kept(looked).items(), key=lambda each: -each[1]["memories"])
     ]
     heads = (*_heading(looked), "project", "memories", "documents", "users", "last change")
     quotas = [
@@ -218,11 +218,11 @@ def _kept(looked: Looked) -> dict[tuple[str, str], Counter[str]]:
     for scope, number in looked.hub.store.reader.counted_spaces().items():
         place = Place.of(scope)
         if place is not None and looked.viewer.sees(place.namespace, place.project):
-            one = place.namespace, place.project
-            found.setdefault(one, Counter())["documents" if place.is_documents else "memories"] += number
-            users.setdefault(one, set()).update([place.user] if place.user else [])
-    for one, names in users.items():
-        found[one]["users"] = len(names)
+            project = place.namespace, place.project
+            found.setdefault(project, Counter())["documents" if place.is_documents else "memories"] += number
+            users.setdefault(project, set()).update([place.user] if place.user else [])
+    for project, names in users.items():
+        found[project]["users"] = len(names)
     return found
 
 
@@ -231,9 +231,9 @@ def _quotas(looked: Looked) -> dict[str, tuple[int, int | None]]:
     if not looked.viewer.is_admin:
         return {}
     most = looked.hub.gate.access.quotas
-    kept = Counter(dict.fromkeys((one for one in most if looked.viewer.opens(one)), 0))
-    for (namespace, _), one in _kept(looked).items():
-        kept[namespace] += one["memories"] + one["documents"]
+    kept = Counter(dict.fromkeys((name for name in most if looked.viewer.opens(name)), 0))
+    for (namespace, _), counts in _kept(looked).items():
+        kept[namespace] += counts["memories"] + counts["documents"]
     return {name: (number, most.get(name)) for name, number in sorted(kept.items())}
 
 
@@ -244,7 +244,7 @@ class _Seen(NamedTuple):
     """What the hub knows of a home in one place. `behind`: how many memories or documents have changed since it read
     the feed, -1 where it has to read all of it anew, None where it has never read."""
 
-    told: JsonObject
+    entry: JsonObject
     place: Place
     behind: int | None
 
@@ -254,16 +254,16 @@ def homes(looked: Looked) -> View:
     is_admin = looked.viewer.is_admin
     rows = [
         (
-            _machine(one.told),
-            join(one.place.words, _user(looked, one.place)),
-            el("b", _behind(one), class_="mark") if _is_silent(looked, one) else _behind(one),
-            when(one.told["at"], looked.now),
-            f"{one.told['delivered']:,}",
-            when(one.told.get("delivered_at"), looked.now),
-            *((el("bdi", one.told["token"]),) if is_admin else ()),
-            *_namespace(looked, one.place.namespace),
+            _machine(home.entry),
+            join(home.place.words, _user(looked, home.place)),
+            el("b", _behind(home), class_="mark") if _is_silent(looked, home) else _behind(home),
+            when(home.entry["at"], looked.now),
+            f"{home.entry['delivered']:,}",
+            when(home.entry.get("delivered_at"), looked.now),
+            *((el("bdi", home.entry["token"]),) if is_admin else ()),
+            *_namespace(looked, home.place.namespace),
         )
-        for one in found[:_MOST_ROWS]
+        for home in found[:_MOST_ROWS]
     ]
     token = ("token",) if is_admin else ()
     heads = ("machine", "project", "takes in", "last call", "delivered", "last delivery", *token, *_heading(looked))
@@ -292,32 +292,32 @@ def _homes(looked: Looked, *, is_counted: bool = True) -> list[_Seen]:
         return store.changed_since(scope, int(number)) if mark == incarnation else -1
 
     found = []
-    for told in looked.hub.homes.seen():
-        place = Place.of(told["scope"])
+    for entry in looked.hub.homes.seen():
+        place = Place.of(entry["scope"])
         if place is not None and looked.viewer.sees(place.namespace, place.project):
-            scope = told["scope"]
-            both = (behind(scope, told.get("until")), behind(documents_of(scope), told.get("documents_until")))
-            known = [one for one in both if one is not None]
-            found.append(_Seen(told, place, None if not known else -1 if -1 in known else sum(known)))
+            scope = entry["scope"]
+            both = (behind(scope, entry.get("until")), behind(documents_of(scope), entry.get("documents_until")))
+            numbers = [number for number in both if number is not None]
+            found.append(_Seen(entry, place, None if not numbers else -1 if -1 in numbers else sum(numbers)))
     return found
 
 
-def _behind(one: _Seen) -> str:
-    if one.behind is None:
+def _behind(home: _Seen) -> str:
+    if home.behind is None:
         return "nothing"
-    if one.behind < 0:
+    if home.behind < 0:
         return "all anew"
-    return f"{counted(one.behind, 'change')} behind" if one.behind else "up to date"
+    return f"{counted(home.behind, 'change')} behind" if home.behind else "up to date"
 
 
-def _is_silent(looked: Looked, one: _Seen) -> bool:
+def _is_silent(looked: Looked, home: _Seen) -> bool:
     """Whether it lacks something and has not asked for a day."""
-    age_s = (looked.now - datetime.fromisoformat(one.told["at"])).total_seconds()
-    return bool(one.behind) and age_s > _DAY_S
+    age_s = (looked.now - datetime.fromisoformat(home.entry["at"])).total_seconds()
+    return bool(home.behind) and age_s > _DAY_S
 
 
-def _machine(told: JsonObject) -> Html:
-    return el("bdi", told["home"]) if told["home"] else el("i", "unnamed client")
+def _machine(entry: JsonObject) -> Html:
+    return el("bdi", entry["home"]) if entry["home"] else el("i", "unnamed client")
 
 
 def _user(looked: Looked, place: Place) -> Child:
@@ -332,26 +332,26 @@ def _user(looked: Looked, place: Place) -> Child:
 
 def tokens(looked: Looked) -> View:
     used: dict[tuple[str, str], str] = {}
-    for told in looked.hub.homes.seen():
-        who = told["namespace"], told["token"]
-        used[who] = max(used.get(who, ""), told["at"])
+    for entry in looked.hub.homes.seen():
+        who = entry["namespace"], entry["token"]
+        used[who] = max(used.get(who, ""), entry["at"])
     access = looked.hub.gate.access
     rows = [
         (
-            el("bdi", one.holder),
-            *_namespace(looked, one.namespace),
+            el("bdi", grant.holder),
+            *_namespace(looked, grant.namespace),
             el(
                 "bdi",
                 ", ".join(
                     f"{role.word} in {'every project' if project == EVERY else project}"
-                    for project, role in one.roles.items()
+                    for project, role in grant.roles.items()
                 ),
             ),
-            when(one.made_at, looked.now) if one.made_at else "not here",
-            when(used.get((one.namespace, one.holder)), looked.now),
+            when(grant.made_at, looked.now) if grant.made_at else "not here",
+            when(used.get((grant.namespace, grant.holder)), looked.now),
         )
-        for one in access.tokens.values()
-        if looked.viewer.opens(one.namespace)
+        for grant in access.tokens.values()
+        if looked.viewer.opens(grant.namespace)
     ]
     none = (
         "This hub asks for no token: whoever reaches it on this machine may do everything."
@@ -379,15 +379,15 @@ def changes(looked: Looked) -> View:
     """The end of the audit."""
     rows = [
         (
-            when(one["at"], looked.now),
-            el("bdi", str(one["token"])),
-            *_namespace(looked, str(one["namespace"])),
-            el("i", "for every project") if one["project"] == EVERY else el("bdi", str(one["project"])),
-            el("bdi", str(one["user"] or "")),
-            el("code", _CAPITAL.sub("_", str(one["method"])).lower()),
-            f"{len(one['memories']):,}",
+            when(change["at"], looked.now),
+            el("bdi", str(change["token"])),
+            *_namespace(looked, str(change["namespace"])),
+            el("i", "for every project") if change["project"] == EVERY else el("bdi", str(change["project"])),
+            el("bdi", str(change["user"] or "")),
+            el("code", _CAPITAL.sub("_", str(change["method"])).lower()),
+            f"{len(change['memories']):,}",
         )
-        for one in reversed(_audit(looked))
+        for change in reversed(_audit(looked))
     ]
     heads = ("when", "token", *_heading(looked), "project", "user", "what", "memories")
     file = looked.hub.home / "audit" / "changes.jsonl"
@@ -411,12 +411,12 @@ def _audit(looked: Looked) -> list[JsonObject]:
         lines = file.read().splitlines()[1 if begin else 0 :]
         for line in lines:
             with suppress(ValueError, KeyError, TypeError):  # a line that a crash has torn
-                one = json.loads(line)
+                entry = json.loads(line)
                 if (
-                    looked.viewer.opens(str(one["namespace"]))
-                    and {"at", "token", "project", "user", "method", "memories"} <= one.keys()
+                    looked.viewer.opens(str(entry["namespace"]))
+                    and {"at", "token", "project", "user", "method", "memories"} <= entry.keys()
                 ):
-                    found.append(one)
+                    found.append(entry)
     return found[-_AUDIT_LINES:]
 
 
@@ -441,10 +441,10 @@ def _call(method: str) -> Html:
     return el("i", "another address, or not let in") if method == "other" else el("code", method)
 
 
-def _why(one: Failure) -> str:
-    if one.status == _FORBIDDEN and one.holder is None:
+def _why(failure: Failure) -> str:
+    if failure.status == _FORBIDDEN and failure.holder is None:
         return "403 a page of another server called"
-    return f"{one.status or ''} {_MEANS.get(one.status, '')}".strip()
+    return f"{failure.status or ''} {_MEANS.get(failure.status, '')}".strip()
 
 
 def _span(seconds: float) -> str:

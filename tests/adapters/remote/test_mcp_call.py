@@ -73,7 +73,7 @@ async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedR
     offer = await mcp.connect()
     assert offer.dialect == "mcp"
     assert offer.tools == frozenset(server.semantic.names)
-    assert offer.told["features"] == ["idempotency_keys"]
+    assert offer.reply["features"] == ["idempotency_keys"]
     reply = await mcp.call("store_memory", FOG, space="Ö")
     assert reply == {"memory_id": "remote-1", "idempotency_hit": False}
     headers = server.requests[-1].headers

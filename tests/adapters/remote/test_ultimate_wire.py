@@ -148,12 +148,12 @@ def test_a_kind_that_the_server_does_not_know_is_text(metadata: dict[str, Any], 
 def test_a_question_is_cleaned_of_what_the_keyword_half_would_read_as_syntax(
     question: str, text: str, worded: bool
 ) -> None:
-    assert ultimate_wire.asked(question) == (text, worded)
+    assert ultimate_wire.worded_query(question) == (text, worded)
 
 
 @given(st.text(max_size=300))
 def test_a_cleaned_question_holds_plain_lower_case_words_alone(question: str) -> None:
-    text, worded = ultimate_wire.asked(question)
+    text, worded = ultimate_wire.worded_query(question)
     assert not worded or all(word.isascii() and word.isalnum() and word == word.lower() for word in text.split())
     assert ("keyword_weight" in ultimate_wire.search_arguments(question, 5, None)) is not worded
 

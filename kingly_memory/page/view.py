@@ -22,7 +22,7 @@ _MOST_FACTS = 100
 """Entries of one list that are shown; the others are counted."""
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """One request: the router of the space that is looked at, what the address says, and the seal of its forms. `here`
     is how addresses name that space, "" where it is the one that the page began with."""
 
@@ -34,8 +34,8 @@ class Asked(NamedTuple):
     now: datetime
 
     def url(self, path: str, **query: str | int | None) -> str:
-        said = {name: value for name, value in {"in": self.here, **query}.items() if value not in (None, "")}
-        return f"{path}?{urlencode(said)}" if said else path
+        given = {name: value for name, value in {"in": self.here, **query}.items() if value not in (None, "")}
+        return f"{path}?{urlencode(given)}" if given else path
 
     @property
     def itself(self) -> str:
@@ -61,19 +61,19 @@ def space_in_address(space: str) -> str:
     return f"{quote(user or '', safe='')}/{quote(project or '', safe='')}"
 
 
-def space_of_address(said: str) -> tuple[str | None, str | None]:
+def space_of_address(address: str) -> tuple[str | None, str | None]:
     """Project and user of the `in` of an address."""
-    user, _, project = said.partition("/")
+    user, _, project = address.partition("/")
     return unquote(project) or None, unquote(user) or None
 
 
 def space_words(project: str | None, user: str | None) -> str:
-    where = "every project" if project is None else project
-    return where if user is None else f"{where} · {user}"
+    place = "every project" if project is None else project
+    return place if user is None else f"{place} · {user}"
 
 
-def same_space(memory: MemoryRouter, said: str) -> bool:
-    return space_of(*space_of_address(said)) == space_of(memory.project, memory.user)
+def same_space(memory: MemoryRouter, address: str) -> bool:
+    return space_of(*space_of_address(address)) == space_of(memory.project, memory.user)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
@@ -94,23 +94,23 @@ def _ago(seconds: float) -> str | None:
         return None
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
         if abs(seconds) >= unit:
-            told = f"{abs(seconds) / unit:.0f} {name}"
-            return f"{told} ago" if seconds > 0 else f"in {told}"
+            span = f"{abs(seconds) / unit:.0f} {name}"
+            return f"{span} ago" if seconds > 0 else f"in {span}"
     return "just now"
 
 
 def assessment_of(memory: Memory) -> Mapping[str, Any]:
     """What an assessment of confidence says: nothing where it is none."""
     try:
-        said = json.loads(memory.content) if CONFIDENCE_ASSESSMENT in memory.tags else {}
-        return said if 0 <= said["confidence"] <= 1 and isinstance(said["task"], str) else {}
+        fields = json.loads(memory.content) if CONFIDENCE_ASSESSMENT in memory.tags else {}
+        return fields if 0 <= fields["confidence"] <= 1 and isinstance(fields["task"], str) else {}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {}
 
 
 def heading_of(memory: Memory) -> str:
-    if told := assessment_of(memory):
-        return f"How sure: {told['confidence']:.2f}, {told['task'][:_BEGINNING]}"
+    if assessment := assessment_of(memory):
+        return f"How sure: {assessment['confidence']:.2f}, {assessment['task'][:_BEGINNING]}"
     text = memory.title or next((line for line in memory.content[:2_000].splitlines() if line.strip()), memory.id)
     return text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}…"
 
@@ -123,16 +123,16 @@ def excerpt(memory: Memory) -> str | None:
     return None if text == head else f"{beyond}{cut}"
 
 
-def link(asked: Asked, memory_id: str, words: Child) -> Html:
-    return el("a", el("bdi", words), href=asked.url("/memory", m=memory_id))
+def link(request: PageRequest, memory_id: str, words: Child) -> Html:
+    return el("a", el("bdi", words), href=request.url("/memory", m=memory_id))
 
 
-def tags_of(asked: Asked, tags: Sequence[str]) -> Html | None:
-    links = [el("li", el("a", el("bdi", f"#{one}"), href=asked.url("/", tag=one))) for one in tags]
+def tags_of(request: PageRequest, tags: Sequence[str]) -> Html | None:
+    links = [el("li", el("a", el("bdi", f"#{tag}"), href=request.url("/", tag=tag))) for tag in tags]
     return el("ul", links, class_="tags", aria_label="tags") if links else None
 
 
-def card(asked: Asked, memory: Memory, *more: Child, found: Child = None, is_archived: bool = False) -> Html:
+def card(request: PageRequest, memory: Memory, *more: Child, found: Child = None, is_archived: bool = False) -> Html:
     """A memory in a list; `found` is what of its text answers a question."""
     scope, head = memory.scope, heading_of(memory)
     is_all = memory.content.strip() == head
@@ -140,9 +140,9 @@ def card(asked: Asked, memory: Memory, *more: Child, found: Child = None, is_arc
     about: list[Child] = [
         memory.type.value,
         el("b", "in the archive") if is_archived else None,
-        when(memory.updated_at, asked.now),
+        when(memory.updated_at, request.now),
         ["by ", el("bdi", scope.agent)] if scope.agent else f"said by {memory.origin.value}",
-        el("a", el("bdi", scope.context_id), href=asked.url("/thread", t=scope.context_id))
+        el("a", el("bdi", scope.context_id), href=request.url("/thread", t=scope.context_id))
         if scope.context_id
         else None,
         el("code", el("bdi", memory.key)) if memory.key else None,
@@ -150,10 +150,10 @@ def card(asked: Asked, memory: Memory, *more: Child, found: Child = None, is_arc
     ]
     return el(
         "article",
-        el("h3", link(asked, memory.id, (found if is_all else None) or head)),
+        el("h3", link(request, memory.id, (found if is_all else None) or head)),
         el("p", text, dir="auto", class_="excerpt") if text else None,
-        el("p", (el("span", one) for one in about if one is not None), class_="about"),
-        tags_of(asked, memory.tags),
+        el("p", (el("span", part) for part in about if part is not None), class_="about"),
+        tags_of(request, memory.tags),
         more,
         class_="card",
     )
@@ -165,9 +165,9 @@ def facts(value: Any) -> Child:
         return value
     if isinstance(value, Mapping):
         rows = [
-            (el("dt", str(name).replace("_", " ")), el("dd", facts(one)))
-            for name, one in value.items()
-            if not _is_empty(one)
+            (el("dt", str(name).replace("_", " ")), el("dd", facts(item)))
+            for name, item in value.items()
+            if not _is_empty(item)
         ]
         return el("dl", rows) if rows else "nothing"
     if isinstance(value, list | tuple) and not hasattr(value, "to_json"):
@@ -221,10 +221,10 @@ def group(label: str, *children: Child) -> Html:
     return el("div", children, class_="actions", role="group", aria_label=label)
 
 
-def ask(asked: Asked, label: str, name: str, button: str) -> Html:
+def ask(request: PageRequest, label: str, name: str, button: str) -> Html:
     """A form that asks this view something, and changes nothing."""
-    said, here = asked.query.get(name, ""), asked.here
-    field = el("input", type="text", name=name, value=said, dir="auto")
+    typed, here = request.query.get(name, ""), request.here
+    field = el("input", type="text", name=name, value=typed, dir="auto")
     kept = el("input", type="hidden", name="in", value=here) if here else None
     return el(
         "form",
@@ -232,6 +232,6 @@ def ask(asked: Asked, label: str, name: str, button: str) -> Html:
         el("label", f"{label} ", field),
         el("button", button),
         method="get",
-        action=asked.path,
+        action=request.path,
         class_="ask",
     )
