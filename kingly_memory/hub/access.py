@@ -117,7 +117,7 @@ class Access:
         return Caller.of(grant, self.quotas.get(grant.namespace), headers)
 
     def refused(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why not even the health of the server is told, or None.
+        """Why the server does not even answer `/health`, or None.
 
         A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
         Both show: in Host and in Origin. They are looked at before the token, so that such a page learns nothing more.

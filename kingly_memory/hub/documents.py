@@ -49,7 +49,7 @@ class Documents:
         self._store, self._clock = store, clock
 
     def part(self, scope: str, request: GetDocument) -> JsonObject:
-        """None as its `text` where there is another text by now."""
+        """One part of a document's content. Its `text` is None where the document has another text by now."""
         row = self._store.reader.row(request.memory_id)
         is_own = row is not None and row.memory.scope.space == documents_of(scope)
         text = part(self._store.reader, request.memory_id, request.digest, request.part) if is_own else None
@@ -114,7 +114,7 @@ def _text(request: PutDocument, now: datetime) -> _Text:
 
 
 def _fields(request: PutDocument, at: datetime) -> JsonObject:
-    """What the feed lists."""
+    """The fields of a document that the feed lists."""
     if request.document is None:
         return {"at": at.isoformat(), "removed": True, "purged": request.purge}
     place = request.document.get("place")
@@ -198,7 +198,7 @@ def _keep_beside(tx: Transaction, place: _Place, loser: _Text, now: datetime) ->
 
 
 def _save(tx: Transaction, place: _Place, text: _Text, earlier: Sequence[str], revision: int) -> None:
-    """Without earlier revisions."""
+    """Write the text as the only revision of the document's memory."""
     metadata = {"said": text.fields, "state": text.state, "earlier": list(earlier)[-_EARLIER_KEPT:]}
     draft = validation.draft(
         _CONTENT, content_limit_bytes=len(_CONTENT), key=place.name, metadata=metadata, origin="remote"

@@ -65,7 +65,7 @@ _TICK = timedelta(microseconds=1)
 _QUOTA_PAUSE_S = 300
 """When a home is to try again whose namespace is full."""
 _MEMORIES = ("memory_id", "source_memory_id", "target_memory_id")
-"""What answers call the memories that were changed."""
+"""The fields of an answer that name changed memories."""
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
@@ -426,7 +426,7 @@ def answered(engine: Engine, caller: Caller, method: object, params: object) -> 
 
 
 def refusal(error: Exception) -> Refusal:
-    """What a caller is told of a call that failed, without any detail that nobody foresaw."""
+    """The answer to a failed call. An error that nobody foresaw is answered without its details."""
     match error:
         case UnknownMethod() | UnknownMemory():
             return Refusal(404, str(error))
@@ -454,7 +454,7 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
 
 
 def _digest(memory: Memory) -> str | None:
-    """What a sender tells by whether the hub holds its words."""
+    """The digest of the content as it was sent, by which a sender sees whether the hub holds its text."""
     sent = memory.metadata.get("content")
     return None if sent is None else content_digest(sent)
 

@@ -121,7 +121,7 @@ def _needed(request: Request) -> Role:
 
 
 def digest(token: str) -> str:
-    """What is kept of a token, and compared."""
+    """The SHA-256 of a token: only this is stored and compared."""
     return sha256(token.encode()).hexdigest()
 
 
@@ -150,7 +150,7 @@ class Grants:
         return cls(grants, quotas, is_needed)
 
     def made(self, grant: Grant) -> tuple[Grants, str]:
-        """With one more token, which is told this once. Raises InvalidInput."""
+        """These grants with one more token, and the token, which nobody can read again. Raises InvalidInput."""
         if not _NAME.fullmatch(grant.holder):
             raise InvalidInput("name", "must be 1 to 60 letters, digits or one of . _ @ -")
         if any(one.holder == grant.holder for one in self.by_digest.values()):
@@ -159,14 +159,14 @@ class Grants:
         return replace(self, by_digest={**self.by_digest, digest(token): grant}, is_needed=True), token
 
     def revoked(self, holder: str) -> Grants:
-        """Without the holder's token. Raises InvalidInput."""
+        """These grants without the holder's token. Raises InvalidInput."""
         left = {key: grant for key, grant in self.by_digest.items() if grant.holder != holder}
         if len(left) == len(self.by_digest):
             raise InvalidInput("name", f"no token is called {holder[:60]!r}; `kingly-memory hub tokens` names all")
         return replace(self, by_digest=left)
 
     def limited(self, namespace: str, most: int | None) -> Grants:
-        """With that quota of a namespace, or with none. Raises InvalidInput."""
+        """These grants with that quota of a namespace, or with none. Raises InvalidInput."""
         if most is not None and most < 0:
             raise InvalidInput("memories", f"is {most}; a quota is a number of memories, 0 or more")
         others = {name: number for name, number in self.quotas.items() if name != namespace}

@@ -55,7 +55,7 @@ class Homes:
             self._news = _merged(self._news, {place: news})
             is_due = self._monotonic() - self._kept_s >= _KEPT_EVERY_S
         if is_due:
-            with suppress(StoreError):  # whoever called has the answer; this is told with the next one
+            with suppress(StoreError):  # the caller has the answer; the next call writes this too
                 self._keep()
 
     def seen(self) -> list[JsonObject]:
@@ -91,7 +91,7 @@ class Homes:
 
 
 def _merged(kept: Mapping[str, JsonObject], news: Mapping[str, JsonObject]) -> dict[str, JsonObject]:
-    """Both by place: of one place what was said later, and all that it delivered."""
+    """Both mappings in one: of each place the later call, and the sum of what it delivered."""
     both = dict(kept)
     for place, call in news.items():
         before = both.get(place, {"at": "", "delivered": 0})

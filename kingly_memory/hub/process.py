@@ -33,8 +33,8 @@ class HubDidNotStart(KinglyMemoryError):
 class HubProcess:
     """A hub over `home`. It keeps its port, so that a hub started again is found where the first one was.
 
-    `start_s`: seconds until a hub that has not said it listens counts as failed. The token travels in the environment,
-    `options` are further words of the command line.
+    `start_s`: seconds until a hub that has not printed its address counts as failed. The token travels in the
+    environment. `options` are further words of the command line.
     """
 
     def __init__(

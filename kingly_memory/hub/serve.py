@@ -1,4 +1,4 @@
-"""Running the hub: one process, one home, one port, until it is told to stop."""
+"""Running the hub: one process, one home, one port, until a signal stops it."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class McpFace:
         """One task from beginning to end: the SDK's own tasks are ended where they were begun."""
         try:
             sdk = await to_thread.run_sync(self._load)
-        except Exception as error:  # noqa: BLE001  # the top of a task: whoever waits is told
+        except Exception as error:  # noqa: BLE001  # the top of a task: whoever waits gets the error
             ready.set_exception(error)
             return
         with _quiet_sdk():

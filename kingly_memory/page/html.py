@@ -54,7 +54,7 @@ def el(name: str, /, *children: Child, **attributes: str | float | bool | None) 
         markup += f' {attribute}="{escape(text)}"'
     if name in _VOID:
         return Html(f"<{name}{markup}>", made_here=_HERE)
-    if name == "textarea":  # the first line end behind the tag is no part of the text
+    if name == "textarea":  # browsers drop the first line end behind the tag
         inner = "\n" + escape("".join(str(one) for one in children))
     else:
         inner = "".join(map(_inner, children))

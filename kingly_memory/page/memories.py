@@ -1,4 +1,4 @@
-"""The views of memories: what is remembered, found or listed, and all that is known of one."""
+"""The views of memories: the list, the search, and all that is known of one memory."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _failures(request: PageRequest, home: str) -> Child:
 
 
 def _cost(answered: Sequence[InjectedPrompt]) -> Child:
-    """What they took together, and by day."""
+    """The cost of these prompts in tokens, bytes and time, with a plot by day."""
     if not answered:
         return None
     days: dict[str, int] = {}
@@ -105,7 +105,7 @@ def _put_in(prompt: InjectedPrompt, names: dict[str, Child]) -> Child:
 
 
 def _why(figures: Any) -> Child:
-    """Of figures that a file says."""
+    """The figures of one memory in words; None where they make no sense, since a file has them."""
     if not isinstance(figures, list | tuple) or len(figures) != _FIGURES:
         return None
     if not all(isinstance(figure, int | float) for figure in figures):

@@ -207,7 +207,7 @@ async def delivery(request: PageRequest) -> View:
 
 
 def _no_remote() -> Html:
-    """What to do to have one."""
+    """How to add a remote."""
     how = el("code", "kingly-memory remotes add NAME URL")
     return el(
         "p", "There is no remote: all memories are on this machine alone. ", how, " names one; begin the page anew."
@@ -258,7 +258,7 @@ async def upkeep(request: PageRequest) -> View:
 
 
 def _space(request: PageRequest, project: str | None, user: str | None) -> Html:
-    """A link to what it holds."""
+    """A link to the memories of a space."""
     query = {"in": space_in_address(space_of(project, user))}
     return el("a", el("bdi", space_words(project, user)), href=request.url("/", **query))
 
@@ -279,7 +279,7 @@ async def _planned(request: PageRequest) -> Child:
 
 
 async def _later(request: PageRequest) -> Child:
-    """What is shown in the place of what takes long, until it is asked for."""
+    """A link that stands in for a slow section until the user follows it."""
     total = (await request.memory.status())["memories"]["total"]
     if total <= _AT_ONCE or "all" in request.query:
         return None

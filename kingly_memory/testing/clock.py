@@ -159,7 +159,7 @@ def _wake(woken: asyncio.Future[None]) -> None:
 
 
 class Hanging:
-    """What answers at once, until it is told to hang."""
+    """A fake that answers at once, until a test calls `hang`."""
 
     def __init__(self, clock: Clock | None) -> None:
         self._clock = clock or SystemClock()

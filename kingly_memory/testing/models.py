@@ -1,4 +1,4 @@
-"""A language model that says what it is told to."""
+"""A language model that answers from a script."""
 
 from __future__ import annotations
 

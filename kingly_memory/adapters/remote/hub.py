@@ -194,7 +194,7 @@ class HubRemote(ToolRemote):
         return None
 
     async def _is_linked(self, link: RemoteLink) -> bool:
-        """Whether an earlier try has made this link. A server that cannot say is told again."""
+        """Whether an earlier try has made this link. A server that cannot say gets the link again."""
         params = {"memory_ids": [link.source_id]}
         try:
             reply = await self._dialect.call("get_linked_memories", params, space=link.space, reads=True)

@@ -1,4 +1,4 @@
-"""What is said in mcp: JSON-RPC 2.0 messages, the headers beside them, and what the answers mean. Pure.
+"""The messages of mcp (JSON-RPC 2.0), the headers beside them, and what the answers mean. Pure.
 
 Until 2025-11-25 a client introduces itself once and may be given a session to name in every later message. From
 2026-07-28 on there is neither: every message says who speaks which protocol, and headers repeat what it is about.
@@ -76,7 +76,7 @@ INTRODUCTION: JsonObject = {"protocolVersion": SESSION_VERSIONS[-1], "capabiliti
 """The parameters of `initialize`."""
 
 INTRODUCED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-"""What is said after the introduction, and has no answer."""
+"""The notification after the introduction. The server does not answer it."""
 
 
 def request(party: Party, number: int, method: str, params: JsonObject) -> JsonObject:
@@ -88,7 +88,7 @@ def request(party: Party, number: int, method: str, params: JsonObject) -> JsonO
 
 
 def headers(party: Party, message: JsonObject | None = None) -> dict[str, str]:
-    """What goes with a message, or with what is said by the verb alone."""
+    """The headers of a message, or of a request that has no message (DELETE)."""
     fields = {"Accept": _ACCEPT}
     if party.protocol:
         fields["MCP-Protocol-Version"] = party.protocol
@@ -190,7 +190,8 @@ def tools(fields: JsonObject) -> Tools:
 
 
 def called(fields: JsonObject) -> Any:
-    """A tool's own result, as JSON. Raises what its failure stands for, in whichever layer it is told."""
+    """A tool's own result, as JSON. Raises the error that its failure stands for, in whichever layer
+    the server reports it."""
     if fields.get("resultType", "complete") != "complete":
         raise RemoteRefused("the tool asks questions before it answers, and nobody is here to answer them", clear=False)
     content = fields.get("content")
@@ -230,7 +231,7 @@ def _name(about: Any) -> str:
 
 
 def _worded_failure(text: str) -> RemoteError:
-    """Some tools tell as text what others tell as a result that is none."""
+    """The error of a failed tool, which writes it as JSON or as plain text."""
     try:
         return failure(read(text)) or tool_failure(text)
     except NotJson:

@@ -203,7 +203,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 
 
 def _names_unknown_method(body: bytes) -> bool:
-    """True for a short plain text that says so, and for JSON that says so where errors are told."""
+    """True for a short plain text that says so, and for JSON that says so in a field for errors."""
     try:
         value = read(body)
     except NotJson:

@@ -41,7 +41,7 @@ class Together(Generic[T]):
     def _current(self) -> asyncio.Task[T]:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-            # Whoever waits is told what it raised. Nobody may wait any more, and then no log needs to say so.
+            # Whoever waits gets what it raised. If nobody waits any more, no log needs to say so.
             self._task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return self._task
 

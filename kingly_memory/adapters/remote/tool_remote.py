@@ -22,7 +22,7 @@ class ToolRemote:
         return await self.greeted(await self._dialect.connect())
 
     async def greeted(self, offer: Offer) -> RemoteInfo:
-        """Take up what the server said of itself."""
+        """Adopt what the server offers."""
         raise NotImplementedError
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:

@@ -55,7 +55,7 @@ _LATEST_S = 253_402_300_799
 _MOST_TAGS = 64
 
 
-# --- what it is told --------------------------------------------------------------------------------------------------
+# --- what we send -----------------------------------------------------------------------------------------------------
 
 
 def store_arguments(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
@@ -92,7 +92,7 @@ def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObjec
 
 
 def drop_arguments(memory: Memory, remote_id: str) -> JsonObject:
-    """The arguments of `update_memory` of a memory that was forgotten."""
+    """The arguments of `update_memory` that overwrite and end a forgotten memory."""
     tags = [memory_tag(memory), project_tag(memory.scope.space)]
     return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": 1}
 
@@ -191,11 +191,11 @@ def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
     return data
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- what the server answers ------------------------------------------------------------------------------------------
 
 
 def body_of(reply: Any) -> Mapping[str, Any]:
-    """What a successful call says, in either form: under `data`, or flat. Empty for what is neither."""
+    """The fields of a successful reply, which are under `data` or at its top. Empty for any other reply."""
     if not isinstance(reply, Mapping):
         return {}
     data = reply.get("data")

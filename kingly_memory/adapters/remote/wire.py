@@ -50,19 +50,19 @@ MOST_EARLIER = 20
 ID_LIMIT = 512
 MOST_PARTS = 512
 LONGEST_CONTENT = 3 * MOST_BYTES
-"""A value and the text that it is found by, which may be all of it again."""
+"""A document's value and its search text, which may repeat the whole value."""
 
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
 _LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
 _TYPES = frozenset[str]({*MemoryType, *KINDS})
 
 
-# --- what a server is told --------------------------------------------------------------------------------------------
+# --- what we send -----------------------------------------------------------------------------------------------------
 
 
 def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
     """The parameters of `store_memory`. `supersedes` is the remote id of the revision this one replaces. The content is
-    `{key, content, metadata}` as JSON text; metadata is the whole record, so that an echo of it can be joined."""
+    `{key, content, metadata}` as JSON text; metadata is the whole record, so that an echo of it is recognised."""
     envelope = {"key": memory.key, "content": memory.content, "metadata": record_of(memory)}
     superseded = {} if supersedes is None else {"supersedes": supersedes}
     return {
@@ -79,7 +79,7 @@ def update_params(memory: Memory, remote_id: str, idempotency_key: str) -> JsonO
 
 
 def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str | None) -> JsonObject:
-    """The parameters of `record_thought`. The record goes along, so that an echo of it can be joined; the parent is
+    """The parameters of `record_thought`. The record goes along, so that an echo of it is recognised; the parent is
     named by the remote's id, or by ours, which was the idempotency key of its own delivery."""
     metadata = memory.metadata
     return {
@@ -140,14 +140,14 @@ def search_params(text: str, limit: int, types: Iterable[MemoryType] | None) -> 
 
 
 def record_of(memory: Memory) -> JsonObject:
-    """Everything but the content."""
+    """The memory as JSON, without its content."""
     record = memory.to_json()
     del record["content"]
     return record
 
 
 def timestamp_of(memory: Memory) -> int:
-    """In milliseconds (seed 004)."""
+    """When the memory last changed, in Unix milliseconds (seed 004)."""
     return round(memory.updated_at.timestamp() * 1000)
 
 
@@ -162,7 +162,7 @@ def _metadata(memory: Memory) -> JsonObject:
     }
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- what a server answers --------------------------------------------------------------------------------------------
 
 
 def server_info(reply: Any) -> RemoteInfo:
@@ -177,7 +177,7 @@ def server_info(reply: Any) -> RemoteInfo:
 
 
 def features(reply: Any) -> list[Any]:
-    """What a server said that it can do."""
+    """The features that a server lists of itself."""
     named = _fields(reply).get("features")
     return named if isinstance(named, list) else []
 
@@ -443,7 +443,7 @@ def text_of(value: Any) -> str | None:
 
 
 def figure(value: Any) -> float | None:
-    """A number that is one."""
+    """The value as a float; None where it is no finite number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if is_number else None
 
@@ -509,7 +509,7 @@ def _unwrapped(reply: Any) -> Any:
 
 
 def _fields(reply: Any) -> Mapping[str, Any]:
-    """What a reply says by name; nothing where it is no object."""
+    """The fields of a reply; none where it is no object."""
     body = _unwrapped(reply)
     return body if isinstance(body, Mapping) else {}
 

@@ -138,7 +138,7 @@ class PostgresStore:
         except StoreError as error:
             for job in batch:
                 job.future.set_exception(error)
-        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
+        except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait get the error
             if len(batch) > 1:
                 for job in batch:
                     self._commit([job])
